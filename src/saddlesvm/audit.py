@@ -1,0 +1,106 @@
+"""Certify any linear model, also one that was trained elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saddlesvm import inputs, rows
+from saddlesvm.certificate import Certificate, Point, evaluate
+from saddlesvm.losses import Loss, make_loss
+from saddlesvm.problem import is_classification, make_problem
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.dcd import DCD
+
+
+def certify(
+    X: Any,
+    y: Any,
+    coef: Any,
+    intercept: float = 0.0,
+    *,
+    loss: str | Loss = "squared_hinge",
+    C: float | None = None,
+    lam: float | None = None,
+    dual: Any = None,
+    sample_weight: Any = None,
+    penalized_intercept: bool | None = None,
+    intercept_scaling: float = 1.0,
+    width: float = 1.0,
+    epsilon: float = 0.0,
+    refine: int = 0,
+) -> Certificate:
+    """How far a linear model is from the optimum of its own training problem, at most.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        The training rows.
+    y : array-like of shape (n,)
+        Two classes for a classification loss (the larger label is the positive one), or targets.
+    coef : array-like of shape (d,) or (1, d)
+    intercept : float, default=0.0
+    loss : str or Loss, default="squared_hinge"
+    C, lam : float
+        One of the two, ``C = 1 / (lambda n)``.
+    dual : array-like of shape (n,), optional
+        A dual point in the C form, ``coef = sum_i dual_i x_i``, such as ``LinearSVC.dual_coef_``. Without it one is
+        derived from the margins: the bound is true, but may be loose.
+    sample_weight : array-like of shape (n,), optional
+    penalized_intercept : bool, optional
+        Whether the intercept is the weight of a constant feature of value `intercept_scaling`, and penalised (as in
+        LIBLINEAR and ``sklearn.svm.LinearSVC``), or free of penalty. By default there is none where `intercept` is
+        zero, and it is free where it is not.
+    intercept_scaling : float, default=1.0
+    width, epsilon : float
+        Of the smooth hinge and of the epsilon-insensitive losses.
+    refine : int, default=0
+        Epochs of dual coordinate ascent, begun at the dual point, that tighten the bound. The model is not touched.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        Bad data, or a model that does not fit them.
+    """
+    made = make_loss(loss, width=width, epsilon=epsilon)
+    design = inputs.as_design(X)
+    n, d = design.shape
+    w = np.ravel(np.asarray(coef, dtype=np.float64))
+    if w.size != d:
+        raise ValueError(f"coef has {w.size} entries; X has {d} features")
+    offset = float(np.ravel(intercept)[0]) if np.size(intercept) == 1 else np.nan
+    if not (np.isfinite(w).all() and np.isfinite(offset)):
+        raise ValueError("coef and intercept must be finite numbers of one linear model")
+    labels = inputs.check_targets(y, n) if not is_classification(made) else inputs.signs(inputs.check_labels(y, n))
+    none = penalized_intercept is None and offset == 0.0
+    kind = "none" if none else "regularized" if penalized_intercept else "free"
+    plain = rows.as_rows(design)
+    inputs.finite_norms(plain)
+    problem = make_problem(
+        plain if none else plain._replace(bias=float(intercept_scaling)),
+        labels,
+        made,
+        C=C,
+        lam=lam,
+        weights=inputs.check_weights(sample_weight, n),
+        intercept="none" if none else "regularized" if penalized_intercept else "free",
+    )
+    w = np.append(w, offset / intercept_scaling if kind != "none" else 0.0)
+    alpha = None
+    if dual is not None:
+        alpha = np.ravel(np.asarray(dual.toarray() if hasattr(dual, "toarray") else dual, dtype=np.float64)) / problem.C
+        if alpha.size != n:
+            raise ValueError(f"dual has {alpha.size} entries; X has {n} rows")
+    own = evaluate(problem, Point(w, alpha), given_offset=True)
+    if not refine:
+        return own.certificate
+    solver = DCD()
+    state = solver.init(problem, 0, Point(w, own.alpha))
+    state = solver.step(problem, state, Budget(refine * problem.members.size))
+    better = evaluate(problem, Point(alpha=solver.solution(problem, state).alpha)).certificate
+    return Certificate(own.certificate.primal, max(own.certificate.dual, better.dual), own.certificate.form)

@@ -1,0 +1,325 @@
+"""Primal, dual and gap of a point: the one place where they are computed, always in float64.
+
+The gap is a proof: ``P(w) - P(w*) <= P(w) - D(a)`` for every dual feasible a (weak duality). A dual solver hands over
+its a, and w(a) is rebuilt from it here; a primal solver hands over w, and a dual point is derived from the
+sub-gradients at its margins and improved by a line search on its scale. That bound may be loose; it is true.
+
+With a free intercept the dual has the constraint ``sum_i a_i = 0``. A point that violates it is balanced first, by
+shortening variables of the heavier sign, those strictly inside their bounds before all others (which costs the bound
+only second order terms).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saddlesvm import rows
+from saddlesvm.compiled import inlined, kernel
+from saddlesvm.losses import conjugate, curvature, slopes, subgradient, value
+from saddlesvm.problem import Problem, Terms
+
+ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
+SEARCH_STEPS = 200
+GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proven bound on how far a model is from the optimum.
+
+    Attributes
+    ----------
+    primal : float
+        Objective of the model: ``1/2 ||w||^2 + C sum_i s_i phi_i`` in the C form,
+        ``lambda/2 ||w||^2 + 1/n sum_i s_i phi_i`` in the lambda form.
+    dual : float
+        A lower bound on the objective of every model.
+    form : {"C", "lambda"}
+        Which of the two objectives it is.
+    """
+
+    primal: float
+    dual: float
+    form: str = "C"
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``: the objective is at most this far above the optimum."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """``gap / primal``; the same in both forms. Zero for a model without any loss or norm."""
+        if self.primal <= 0.0:
+            return 0.0 if self.gap <= 0.0 else math.inf
+        return self.gap / self.primal
+
+    @property
+    def excess(self) -> float:
+        """The largest possible ``primal / optimum - 1``; infinite when the bound says nothing."""
+        return self.gap / self.dual if self.dual > 0.0 else (0.0 if self.gap <= 0.0 else math.inf)
+
+    @property
+    def sound(self) -> bool:
+        """Whether the gap is not negative beyond rounding; anything else is a bug or an overflow."""
+        return math.isfinite(self.gap) and self.gap >= -ROUNDING * max(abs(self.primal), abs(self.dual))
+
+    def __str__(self) -> str:
+        return f"primal {self.primal:.10g}, dual {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a solver hands over: a primal point, a dual point, or both.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d + 1,), optional
+        Weights; the last place is the virtual feature's. Left out: ``w(alpha)`` is meant.
+    alpha : ndarray of shape (n_all,), optional
+        Dual variables, feasible but for the sum that a free intercept asks to be zero.
+    tracks : bool
+        `w` is the running ``w(alpha)`` of a dual solver, equal to it but for rounding.
+    """
+
+    w: np.ndarray | None = None
+    alpha: np.ndarray | None = None
+    tracks: bool = False
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A certified model: weights of shape (d,), intercept, feasible dual point of shape (n_all,), and the proof."""
+
+    coef: np.ndarray
+    intercept: float
+    alpha: np.ndarray
+    certificate: Certificate
+
+
+@inlined
+def weight_of(weights: np.ndarray, i: int) -> float:
+    """Weight of row i; an empty array means 1."""
+    return weights[i] if weights.size else 1.0
+
+
+@kernel
+def loss_sums(terms: Terms, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
+    """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)`` and ``a z``."""
+    paid = conjugates = coupled = 0.0
+    for k in range(members.size):
+        i = members[k]
+        s = weight_of(terms.weights, i)
+        paid += s * value(terms.loss, z[k] + offset, terms.y[i])
+        conjugates += conjugate(terms.loss, alpha[i], terms.y[i], s)
+        coupled += alpha[i] * z[k]
+    return paid, conjugates, coupled
+
+
+@kernel
+def conjugate_sum(terms: Terms, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
+    """Sum over the members of ``s phi*(-factor a / s)``."""
+    total = 0.0
+    for i in members:
+        total += conjugate(terms.loss, factor * alpha[i], terms.y[i], weight_of(terms.weights, i))
+    return total
+
+
+@kernel
+def dual_of_margins(terms: Terms, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
+    """``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""
+    for k in range(members.size):
+        i = members[k]
+        alpha[i] = -weight_of(terms.weights, i) * subgradient(terms.loss, z[k] + offset, terms.y[i])
+
+
+@kernel
+def offset_slope(terms: Terms, members: np.ndarray, z: np.ndarray, offset: float) -> Any:
+    """First and second derivative of ``sum_i s_i phi_i(z_i + offset)`` by the offset."""
+    slope = bend = 0.0
+    for k in range(members.size):
+        i = members[k]
+        s = weight_of(terms.weights, i)
+        slope += s * subgradient(terms.loss, z[k] + offset, terms.y[i])
+        bend += s * curvature(terms.loss, z[k] + offset, terms.y[i])
+    return slope, bend
+
+
+@kernel
+def best_offset(terms: Terms, members: np.ndarray, z: np.ndarray, start: float) -> float:
+    """The offset that minimises ``sum_i s_i phi_i(z_i + offset)``: guarded Newton on its monotone derivative."""
+    slope, bend = offset_slope(terms, members, z, start)
+    if slope == 0.0:
+        return start
+    width, low, high = 1.0, start, start
+    while width < 1e18:
+        other = start - width if slope > 0.0 else start + width
+        there, _ = offset_slope(terms, members, z, other)
+        if there * slope <= 0.0:
+            low, high = min(start, other), max(start, other)
+            break
+        start, width = other, 2.0 * width
+    t = 0.5 * (low + high)
+    for _ in range(SEARCH_STEPS):
+        slope, bend = offset_slope(terms, members, z, t)
+        if slope == 0.0:
+            break
+        if slope > 0.0:
+            high = t
+        else:
+            low = t
+        newton = t - slope / bend if bend > 0.0 else low
+        t_next = newton if low < newton < high else 0.5 * (low + high)
+        if abs(t_next - t) <= 1e-15 * (1.0 + abs(t)):
+            break
+        t = t_next
+    return t
+
+
+@kernel
+def balance(terms: Terms, members: np.ndarray, alpha: np.ndarray) -> None:
+    """Make ``sum_i alpha_i`` zero by shortening variables of the heavier sign, inner ones first; stays feasible."""
+    positive = negative = inner_positive = inner_negative = 0.0
+    for i in members:
+        a = alpha[i]
+        left, right = slopes(terms.loss, a, 0.0, terms.y[i], weight_of(terms.weights, i))
+        inner = left > -np.inf and right < np.inf
+        if a > 0.0:
+            positive += a
+            inner_positive += a if inner else 0.0
+        else:
+            negative -= a
+            inner_negative -= a if inner else 0.0
+    excess = positive - negative
+    heavy, inner_heavy = (positive, inner_positive) if excess > 0.0 else (negative, inner_negative)
+    sign = 1.0 if excess > 0.0 else -1.0
+    inner_only = inner_heavy >= abs(excess)
+    divisor = inner_heavy if inner_only else heavy
+    factor = 1.0 - abs(excess) / divisor if divisor > 0.0 else 1.0
+    for i in members:
+        if alpha[i] * sign > 0.0:
+            left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
+            if not inner_only or (left > -np.inf and right < np.inf):
+                alpha[i] *= factor
+
+
+def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,); the virtual feature is included."""
+    w = np.zeros(problem.n_features + 1)
+    rows.add_rows(problem.X, problem.members, alpha, w)
+    w *= problem.C
+    return w
+
+
+def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """``x_i . w`` of the members in float64; the virtual feature is included."""
+    z = np.empty(problem.members.size)
+    rows.dot_rows(problem.X, problem.members, np.ascontiguousarray(w, dtype=np.float64), z)
+    return z
+
+
+def evaluate(problem: Problem, point: Point, *, exact: bool = True, given_offset: bool = False) -> Evaluation:
+    """Certify a point.
+
+    Parameters
+    ----------
+    problem : Problem
+    point : Point
+    exact : bool, default=True
+        False allows one pass over the data instead of two where ``point.tracks``: w is then not rebuilt, and the
+        dual objective is off by half the squared rounding error of w. For glances on the way, not for the last word.
+    given_offset : bool, default=False
+        Judge a free intercept as it stands in ``point.w``, instead of replacing it by the best one.
+    """
+    if point.alpha is None:
+        return _evaluate_primal(problem, point, given_offset)
+    free = problem.intercept == "free"
+    alpha = point.alpha
+    if free:
+        alpha = alpha.copy()
+        balance(problem.terms, problem.members, alpha)
+    glance = point.tracks and not exact and not free
+    rebuild = not glance and (point.w is None or point.tracks)
+    w_dual = None if glance else dual_weights(problem, alpha)
+    w = w_dual if rebuild else np.asarray(point.w, dtype=np.float64)
+    assert w is not None
+    z, offset = _offset_margins(problem, w, given_offset)
+    own = _squared_norm(problem, w)
+    if w_dual is not None and not rebuild:
+        return _against_dual(problem, w, z, offset, alpha, _squared_norm(problem, w_dual))
+    paid, conjugates, coupled = loss_sums(problem.terms, problem.members, z, offset, alpha)
+    dual_norm = 2.0 * problem.C * coupled - own if w_dual is None else own
+    return _evaluation(problem, w, offset, alpha, paid, conjugates, own, dual_norm)
+
+
+def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Evaluation:
+    """Certify weights alone, with the dual point of their margins' sub-gradients, scaled for the best bound."""
+    assert point.w is not None
+    w = np.asarray(point.w, dtype=np.float64)
+    z, offset = _offset_margins(problem, w, given_offset)
+    alpha = np.zeros(problem.y.size)
+    dual_of_margins(problem.terms, problem.members, z, offset, alpha)
+    if problem.intercept == "free":
+        balance(problem.terms, problem.members, alpha)
+    return _against_dual(problem, w, z, offset, alpha, _squared_norm(problem, dual_weights(problem, alpha)))
+
+
+def _against_dual(
+    problem: Problem, w: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray, dual_norm: float
+) -> Evaluation:
+    """Certify w with a dual point of its own norm, scaled for the best bound."""
+    factor = best_scale(problem, alpha, dual_norm)
+    alpha = factor * alpha
+    paid, conjugates, _ = loss_sums(problem.terms, problem.members, z, offset, alpha)
+    own = _squared_norm(problem, w)
+    return _evaluation(problem, w, offset, alpha, paid, conjugates, own, factor * factor * dual_norm)
+
+
+def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float) -> float:
+    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, by golden section search."""
+
+    def negated_dual(factor: float) -> float:
+        sums = conjugate_sum(problem.terms, problem.members, alpha, factor)
+        return problem.C * sums + 0.5 * factor * factor * dual_norm
+
+    low, high = 0.0, 1.0
+    while high - low > 1e-6:
+        inner, outer = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        low, high = (low, outer) if negated_dual(inner) <= negated_dual(outer) else (inner, high)
+    middle = 0.5 * (low + high)
+    return min((middle, 1.0), key=negated_dual)
+
+
+def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.ndarray, float]:
+    """Margins of w and the offset to add to them: the best one for a free intercept, zero otherwise."""
+    z = margins(problem, w)
+    if problem.intercept != "free" or given:
+        return z, 0.0
+    return z, best_offset(problem.terms, problem.members, z, 0.0)
+
+
+def _squared_norm(problem: Problem, w: np.ndarray) -> float:
+    """What the regulariser sees of w: the virtual feature only where the intercept is regularised."""
+    seen = w if problem.intercept == "regularized" else w[:-1]
+    return float(seen @ seen)
+
+
+def _evaluation(
+    problem: Problem,
+    w: np.ndarray,
+    offset: float,
+    alpha: np.ndarray,
+    paid: float,
+    conjugates: float,
+    own: float,
+    dual_norm: float,
+) -> Evaluation:
+    primal = 0.5 * own + problem.C * paid
+    dual = -problem.C * conjugates - 0.5 * dual_norm
+    form = "lambda" if problem.uses_lambda else "C"
+    certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
+    return Evaluation(w[:-1].copy(), float(w[-1] * problem.scale + offset), alpha, certificate)

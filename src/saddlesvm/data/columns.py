@@ -1,0 +1,64 @@
+"""Which column is the label: the one rule for CSV, TSV and Parquet."""
+
+from __future__ import annotations
+
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.table import Label, shorten
+
+__all__ = ["label_position"]
+
+
+def label_position(
+    label: Label, names: list[str] | None, n_columns: int, n_features: int | None, source: str
+) -> int | None:
+    """Position of the label column, counted from 0; None when the table has no labels.
+
+    Parameters
+    ----------
+    label : str, int, False or None
+        A name (or the digits of a position, when no column has that name), a position (negative ones count from the
+        end), False for no label. None means the last column, or no label if there are just `n_features` columns.
+    names : list of str, or None
+        The column names, where the table has any.
+    n_columns : int
+    n_features : int or None
+        How many features are expected.
+    source : str
+        For the messages.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or its name occurs twice, or the features that remain are not `n_features`.
+    """
+    if label is False:
+        position = None
+    elif label is None:
+        position = None if n_columns == n_features else n_columns - 1
+    else:
+        position = _position_of(label, names, n_columns, source)
+    width = n_columns - (position is not None)
+    if width == 0:
+        raise DataError(f"{source}: has {n_columns} columns and no feature; at least one beside the label is needed")
+    if n_features is not None and width != n_features:
+        beside = "no label column" if position is None else "one label column"
+        raise DataError(f"{source}: has {width} feature columns and {beside}; {n_features} features are expected")
+    return position
+
+
+def _position_of(label: str | int, names: list[str] | None, n_columns: int, source: str) -> int:
+    if isinstance(label, str) and names is not None and label in names:
+        if names.count(label) > 1:
+            raise DataError(f"{source}: {names.count(label)} columns are named {label!r}; give the label's position")
+        return names.index(label)
+    try:
+        position = int(label)
+    except ValueError:
+        found = "it has no header, so the label must be a position"
+        if names is not None:
+            found = f"its columns are {shorten(names)}"
+        raise DataError(f"{source}: has no label column {label!r}; {found}") from None
+    if not -n_columns <= position < n_columns:
+        allowed = f"0 to {n_columns - 1}, or -{n_columns} to -1 counted from the end"
+        raise DataError(f"{source}: has no column {position}; positions are {allowed}")
+    return position % n_columns

@@ -1,0 +1,220 @@
+"""CSV and TSV: one row a line, numbers in every column but the label's."""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from saddlesvm.data.columns import label_position
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.streams import open_text, reading
+from saddlesvm.data.table import Label, Raw, Task
+
+__all__ = ["read_delimited"]
+
+_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+_MISSING_LABEL = frozenset({"", "?", "nan"})
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the lines of one file are to be read."""
+
+    delimiter: str
+    names: list[str] | None
+    n_columns: int
+    skip: int
+    label: int | None
+
+    def called(self, column: int) -> str:
+        """What to call a column in a message."""
+        return f"column {self.names[column]!r}" if self.names is not None else f"column {column + 1}"
+
+
+def read_delimited(
+    path: Path,
+    *,
+    label: Label = None,
+    header: bool | Literal["auto"] = "auto",
+    n_features: int | None = None,
+    dtype: Any = None,
+    task: Task | None = None,
+) -> Raw:
+    """Read CSV or TSV, plain or compressed, in one pass; only when that fails, look for the line at fault.
+
+    The delimiter is a tab in a file named .tsv; in any other it is the one of comma, semicolon and tab that occurs
+    most often in the first line. With ``header="auto"`` a first line without numbers is a header; one that mixes
+    numbers and text in the feature columns is refused, because no guess about it would be safe.
+
+    Parameters
+    ----------
+    path : Path
+    label : str, int, False or None
+        See `saddlesvm.data.columns.label_position`.
+    header : bool or "auto"
+        Whether the first line holds the column names.
+    n_features : int or None
+        How many features are expected.
+    dtype : float32, float64 or None
+        None means float64.
+    task : "regression", "classification" or None
+        With "regression", labels must be numbers.
+
+    Raises
+    ------
+    DataError
+        Naming the line and column of the first cell that is missing, not a number or not finite, or the first line
+        of a different length.
+    """
+    with reading(path):
+        layout = _layout_of(path, label, header, n_features)
+        codes, texts = array("q"), dict[str, int]()
+
+        def note_label(cell: str) -> float:
+            codes.append(texts.setdefault(cell.strip(), len(texts)))
+            return 0.0
+
+        try:
+            with open_text(path) as file:
+                cells = np.loadtxt(
+                    islice(file, layout.skip, None),
+                    dtype=dtype or np.float64,
+                    comments=None,
+                    delimiter=layout.delimiter,
+                    converters=None if layout.label is None else {layout.label: note_label},
+                    ndmin=2,
+                    encoding="utf-8",
+                    quotechar='"',
+                )
+        except UnicodeDecodeError:
+            raise
+        except ValueError as error:
+            _find_fault(path, layout, dtype, task)
+            raise DataError(f"{path}: cannot be read as CSV: {error}") from None
+        bad_label = any(_fault_of_label(text, task) for text in texts)
+        if bad_label or cells.shape[1] != layout.n_columns or not np.isfinite(cells).all():
+            _find_fault(path, layout, dtype, task)
+            raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
+    names = layout.names
+    if layout.label is None:
+        return Raw(cells, None, names)
+    y = _numbers_or_text(list(texts))[np.frombuffer(codes, dtype=np.int64)]
+    X = np.delete(cells, layout.label, axis=1)
+    if names is None:
+        return Raw(X, y)
+    return Raw(X, y, names[: layout.label] + names[layout.label + 1 :], names[layout.label])
+
+
+def _layout_of(path: Path, label: Label, header: bool | Literal["auto"], n_features: int | None) -> _Layout:
+    with open_text(path) as file:
+        start = next((line for line in file if line.strip()), "")
+    delimiter = "\t" if ".tsv" in path.name.lower() else max(";\t,", key=start.count)
+    with open_text(path) as file:
+        reader = csv.reader(file, delimiter=delimiter)
+        rows = ((row, reader.line_num) for row in reader if row)
+        try:
+            (first, n_lines), second = next(rows, ([], 0)), next(rows, None)
+        except csv.Error as error:
+            raise DataError(f"{path}: line {reader.line_num}: {error}") from None
+    if not first:
+        raise DataError(f"{path}: is empty; at least one row is needed")
+    first = [cell.strip() for cell in first]
+    has_header = header if header != "auto" else _looks_like_header(first, second and second[0], label, path)
+    if has_header and second is None:
+        raise DataError(f"{path}: holds a header line and no rows; at least one row is needed")
+    names = first if has_header else None
+    nameless = first.index("") + 1 if has_header and "" in first else None
+    if nameless is not None:
+        raise DataError(
+            f"{path}: line {n_lines}: column {nameless} has no name (a saved row index?); remove or name it"
+        )
+    position = label_position(label, names, len(first), n_features, str(path))
+    return _Layout(delimiter, names, len(first), n_lines if has_header else 0, position)
+
+
+def _looks_like_header(first: list[str], second: Sequence[str] | None, label: Label, path: Path) -> bool:
+    """Whether the first line holds names: none of its cells is a number (the label's cell does not count)."""
+    if isinstance(label, str) and label in first and not _is_number(label):
+        return True
+    at = -1 if label is None or isinstance(label, str) else int(label)
+    if label is not False and -len(first) <= at < len(first):
+        label_cell = first[at]
+        features = [cell for column, cell in enumerate(first) if column != at % len(first)]
+        if second is not None and len(second) == len(first) and all(map(_is_number, features)):
+            return not _is_number(label_cell) and label_cell not in _MISSING_LABEL and _is_number(second[at])
+    else:
+        features = first
+    features = [cell for cell in features if cell.lower() not in _MISSING]
+    numbers = sum(map(_is_number, features))
+    if 0 < numbers < len(features):
+        odd = next(cell for cell in features if not _is_number(cell))
+        raise DataError(
+            f"{path}: line 1: mixes numbers and text ({odd!r}); say whether it is a header (header=True/False)"
+        )
+    return numbers == 0 and len(features) > 0
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return cell.isascii() and "_" not in cell
+
+
+def _numbers_or_text(texts: list[str]) -> np.ndarray[Any, Any]:
+    return np.array([float(text) for text in texts]) if all(map(_is_number, texts)) else np.array(texts, dtype=str)
+
+
+def _find_fault(path: Path, layout: _Layout, dtype: Any, task: Task | None) -> None:
+    """Read line by line and raise a `DataError` at the first cell that breaks a rule."""
+    with open_text(path) as file:
+        skipped = sum(1 for _ in islice(file, layout.skip))
+        reader = csv.reader(file, delimiter=layout.delimiter)
+        try:
+            for row in reader:
+                fault = _fault_of(row, layout, np.dtype(dtype or np.float64), task) if row else None
+                if fault is not None:
+                    raise DataError(f"{path}: line {skipped + reader.line_num}: {fault}")
+        except csv.Error as error:
+            raise DataError(f"{path}: line {skipped + reader.line_num}: {error}") from None
+        except EOFError:
+            where = f"after line {skipped + reader.line_num}"
+            raise DataError(f"{path}: is truncated: the compressed data end too early, {where}") from None
+
+
+def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task | None) -> str | None:
+    """Say what is wrong with a row; None when nothing is."""
+    if len(row) != layout.n_columns:
+        return f"has {len(row)} columns; the lines before have {layout.n_columns}"
+    for column, cell in enumerate(row):
+        fault = _fault_of_label(cell.strip(), task) if column == layout.label else _fault_of_cell(cell.strip(), dtype)
+        if fault is not None:
+            return f"{layout.called(column)}: {fault}"
+    return None
+
+
+def _fault_of_label(cell: str, task: Task | None) -> str | None:
+    if cell.lower() in _MISSING_LABEL:
+        return f"the label is missing ({cell!r}); every row needs one"
+    if not _is_number(cell):
+        return f"the label {cell!r} is not a number, as a regression needs" if task == "regression" else None
+    return None if math.isfinite(float(cell)) else f"the label is {cell!r}; labels must be finite"
+
+
+def _fault_of_cell(cell: str, dtype: np.dtype[Any]) -> str | None:
+    if cell.lower() in _MISSING:
+        return f"the value is missing ({cell!r}); fill in or leave out such rows first"
+    if not _is_number(cell):
+        return f"{cell!r} is not a number; features must be numbers (text columns need encoding first)"
+    if not math.isfinite(float(cell)) or abs(float(cell)) > float(np.finfo(dtype).max):
+        return f"{cell!r} is not a finite {dtype} number"
+    return None

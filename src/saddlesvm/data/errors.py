@@ -1,0 +1,15 @@
+"""The one exception of this package's readers and writers."""
+
+from __future__ import annotations
+
+__all__ = ["DataError"]
+
+
+class DataError(ValueError):
+    """A file, or what it holds, cannot be used.
+
+    The message is one line that names the file and the line or column, and says what was found and what is allowed.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(line.strip() for line in message.splitlines() if line.strip()))

@@ -1,0 +1,81 @@
+"""MNIST-style idx files: a magic number, the sizes, then the values; images and labels in two files."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.streams import open_bytes, reading
+from saddlesvm.data.table import Label, Raw
+
+__all__ = ["read_idx"]
+
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_ENDINGS = ("", ".gz", ".bz2", ".xz")
+
+
+def read_idx(path: Path, *, label: Label = None, n_features: int | None = None) -> Raw:
+    """Read the images in an idx file, each flattened to a row, and the labels from the file beside it.
+
+    ``train-images-idx3-ubyte.gz`` goes with ``train-labels-idx1-ubyte.gz``: "images" becomes "labels" and "idx3"
+    becomes "idx1"; either may be compressed or not. The values stay as they are (0 to 255 for bytes).
+
+    Raises
+    ------
+    DataError
+        A magic number that is not idx, a length that is not the one in the header, labels that are missing or not as
+        many as the images.
+    """
+    if isinstance(label, str) or (isinstance(label, int) and label is not False):
+        raise DataError(f"{path}: label={label!r}; the labels of an idx file are in the file beside it")
+    images = _read_array(path)
+    if images.ndim < 2:
+        raise DataError(f"{path}: has {images.ndim} dimension, as labels have; give the images file")
+    X = images.reshape(len(images), math.prod(images.shape[1:]))
+    beside = None if label is False else _labels_beside(path, required=n_features is None)
+    if beside is None:
+        return Raw(X, None)
+    y = _read_array(beside)
+    if y.shape != (len(X),):
+        raise DataError(f"{beside}: has labels of shape {y.shape}; {path.name} has {len(X)} images, one label each")
+    return Raw(X, y, n_bytes=beside.stat().st_size)
+
+
+def _read_array(path: Path) -> np.ndarray[Any, Any]:
+    with reading(path), open_bytes(path) as file:
+        head = file.read(4)
+        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
+            raise DataError(
+                f"{path}: starts with {head.hex(' ')}; an idx file starts with 00 00, a type and a dimension"
+            )
+        sizes = file.read(4 * head[3])
+        if len(sizes) < 4 * head[3]:
+            raise DataError(f"{path}: is truncated: its header ends after {4 + len(sizes)} bytes")
+        shape = struct.unpack(f">{head[3]}I", sizes)
+        dtype = np.dtype(_TYPES[head[2]])
+        promised = math.prod(shape) * dtype.itemsize
+        data = file.read(promised + 1)
+    if len(data) != promised:
+        found = f"more than {promised}" if len(data) > promised else f"only {len(data)}"
+        size = " x ".join(map(str, shape))
+        raise DataError(f"{path}: holds {found} bytes of values; its header says {size}, which is {promised} bytes")
+    return np.frombuffer(data, dtype=dtype).reshape(shape)
+
+
+def _labels_beside(path: Path, *, required: bool) -> Path | None:
+    stem = path.name
+    for ending in _ENDINGS[1:]:
+        stem = stem.removesuffix(ending)
+    name = re.sub(r"idx\d", "idx1", stem.replace("images", "labels"))
+    tried = [path.with_name(name + ending) for ending in _ENDINGS]
+    found = next((file for file in tried if name != stem and file.is_file()), None)
+    if found is None and required:
+        hint = f"{name}[.gz] is not there" if name != stem else "its name does not hold the word 'images'"
+        raise DataError(f"{path}: its labels are not beside it: {hint}")
+    return found

@@ -1,0 +1,130 @@
+"""Opening a file: its compression and its format, both told by what it holds, and errors that name it."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from saddlesvm.data.errors import DataError
+
+__all__ = ["FORMATS", "format_of", "is_compressed", "open_bytes", "open_text", "reading"]
+
+FORMATS = (
+    "LIBSVM text, CSV, TSV (each plain or compressed with gzip, bzip2 or xz), Parquet (.parquet), NumPy (.npz), "
+    "or an MNIST-style idx file"
+)
+
+_COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_COMPRESSED_ENDINGS = {".gz", ".bz2", ".xz"}
+_BY_ENDING = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".npz": "npz",
+}
+_SAMPLE = 1 << 16
+_IDX = re.compile(rb"\x00\x00[\x08\x09\x0b-\x0e][\x01-\x08]", re.DOTALL)
+_INDEX_VALUE = re.compile(r"\s-?\d+:[^\s,;]+(?=\s|$)")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what can go wrong below the format (no access, damaged compression, not text) into a `DataError`."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder; a file is needed") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is not UTF-8 text (byte {error.object[error.start]:#04x})") from None
+    except EOFError:
+        raise DataError(f"{path}: is truncated: the compressed data end too early") from None
+    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: is damaged: {error}") from None
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}" if error.strerror else f"is damaged: {error}"
+        raise DataError(f"{path}: {what}") from None
+
+
+def _opener(path: Path) -> object:
+    with path.open("rb") as file:
+        head = file.read(8)
+    return next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the file starts as a gzip, bzip2 or xz file does."""
+    return _opener(path) is not None
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, decompressing as its first bytes say (its name does not matter)."""
+    opener = _opener(path)
+    return cast("IO[bytes]", opener(path, "rb") if callable(opener) else path.open("rb"))
+
+
+def open_text(path: Path) -> io.TextIOWrapper:
+    """Open a file as UTF-8 text (a byte order mark is skipped), decompressing where needed."""
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
+
+
+def format_of(path: Path) -> str:
+    """Tell the format: from the name's ending where that is a known one, from the content otherwise.
+
+    Returns
+    -------
+    str
+        "libsvm", "csv", "parquet", "npz" or "idx".
+
+    Raises
+    ------
+    DataError
+        The file is empty, or neither its name nor its content is of a format known here.
+    """
+    with reading(path), open_bytes(path) as file:
+        sample = file.read(_SAMPLE)
+    if not sample.strip():
+        raise DataError(f"{path}: is empty; at least one row is needed")
+    endings = [ending.lower() for ending in path.suffixes]
+    if endings and endings[-1] in _COMPRESSED_ENDINGS:
+        endings.pop()
+    known = _BY_ENDING.get(endings[-1]) if endings else None
+    found = known or _sniff(sample)
+    if found is None:
+        raise DataError(f"{path}: is in no format known here; allowed are {FORMATS}")
+    return found
+
+
+def _sniff(sample: bytes) -> str | None:
+    if sample.startswith(b"PAR1"):
+        return "parquet"
+    if sample.startswith(b"PK\x03\x04"):
+        return "npz"
+    if _IDX.match(sample):
+        return "idx"
+    if b"\x00" in sample:
+        return None
+    text = sample.decode("utf-8", errors="replace")
+    lines = [line for line in (raw.split("#")[0] for raw in text.splitlines()[:50]) if line.strip()]
+    if len(text) == _SAMPLE and len(lines) > 1:
+        lines.pop()
+    pairs = sum(_INDEX_VALUE.search(line) is not None for line in lines)
+    if 2 * pairs > len(lines):
+        return "libsvm"
+    first = text.lstrip().split("\n", 1)[0]
+    if first[:1] not in "{[<#" and any(mark in first for mark in ",;\t"):
+        return "csv"
+    return "libsvm" if pairs else None

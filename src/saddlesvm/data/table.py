@@ -1,0 +1,191 @@
+"""What every reader hands back: one labelled table, checked and in the layout that the solvers take as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from saddlesvm.data.errors import DataError
+
+__all__ = ["Label", "Matrix", "Raw", "Table", "Task", "ready_labels", "ready_matrix", "shorten"]
+
+Label: TypeAlias = str | int | Literal[False] | None
+Task: TypeAlias = Literal["classification", "regression"]
+Matrix: TypeAlias = "np.ndarray[Any, Any] | sp.csr_matrix | sp.csr_array"
+
+_EXACT_IN_FLOAT32 = frozenset("?bBhHef")
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The rows, labels and names of a file, before they are brought into shape; what one format's reader returns.
+
+    Attributes
+    ----------
+    X : ndarray or sparse matrix, shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,) or None
+    feature_names : list of str, or None
+    label_name : str or None
+    n_bytes : int, default=0
+        Bytes of further files that were read along (the labels beside the images).
+    """
+
+    X: Any
+    y: Any
+    feature_names: list[str] | None = None
+    label_name: str | None = None
+    n_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows and labels read from one source.
+
+    Attributes
+    ----------
+    X : ndarray, C-contiguous, or CSR matrix with sorted and unique indices, shape (n_rows, n_features)
+        float32 or float64, every value finite.
+    y : ndarray of shape (n_rows,) or None
+        int64 when every label is a whole number, float64 when they are other numbers, unicode when they are text;
+        None for data without labels.
+    feature_names : list of str, or None
+        Column names, where the file has any.
+    label_name : str or None
+        Name of the label column, where it has one.
+    source : str
+        The path or bundled name as it was given.
+    format : str
+        "libsvm", "csv", "parquet", "npz", "idx" or "generated".
+    n_bytes : int
+        Size of the file or files on disk, compressed as they are; 0 for generated data.
+    seconds : float
+        Time it took to read.
+    """
+
+    X: Any
+    y: np.ndarray[Any, Any] | None
+    feature_names: list[str] | None
+    label_name: str | None
+    source: str
+    format: str
+    n_bytes: int
+    seconds: float
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of values that are not zero."""
+        return int(self.X.count_nonzero() if sp.issparse(self.X) else np.count_nonzero(self.X))
+
+    @property
+    def classes(self) -> np.ndarray[Any, Any] | None:
+        """The distinct labels in ascending order; None for data without labels."""
+        return None if self.y is None else np.unique(self.y)
+
+
+def shorten(names: Sequence[object], limit: int = 12) -> str:
+    """Join names for a message, leaving out the middle of a long list."""
+    shown = [repr(name) if isinstance(name, str) else str(name) for name in names]
+    if len(shown) > limit:
+        shown = [*shown[: limit - 2], f"... ({len(shown) - limit + 1} more)", shown[-1]]
+    return ", ".join(shown)
+
+
+def ready_matrix(X: Any, source: str, *, dtype: Any, scale: float, n_features: int | None) -> Any:
+    """Bring a matrix into the layout of `Table.X`, copying only where it is not in it already.
+
+    float32 and float64 are kept unless `dtype` asks otherwise; integers of at most 16 bits and bool become float32,
+    which holds them exactly, all others float64.
+
+    Raises
+    ------
+    DataError
+        Zero rows or features, a width that is not `n_features`, values that are not numbers, NaN or infinity.
+    """
+    if X.dtype.kind not in "biuf":
+        raise DataError(f"{source}: the features are of type {X.dtype}; they must be real numbers")
+    if dtype is None:
+        dtype = np.float32 if X.dtype.char in _EXACT_IN_FLOAT32 else np.float64
+    n_rows, width = X.shape
+    if n_rows == 0 or width == 0:
+        raise DataError(f"{source}: has {n_rows} rows and {width} features; at least one of each is needed")
+    X = _ready_csr(X, source, np.dtype(dtype)) if sp.issparse(X) else np.ascontiguousarray(X, dtype=dtype)
+    values = X.data if sp.issparse(X) else X
+    if scale != 1.0:
+        values *= values.dtype.type(scale)
+    if not np.isfinite(values).all():
+        where = _first_not_finite(X)
+        raise DataError(f"{source}: row {where[0] + 1}, feature {where[1] + 1} is {where[2]}; values must be finite")
+    return _widened(X, source, n_features)
+
+
+def _ready_csr(X: Any, source: str, dtype: np.dtype[Any]) -> Any:
+    X = X.tocsr().astype(dtype, copy=False)
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"{source}: is not a valid CSR matrix: {error}") from None
+    X.sum_duplicates()
+    if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) <= _INT32_MAX:
+        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X
+
+
+def _first_not_finite(X: Any) -> tuple[int, int, float]:
+    if sp.issparse(X):
+        k = int(np.argmin(np.isfinite(X.data)))
+        return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k]), float(X.data[k])
+    row, column = np.unravel_index(np.argmin(np.isfinite(X)), X.shape)
+    return int(row), int(column), float(X[row, column])
+
+
+def _widened(X: Any, source: str, n_features: int | None) -> Any:
+    width = X.shape[1]
+    if n_features is None or width == n_features:
+        return X
+    if width > n_features or not sp.issparse(X):
+        raise DataError(f"{source}: has {width} features; {n_features} are expected")
+    return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+
+
+def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.ndarray[Any, Any]:
+    """Bring labels into the form of `Table.y`.
+
+    Raises
+    ------
+    DataError
+        Labels that are not one a row, not finite, missing, or text where a regression needs numbers.
+    """
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or len(y) != n_rows:
+        raise DataError(f"{source}: has {n_rows} rows and labels of shape {y.shape}; one label a row is needed")
+    if y.dtype.kind in "US":
+        y = y.astype(str)
+        if task == "regression":
+            raise DataError(f"{source}: has the label {str(y[0])!r}; a regression needs numbers for labels")
+        return y
+    if y.dtype.kind not in "biuf":
+        raise DataError(f"{source}: the labels are of type {y.dtype}; they must be numbers or text")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise DataError(f"{source}: the label of row {row + 1} is {y[row]}; labels must be finite")
+    if task == "regression":
+        return y.astype(np.float64)
+    whole = y.dtype.kind != "f" or bool(np.all((y == np.floor(y)) & (np.abs(y) < 2.0**53)))
+    return y.astype(np.int64 if whole else np.float64)

@@ -1,0 +1,544 @@
+"""The scikit-learn face: LinearSVC and LinearSVR, drop-in replacements that say how far from the optimum they are."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm import inputs, multiclass, rows
+from saddlesvm.certificate import Certificate, Point
+from saddlesvm.checkpoint import Checkpoint
+from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
+from saddlesvm.multiclass import SubProblem
+from saddlesvm.problem import Intercept, make_problem, resolve_C
+from saddlesvm.progress import ProgressBar
+from saddlesvm.scores import linear_scores
+from saddlesvm.solvers import make_solver
+from saddlesvm.solvers.base import SolverBase
+from saddlesvm.solvers.pegasos import Pegasos
+from saddlesvm.streaming import PegasosStream
+from saddlesvm.trace import Trace
+
+SEEDS = 2**31 - 1
+
+
+class LinearModel(BaseEstimator):
+    """What the linear estimators share: options, the fit of one problem, and what is kept of it."""
+
+    C: float
+    lam: float | None
+    loss: str | Loss
+    solver: str | SolverBase
+    tol: float
+    max_iter: float | None
+    max_time: float | None
+    fit_intercept: bool
+    intercept: str
+    intercept_scaling: float
+    random_state: Any
+    warm_start: bool
+    verbose: int
+    callbacks: Sequence[Any] | None
+    checkpoint: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def set_params(self, **params: Any) -> Any:
+        """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""
+        inner = {key.removeprefix("solver__"): params.pop(key) for key in list(params) if key.startswith("solver__")}
+        super().set_params(**params)
+        if inner:
+            solver = make_solver(self.solver)
+            unknown = [key for key in inner if key not in solver.get_params()]
+            if unknown:
+                known = ", ".join(solver.get_params()) or "none"
+                raise ValueError(f"the solver {solver.name!r} has no option {unknown[0]!r}; it has: {known}")
+            self.solver = dataclasses.replace(solver, **inner)
+        return self
+
+    def _intercept_kind(self) -> Intercept:
+        if not self.fit_intercept:
+            return "none"
+        if self.intercept not in ("regularized", "free"):
+            raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
+        if not 0.0 < self.intercept_scaling < np.inf:
+            raise ValueError(f"intercept_scaling must be positive and finite; got {self.intercept_scaling!r}")
+        return "free" if self.intercept == "free" else "regularized"
+
+    def _strength(self, n: int) -> dict[str, float]:
+        """C or lam, whichever is in force, checked."""
+        if self.lam is not None and self.C != 1.0:
+            raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
+        given = {"C": self.C} if self.lam is None else {"lam": self.lam}
+        resolve_C(given.get("C"), given.get("lam"), n)
+        return given
+
+    def _limits(self) -> Limits:
+        return Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
+
+    def _rows(self, X: Any, kind: Intercept) -> tuple[rows.Rows, np.ndarray]:
+        """X as rows with the virtual feature of the intercept, and their squared norms."""
+        plain = rows.as_rows(X)
+        norms = inputs.finite_norms(plain)
+        if kind == "none":
+            return plain, norms
+        scale = float(self.intercept_scaling)
+        if kind == "free":
+            scale = float(np.sqrt(norms.mean())) or 1.0
+        norms += scale * scale
+        return plain._replace(bias=scale), norms
+
+    def _starts(self, count: int, n: int, C: float) -> list[Point | None]:
+        """The dual points that a warm start begins from, one a sub-problem."""
+        kept = getattr(self, "dual_coef_", None) if self.warm_start else None
+        if kept is None or kept.shape != (count, n):
+            return [None] * count
+        dense = kept.toarray() if sparse.issparse(kept) else kept
+        return [Point(alpha=row / self._fitted_C) for row in dense]
+
+    def _solve(
+        self,
+        X: Any,
+        problems: Sequence[Any],
+        loss: Loss,
+        weights: np.ndarray | None,
+        n_jobs: int | None,
+    ) -> list[FitResult]:
+        """Fit every sub-problem and keep coefficients, certificates and traces."""
+        solver, limits, kind = make_solver(self.solver), self._limits(), self._intercept_kind()
+        n = X.shape[0]
+        strength = self._strength(n)
+        design, norms = self._rows(X, kind)
+        seed = int(check_random_state(self.random_state).randint(SEEDS))
+        starts = self._starts(len(problems), n, resolve_C(strength.get("C"), strength.get("lam"), n)[0])
+        bar: Any = contextlib.nullcontext()
+        if self.verbose:
+            bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
+
+        def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
+            problem = make_problem(
+                design, sub.y, loss, weights=weights, members=sub.members, intercept=kind, norms=norms, **strength
+            )
+            result = fit(
+                problem,
+                solver,
+                limits,
+                seed=seed + sub.index,
+                start=starts[sub.index],
+                callbacks=[*(self.callbacks or ()), *([bar] if self.verbose else ())],
+                checkpoint=self._checkpoint(sub, len(problems)),
+                stop=stop,
+                label=sub.label,
+            )
+            if self.verbose:
+                bar.next_problem()
+            return dataclasses.replace(result, alpha=sparse.csr_array(result.alpha[None, :] * problem.C))
+
+        with bar:
+            results = multiclass.solve_all(problems, solve, n_jobs)
+        self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
+        self._keep(results)
+        return results
+
+    def _checkpoint(self, sub: SubProblem, count: int) -> Checkpoint | None:
+        if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
+            return self.checkpoint
+        return Checkpoint(self.checkpoint if count == 1 else f"{self.checkpoint}.{sub.index}")
+
+    def _keep(self, results: list[FitResult]) -> None:
+        worst = multiclass.worst_outcome(results)
+        self.coef_ = np.stack([result.coef for result in results])
+        self.intercept_ = np.array([result.intercept for result in results])
+        dual = sparse.vstack([result.alpha for result in results], format="csr")
+        self.dual_coef_ = dual.toarray() if len(results) == 1 else dual
+        self.certificates_ = [result.certificate for result in results]
+        self.certificate_ = multiclass.total_certificate(results)
+        self.outcome_ = worst.outcome
+        self.n_iter_ = max(1, int(np.ceil(max(result.epochs for result in results))))
+        self.seconds_solving_ = sum(result.seconds_solving for result in results)
+        self.seconds_certifying_ = sum(result.seconds_certifying for result in results)
+        self.trace_ = Trace(record for result in results for record in result.trace)
+        worst.warn(stacklevel=4)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = inputs.check_design(self, X, reset=False)
+        inputs.finite_norms(rows.as_rows(X))
+        return linear_scores(X, self.coef_, self.intercept_)
+
+
+def _is_logistic(estimator: Any) -> bool:
+    if loss_name(make_loss(estimator.loss, width=estimator.width)) != "logistic":
+        raise AttributeError(f"predict_proba needs loss='logistic'; this model has loss={estimator.loss!r}")
+    return True
+
+
+def _is_pegasos(estimator: Any) -> bool:
+    if not isinstance(make_solver(estimator.solver), Pegasos):
+        raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
+    return True
+
+
+class LinearSVC(ClassifierMixin, LinearModel):
+    """Linear support vector classification, trained to a certified relative duality gap.
+
+    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
+    within the fraction `tol` of the optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
+    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here.
+
+    Parameters
+    ----------
+    penalty : {"l2"}, default="l2"
+        Kept for compatibility; only the l2 norm is supported.
+    loss : str or Loss, default="squared_hinge"
+        "hinge", "squared_hinge", "smooth_hinge" (see `width`) or "logistic".
+    dual : "auto" or bool, default="auto"
+        Kept for compatibility and without effect: the same optimum is found either way.
+    tol : float, default=1e-4
+        Relative duality gap to prove, ``(primal - dual) / primal``.
+    C : float, default=1.0
+        Weight of the losses, ``C = 1 / (lambda n)``.
+    lam : float, optional
+        lambda instead of C; objectives are then reported in the lambda form.
+    multi_class : {"ovr"}, default="ovr"
+        More than two classes: one against the rest.
+    fit_intercept : bool, default=True
+    intercept : {"regularized", "free"}, default="regularized"
+        The intercept is the weight of a constant feature of value `intercept_scaling` and penalised like the others (as
+        in LIBLINEAR and scikit-learn), or exactly unpenalised (as in kernel machines).
+    intercept_scaling : float, default=1.0
+    class_weight : dict or "balanced", optional
+        Factors for the weights of the classes.
+    solver : str or solver object, default="auto"
+        "auto", "dcd", "sdca", "pegasos", or an object such as ``SDCA(start="sgd")``.
+    width : float, default=1.0
+        Width of the smooth hinge.
+    max_iter : int, optional
+        Epochs at most; no limit by default, since every problem ends certified.
+    max_time : float, optional
+        Seconds at most.
+    warm_start : bool, default=False
+        Begin at the last fit's dual point, if it was of the same shape.
+    random_state : int, RandomState or None, default=None
+        Makes a fit repeatable bit for bit.
+    n_jobs : int, optional
+        Threads over the classes.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callbacks : sequence of callables, optional
+        Called with a :class:`~saddlesvm.trace.Record` of each certificate; True stops the fit.
+    checkpoint : path-like, optional
+        The fit writes its state there now and then, and continues from it if it exists.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+    dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n)
+        Signed dual variables in the C form: ``coef_ = dual_coef_ @ X`` (but for solvers that work in the primal).
+    certificate_ : Certificate
+        Primal, dual and gap; summed over the classes where there are more than two.
+    certificates_ : list of Certificate
+        One a sub-problem.
+    outcome_ : Outcome
+        Why it stopped; the worst of the sub-problems'.
+    trace_ : Trace
+        A row for each certificate on the way.
+    n_iter_ : int
+        Epochs.
+    seconds_solving_, seconds_certifying_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(C=1.0, random_state=0).fit(notes.X, notes.y)
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
+    """
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        loss: str | Loss = "squared_hinge",
+        *,
+        dual: str | bool = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        lam: float | None = None,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept: str = "regularized",
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str | SolverBase = "auto",
+        width: float = 1.0,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Any] | None = None,
+        checkpoint: Any = None,
+    ) -> None:
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.lam = lam
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.solver = solver
+        self.width = width
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+            Labels, at least two different ones.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights; a weight of 2 is the same as the row twice.
+
+        Raises
+        ------
+        ValueError
+            Bad data or options; the message says what was found and what is allowed.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the gap asked for was proven.
+        """
+        loss = self._check_options()
+        X = inputs.check_design(self, X, reset=True)
+        codes = self._encode(y, X.shape[0])
+        weights = self._weights(sample_weight, codes)
+        problems = multiclass.one_vs_rest(codes, self.classes_)
+        self._solve(X, problems, loss, weights, self.n_jobs)
+        return self
+
+    def _check_options(self) -> Loss:
+        if self.penalty != "l2":
+            raise ValueError(f"penalty={self.penalty!r} is not supported: use penalty='l2'")
+        if self.dual not in ("auto", True, False):
+            raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
+        if self.multi_class != "ovr":
+            raise ValueError(f"multi_class must be 'ovr'; got {self.multi_class!r}")
+        return make_loss(self.loss, width=self.width, among=CLASSIFICATION)
+
+    def _encode(self, y: Any, n: int) -> np.ndarray:
+        """Class numbers of the labels; ``classes_`` is set."""
+        labels = inputs.check_labels(y, n)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
+        return codes
+
+    def _weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray | None:
+        """Row weights with the class weights multiplied in; at least two classes must keep a positive one."""
+        weights = inputs.check_weights(sample_weight, codes.size)
+        if weights is not None and np.unique(codes[weights > 0]).size < 2:
+            raise ValueError("the rows of positive weight hold a single class: at least two classes are needed")
+        if self.class_weight is None:
+            return weights
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weights
+        )
+        if not (np.isfinite(factors) & (factors >= 0)).all():
+            raise ValueError(f"class_weight must be finite and not negative; got {self.class_weight!r}")
+        return factors[codes] * (1.0 if weights is None else weights)
+
+    @available_if(_is_pegasos)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LinearSVC:
+        """One more pass of Pegasos, over rows that need not be in memory together with the ones before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like, optional
+            All labels there will be; needed in the first call, unless the model was fitted before (it begins anew).
+        sample_weight : array-like of shape (n,), optional
+
+        Notes
+        -----
+        lambda stays what it is in the first call: `lam`, or ``1 / (C n)`` with the n of that call. ``certificate_``
+        speaks of the rows of the last call.
+        """
+        loss = self._check_options()
+        first = not hasattr(self, "_stream")
+        X = inputs.check_design(self, X, reset=first)
+        if first:
+            if classes is None and not hasattr(self, "classes_"):
+                raise ValueError("classes must be given in the first call of partial_fit")
+            self.classes_ = np.unique(self.classes_ if classes is None else classes)
+            self._stream = PegasosStream(
+                make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling,
+                resolve_C(**({"C": None, "lam": None} | self._strength(X.shape[0])), n=X.shape[0])[1],
+                int(check_random_state(self.random_state).randint(SEEDS)),
+            )  # fmt: skip
+        labels = inputs.check_labels(y, X.shape[0])
+        unknown = np.setdiff1d(labels, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y holds {unknown[0]!r}, which is not among the classes of the first call")
+        codes = np.searchsorted(self.classes_, labels)
+        weights = inputs.check_weights(sample_weight, codes.size)
+        inputs.finite_norms(rows.as_rows(X))
+        problems = [make() for make in multiclass.one_vs_rest(codes, self.classes_)]
+        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, [p.y for p in problems], weights)
+        self.certificate_ = Certificate(
+            sum(c.primal for c in self.certificates_), sum(c.dual for c in self.certificates_), "lambda"
+        )
+        self.n_iter_ = self._stream.passes
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most likely class of each row, shape (n,)."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, shape (n, n_classes); for the logistic loss.
+
+        With more than two classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn.
+        """
+        scores = self._scores(X).astype(np.float64)
+        positive = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
+        if positive.shape[1] == 1:
+            return np.hstack([1.0 - positive, positive])
+        sums = positive.sum(axis=1, keepdims=True)
+        return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
+
+    @available_if(_is_logistic)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class LinearSVR(RegressorMixin, LinearModel):
+    """Linear support vector regression, trained to a certified relative duality gap.
+
+    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(x_i . w + b - y_i)``. See :class:`LinearSVC` for what is not listed.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Half-width of the tube in which errors cost nothing, for the two epsilon losses.
+    tol, C, lam, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, warm_start, random_state, \
+verbose, callbacks, checkpoint
+        As in :class:`LinearSVC`.
+    loss : str or Loss, default="epsilon_insensitive"
+        "epsilon_insensitive", "squared_epsilon_insensitive", "absolute" or "squared".
+    dual : "auto" or bool, default="auto"
+        Kept for compatibility and without effect.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,), float64
+    intercept_ : float
+    dual_coef_ : ndarray of shape (1, n)
+    certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, n_features_in_, feature_names_in_
+        As in :class:`LinearSVC`.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        lam: float | None = None,
+        loss: str | Loss = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept: str = "regularized",
+        intercept_scaling: float = 1.0,
+        dual: str | bool = "auto",
+        solver: str | SolverBase = "auto",
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Sequence[Any] | None = None,
+        checkpoint: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.lam = lam
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.solver = solver
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
+        """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
+        if self.dual not in ("auto", True, False):
+            raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
+        loss = make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)
+        X = inputs.check_design(self, X, reset=True)
+        targets = inputs.check_targets(y, X.shape[0])
+        weights = inputs.check_weights(sample_weight, targets.size)
+        self._solve(X, [lambda: SubProblem(0, "", targets)], loss, weights, None)
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, shape (n,)."""
+        check_is_fitted(self)
+        X = inputs.check_design(self, X, reset=False)
+        inputs.finite_norms(rows.as_rows(X))
+        return linear_scores(X, self.coef_[None, :], np.array([self.intercept_]))[:, 0]

@@ -1,0 +1,355 @@
+"""The one loop that drives any solver: stopping, limits, certificates, trace, progress, interrupt, checkpoint.
+
+Nothing that a fit computes depends on the clock (but for the moment a time limit ends it): slices of work and the
+epochs at which a certificate is asked for are fixed by the data, so a seeded fit is repeatable bit for bit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.checkpoint import Checkpoint, fingerprint
+from saddlesvm.interrupt import interruptible
+from saddlesvm.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.problem import Problem
+from saddlesvm.solvers.base import Budget
+from saddlesvm.trace import Callback, Record, Trace
+
+SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
+CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
+GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0
+EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say that it is reached
+RATIOS = (0.1, 1e6)  # believable quotients of gap and estimate
+STALL_EPOCHS = 64  # no verdict of "no progress" before
+STALL_FACTOR = 0.98  # the gap must fall by this factor whenever the epochs double
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop.
+
+    Attributes
+    ----------
+    tol : float, default=1e-4
+        Relative duality gap to prove; 0 never stops on the gap.
+    max_epochs : float, optional
+    max_time : float, optional
+        Seconds, certificates included.
+    certify_every : float, optional
+        Epochs between certificates; left out, at growing intervals and when the solver's estimate is below `tol`.
+    """
+
+    tol: float = 1e-4
+    max_epochs: float | None = None
+    max_time: float | None = None
+    certify_every: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "max_time", "certify_every"):
+            given = getattr(self, name)
+            if given is not None and not given > 0:
+                raise ValueError(f"{name} must be positive, or None for no limit; got {given!r}")
+        if not 0.0 <= self.tol < np.inf:
+            raise ValueError(f"tol must be at least 0 and finite; got {self.tol!r}")
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a fit returns.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d,), float64
+    intercept : float
+    alpha : ndarray of shape (n_all,), float64
+        Dual point behind the certificate.
+    certificate : Certificate
+    outcome : Outcome
+    tol : float
+        The relative gap that was asked for.
+    epochs : float
+    rows_touched : int
+    seconds_solving, seconds_certifying : float
+    trace : Trace
+    reason : str
+        Why it ended, in words.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    alpha: np.ndarray
+    certificate: Certificate
+    outcome: Outcome
+    tol: float
+    epochs: float
+    rows_touched: int
+    seconds_solving: float
+    seconds_certifying: float
+    trace: Trace = field(repr=False)
+    reason: str = ""
+
+    @property
+    def message(self) -> str:
+        """Outcome, what the gap means, and advice: what the warning of an early stop says."""
+        excess = self.certificate.excess
+        if np.isfinite(excess):
+            meaning = f"the objective is at most {100 * max(excess, 0.0):.3g} % above the optimum"
+        else:
+            meaning = "the dual bound is not positive yet, so nothing is known about the optimum"
+        return (
+            f"stopped before the certificate ({self.outcome}, {self.reason}): the relative gap is "
+            f"{self.certificate.relative_gap:.2g}, {self.tol:.2g} was asked for; {meaning}. {self.outcome.advice}"
+        )
+
+    def warn(self, stacklevel: int = 3) -> None:
+        """Warn if the certificate asked for was not reached."""
+        if self.outcome is not Outcome.CERTIFIED:
+            warnings.warn(self.message, NotCertifiedWarning, stacklevel=stacklevel)
+
+
+class Stopwatches:
+    """Time spent solving and certifying, and since the start."""
+
+    def __init__(self) -> None:
+        self.solving = self.certifying = 0.0
+        self.began = self.last = time.perf_counter()
+
+    def lap(self, kind: str) -> None:
+        """Add the time since the last lap to the stopwatch `kind`."""
+        now = time.perf_counter()
+        setattr(self, kind, getattr(self, kind) + now - self.last)
+        self.last = now
+
+    @property
+    def total(self) -> float:
+        """Seconds on both stopwatches."""
+        return self.solving + self.certifying
+
+
+class Run:
+    """One fit under way: what is known, when to look next, and why to stop."""
+
+    def __init__(self, problem: Problem, solver: Any, limits: Limits, label: str) -> None:
+        self.problem, self.solver, self.limits, self.label = problem, solver, limits, label
+        self.watches = Stopwatches()
+        self.trace = Trace()
+        self.best: Evaluation | None = None
+        self.best_dual = -np.inf
+        self.passes = 0.0
+        self.looked_at = 0.0
+        self.ratio = 1.0
+        self.history: list[tuple[float, float]] = []
+
+    @property
+    def certificate(self) -> Certificate:
+        """The best model's objective with the best bound seen."""
+        assert self.best is not None
+        own = self.best.certificate
+        return Certificate(own.primal, max(own.dual, self.best_dual), own.form)
+
+    def budget(self, state: Any) -> Budget:
+        """Work until the next certificate or limit, in slices of bounded length."""
+        n = self.problem.members.size
+        stops = [self.next_look(), self.limits.max_epochs or np.inf]
+        until = max(1, round((min(stops) - state.epochs) * n)) if np.isfinite(min(stops)) else np.inf
+        slice_rows = max(1, int(SLICE_VALUES / self.problem.values_per_row))
+        seconds = (self.limits.max_time or np.inf) - self.watches.total
+        return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
+
+    def threshold(self) -> float:
+        """The estimate at which a certificate is worth asking for, from how gap and estimate compared before."""
+        return EAGERNESS * self.limits.tol / self.ratio
+
+    def next_look(self) -> float:
+        """The epoch of the next scheduled certificate."""
+        if self.limits.certify_every is not None:
+            return self.looked_at + self.limits.certify_every
+        return max((self.passes + GLANCE_PASSES) / CERTIFICATE_SHARE, 1.3 * self.looked_at)
+
+    def reason_to_end(self, state: Any, stopped: bool) -> tuple[Outcome, str] | None:
+        """A limit, an interrupt or the solver's own rule, if one ends the fit now."""
+        limits = self.limits
+        if stopped:
+            return Outcome.INTERRUPTED, "interrupted"
+        if not np.isfinite(state.w).all():
+            return Outcome.FAILED, "the weights are not finite"
+        if limits.max_epochs is not None and state.epochs >= limits.max_epochs - 1e-9:
+            return Outcome.EPOCH_LIMIT, f"{state.epochs:.0f} epochs"
+        if limits.max_time is not None and self.watches.total >= limits.max_time:
+            return Outcome.TIME_LIMIT, f"{self.watches.total:.3g} s"
+        if state.satisfied:
+            return Outcome.RULE_MET, "the solver's own stopping rule"
+        return None
+
+    def look_due(self, state: Any) -> bool:
+        """Whether the schedule or the solver's estimate asks for a certificate."""
+        return state.epochs >= self.next_look() - 1e-9 or state.estimate <= self.threshold()
+
+    def look(self, state: Any, ending: bool) -> Any:
+        """Certify: a glance first, and the exact certificate where it may be the last."""
+        self.watches.lap("solving")
+        point = self.solver.solution(self.problem, state)
+        likely = ending or state.estimate <= self.threshold() or not point.tracks
+        evaluation = evaluate(self.problem, point, exact=likely)
+        self.passes += EXACT_PASSES if likely else GLANCE_PASSES
+        glance = not likely
+        if glance and (evaluation.certificate.relative_gap <= self.limits.tol or not evaluation.certificate.sound):
+            evaluation = evaluate(self.problem, point)
+            self.passes += EXACT_PASSES
+            glance = False
+        self.looked_at = state.epochs
+        if 0.0 < state.estimate < np.inf and self.limits.tol > 0.0:
+            self.ratio = float(np.clip(evaluation.certificate.relative_gap / state.estimate, *RATIOS))
+        if not glance:
+            state = self.solver.certified(self.problem, state, evaluation)
+        self.keep(evaluation)
+        self.watches.lap("certifying")
+        return state
+
+    def keep(self, evaluation: Evaluation) -> None:
+        """Remember the best model and the best bound."""
+        if not np.isfinite(evaluation.certificate.primal):
+            return
+        self.best_dual = max(self.best_dual, evaluation.certificate.dual)
+        if self.best is None or evaluation.certificate.primal <= self.best.certificate.primal:
+            self.best = evaluation
+
+    def record(self, state: Any) -> Record:
+        """The record of the last certificate, of the best model and bound so far."""
+        certificate = self.certificate
+        assert self.best is not None
+        return Record(
+            epoch=float(state.epochs),
+            rows_touched=int(state.rows_touched),
+            seconds_solving=self.watches.solving,
+            seconds_certifying=self.watches.certifying,
+            primal=certificate.primal,
+            dual=certificate.dual,
+            gap=certificate.gap,
+            relative_gap=certificate.relative_gap,
+            active=int(state.active),
+            change=float(state.change),
+            remark=state.remark,
+            coef=self.best.coef,
+            intercept=self.best.intercept,
+            problem=self.label,
+        )
+
+    def verdict(self, state: Any) -> tuple[Outcome, str] | None:
+        """What the last certificate decides: certified, failed, or no progress."""
+        certificate = self.certificate
+        if not certificate.sound:
+            return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
+        gap = certificate.relative_gap
+        if gap <= self.limits.tol:
+            return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
+        self.history.append((state.epochs, gap))
+        earlier = [seen for epoch, seen in self.history if epoch <= 0.5 * state.epochs]
+        if state.epochs >= STALL_EPOCHS and earlier and gap > STALL_FACTOR * earlier[-1] and self.limits.tol > 0:
+            return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since epoch {0.5 * state.epochs:.0f}"
+        return None
+
+
+def fit(
+    problem: Problem,
+    solver: Any,
+    limits: Limits = Limits(),
+    *,
+    seed: int = 0,
+    start: Point | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+    stop: threading.Event | None = None,
+    label: str = "",
+) -> FitResult:
+    """Drive `solver` on `problem` until its relative gap is proven to be at most ``limits.tol``, or a limit is reached.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : Solver
+    limits : Limits
+    seed : int
+        Of the run's own generator.
+    start : Point, optional
+        Where to begin.
+    callbacks : sequence of callables
+        Each is called with a :class:`~saddlesvm.trace.Record` of every certificate; True asks to stop. One that has a
+        method ``tick(epoch, estimate, seconds)`` is also told of every slice of work.
+    checkpoint : Checkpoint, optional
+        Continued from if its file exists; written every so often, and at the end.
+    stop : threading.Event, optional
+        Set from outside to interrupt the fit. Without it Ctrl-C does so.
+    label : str
+        Name of the sub-problem in the records.
+
+    Returns
+    -------
+    FitResult
+    """
+    run = Run(problem, solver, limits, label)
+    state = solver.init(problem, seed, start)
+    mark = fingerprint(problem, solver) if checkpoint else {}
+    stored = checkpoint.read(mark, state) if checkpoint else None
+    if stored:
+        state = stored[0]
+        run.watches.solving, run.watches.certifying = stored[1]["solving"], stored[1]["certifying"]
+        run.trace.extend(stored[2])
+        run.looked_at, run.passes = stored[1]["looked_at"], stored[1]["passes"]
+    tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
+    with interruptible(stop) as interrupted:
+        end: tuple[Outcome, str] | None = None
+        while end is None:
+            state = solver.step(problem, state, run.budget(state))
+            run.watches.lap("solving")
+            end = run.reason_to_end(state, interrupted.is_set())
+            for tick in tickers:
+                tick(state.epochs, state.estimate, run.watches.total)
+            if end is not None or run.look_due(state):
+                state = run.look(state, ending=end is not None)
+                if run.best is None:
+                    end = end or (Outcome.FAILED, "no point with a finite objective")
+                    break
+                record = run.record(state)
+                asked = [callback(record) for callback in (run.trace, *callbacks)]
+                end = (
+                    run.verdict(state) or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
+                )
+            if checkpoint and (end is not None or checkpoint.due()):
+                clocks = {
+                    "solving": run.watches.solving,
+                    "certifying": run.watches.certifying,
+                    "looked_at": run.looked_at,
+                    "passes": run.passes,
+                }
+                checkpoint.write(mark, state, clocks, run.trace)
+    return _result(run, state, end)
+
+
+def _result(run: Run, state: Any, end: tuple[Outcome, str]) -> FitResult:
+    best = run.best
+    if best is None:
+        width, nothing = run.problem.n_features, Certificate(np.nan, np.nan)
+        best = Evaluation(np.zeros(width), 0.0, np.zeros(run.problem.y.size), nothing)
+    return FitResult(
+        coef=best.coef,
+        intercept=best.intercept,
+        alpha=best.alpha,
+        certificate=run.certificate if run.best is not None else best.certificate,
+        outcome=end[0],
+        tol=run.limits.tol,
+        epochs=float(state.epochs),
+        rows_touched=int(state.rows_touched),
+        seconds_solving=run.watches.solving,
+        seconds_certifying=run.watches.certifying,
+        trace=run.trace,
+        reason=end[1],
+    )

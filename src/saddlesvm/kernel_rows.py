@@ -1,0 +1,217 @@
+"""Rows of a kernel matrix over the active points: computed in blocks by BLAS, held in a bounded cache.
+
+These rows steer a solver and prove nothing, so they are held in float32, as in LIBSVM, and computed in float32 where
+that is accurate enough. One product of a block of 64 to 512 rows with all active points runs at the speed of the
+processor's matrix multiplication; the same rows one after the other run at the speed of its memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.kernels import Kernel, Matrix, dense_if_quicker, in_float64
+
+DENSE_VALUES = 2**24  # values that a block of sparse rows may take when it is made dense
+FLOAT32_EXPONENT = 1024.0  # largest exponent of the radial kernel that float32 still resolves to about 1e-4
+
+
+class RowSource(Protocol):
+    """Rows of the kernel matrix over the active points, computed in blocks in working precision."""
+
+    @property
+    def count(self) -> int:
+        """Number of active points: columns, and rows that may be asked for."""
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Write the kernel values of points `rows` against all active points into `out`."""
+
+    def restrict(self, keep: np.ndarray) -> RowSource:
+        """The same over the points `keep` only."""
+
+
+@dataclass(frozen=True)
+class RadialRows:
+    """``exp(-gamma ||x - z||^2) = exp(2 gamma x.z - h_x - h_z)``, ``h = gamma ||x||^2``, points shifted to mean zero.
+
+    A shift leaves the kernel as it is and keeps the exponents small, which float32 needs.
+    """
+
+    points: Matrix
+    half: np.ndarray  # h, in the precision of the points
+    gamma: float
+
+    @property
+    def count(self) -> int:
+        return self.half.size
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        values = out if out.dtype == self.half.dtype else np.empty(out.shape, self.half.dtype)
+        products(self.points[rows] * self.half.dtype.type(2.0 * self.gamma), self.points, values)
+        values -= self.half
+        values -= self.half[rows, None]
+        np.minimum(values, 0.0, out=values)
+        np.exp(values, out=values)
+        if values is not out:
+            out[...] = values
+
+    def restrict(self, keep: np.ndarray) -> RadialRows:
+        return replace(self, points=self.points[keep], half=self.half[keep])
+
+
+@dataclass(frozen=True)
+class PairwiseRows:
+    """Rows of any other kernel, by its function."""
+
+    points: Matrix
+    kernel: Kernel
+
+    @property
+    def count(self) -> int:
+        return self.points.shape[0]
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        out[...] = self.kernel(self.points[rows], self.points)
+
+    def restrict(self, keep: np.ndarray) -> PairwiseRows:
+        return replace(self, points=self.points[keep])
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Rows of a precomputed kernel matrix; `active` are the rows and columns of it that take part."""
+
+    matrix: np.ndarray
+    active: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return self.active.size
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        for k, i in enumerate(self.active[rows]):
+            out[k] = self.matrix[i, self.active]
+
+    def restrict(self, keep: np.ndarray) -> GivenRows:
+        return replace(self, active=self.active[keep])
+
+
+def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
+    """``out = A B'``; sparse rows of `A` are made dense a few at a time."""
+    if not sparse.issparse(A):
+        np.matmul(A, B.T, out=out)
+        return
+    few = max(1, DENSE_VALUES // A.shape[1])
+    for start in range(0, A.shape[0], few):
+        part = A[start : start + few].toarray()
+        out[start : start + few] = (B @ part.T).T
+
+
+def radial_rows(X: Matrix, gamma: float) -> RadialRows:
+    """Rows of the radial kernel, in float32 where its exponents are small enough for that, else in float64."""
+    X = dense_if_quicker(X)
+    if sparse.issparse(X):
+        half = gamma * np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
+        points = X
+    else:
+        shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+        half = gamma * np.concatenate([np.einsum("ij,ij->i", part - shift, part - shift) for part in in_float64(X)])
+        points = X - shift
+    dtype = np.float32 if half.max(initial=0.0) <= FLOAT32_EXPONENT else np.float64
+    return RadialRows(points.astype(dtype, copy=False), half.astype(dtype), gamma)
+
+
+def row_source(kernel: Kernel, X: Matrix) -> RowSource:
+    """The way to compute working rows of `kernel` over the rows of `X`."""
+    if kernel.precomputed:
+        return GivenRows(X, np.arange(X.shape[0]))
+    if kernel.metric == "rbf":
+        return radial_rows(X, kernel.gamma)
+    return PairwiseRows(dense_if_quicker(X), kernel)
+
+
+class RowCache:
+    """Rows of a kernel matrix over the active points, at most `megabytes` of them; the least recently used go first.
+
+    Parameters
+    ----------
+    source : RowSource
+    megabytes : float
+        Bound on the memory for kernel values (float32). Two rows always fit.
+    offset : float, default=0.0
+        Added to every kernel value: the square of the value of a virtual constant feature.
+
+    Attributes
+    ----------
+    table : ndarray of shape (capacity, source.count), float32
+        The rows that are held, by slot.
+    slot : ndarray of shape (source.count,)
+        Where the row of each point is held; -1 where it is not.
+    computed : int
+        Number of rows computed so far.
+    """
+
+    def __init__(self, source: RowSource, megabytes: float, offset: float = 0.0) -> None:
+        self.megabytes = megabytes
+        self.offset = np.float32(offset)
+        self.computed = 0
+        self._arrange(source)
+
+    def _arrange(self, source: RowSource) -> None:
+        self.source = source
+        count = source.count
+        self.capacity = max(2, min(count, int(self.megabytes * 2**20 / (4 * max(1, count)))))
+        self.table = np.empty((self.capacity, count), np.float32)
+        self.slot = np.full(count, -1)
+        self.owner = np.full(self.capacity, -1)
+        self.last_use = np.zeros(self.capacity, np.int64)
+        self.clock = 0
+
+    def fetch(self, rows: np.ndarray) -> np.ndarray:
+        """Slots that hold the kernel rows of the distinct points `rows` (at most `capacity`); computes missing ones."""
+        self.touch(rows)
+        missing = rows[self.slot[rows] < 0]
+        if missing.size:
+            self._compute(missing)
+        return self.slot[rows]
+
+    def touch(self, rows: np.ndarray) -> int:
+        """Note that the rows of these points, where held, are in use; how many are held."""
+        self.clock += 1
+        slots = self.slot[rows]
+        held = slots[slots >= 0]
+        self.last_use[held] = self.clock
+        return held.size
+
+    def _compute(self, missing: np.ndarray) -> None:
+        slots = np.sort(np.argsort(self.last_use, kind="stable")[: missing.size])
+        evicted = self.owner[slots]
+        self.slot[evicted[evicted >= 0]] = -1
+        first, last = int(slots[0]), int(slots[-1]) + 1
+        in_place = last - first == slots.size
+        block = self.table[first:last] if in_place else np.empty((slots.size, self.source.count), np.float32)
+        self.source.block(missing, block)
+        block += self.offset
+        if not in_place:
+            self.table[slots] = block
+        self.slot[missing] = slots
+        self.owner[slots] = missing
+        self.last_use[slots] = self.clock
+        self.computed += missing.size
+
+    def restrict(self, keep: np.ndarray) -> None:
+        """Drop all points but `keep`; the rows held for those stay, shortened."""
+        held = keep[self.slot[keep] >= 0]
+        old, old_slots, last_use = self.table, self.slot[held], self.last_use
+        self._arrange(self.source.restrict(keep))
+        stay = np.argsort(-last_use[old_slots], kind="stable")[: self.capacity]
+        for new_slot, k in enumerate(stay):
+            np.take(old[old_slots[k]], keep, out=self.table[new_slot])
+        position = np.searchsorted(keep, held[stay])
+        self.slot[position] = np.arange(stay.size)
+        self.owner[: stay.size] = position
+        self.last_use[: stay.size] = last_use[old_slots[stay]]
+        self.clock = int(last_use.max(initial=0))

@@ -1,0 +1,189 @@
+"""Charts described once, drawn twice: by matplotlib for files and notebooks, by plotly.js in a report.
+
+A description is plain data. Colours are Okabe and Ito's, which colour-blind people can tell apart; dashes and markers
+repeat what the colour says, so that a chart also works in grey.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")
+DASHES = ("solid", "dash", "dot", "dashdot")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+FEW_POINTS = 24  # lines of fewer points get markers
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line or a cloud of points.
+
+    Attributes
+    ----------
+    name : str
+        In the legend; an empty name stays out of it.
+    x, y : ndarray of shape (m,)
+    low, high : ndarray of shape (m,), optional
+        A band around the line.
+    style : int
+        Which colour.
+    dash : str
+        One of :data:`DASHES`; "none" draws points only.
+    size : ndarray of shape (m,), optional
+        Areas of the points, in square points.
+    labels : tuple of str
+        Shown by the points when hovered over.
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    style: int = 0
+    dash: str = "solid"
+    size: np.ndarray | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def colour(self) -> str:
+        """Its colour in hexadecimal."""
+        return PALETTE[self.style % len(PALETTE)]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines and points on a pair of axes.
+
+    Attributes
+    ----------
+    title, x_title, y_title : str
+    series : tuple of Series
+    x_log, y_log : bool
+        Logarithmic axes; values that are not positive are left out on them.
+    levels : dict of float to str
+        Horizontal lines with a word beside each.
+    caption : str
+        What a reader should see, in a sentence.
+    equal : bool
+        One unit is as long on both axes.
+    """
+
+    title: str
+    x_title: str
+    y_title: str
+    series: tuple[Series, ...]
+    x_log: bool = False
+    y_log: bool = False
+    levels: dict[float, str] = field(default_factory=dict)
+    caption: str = ""
+    equal: bool = False
+
+    def draw(self, ax: Axes | None = None) -> Axes:
+        """Draw with matplotlib, on a new figure unless axes are given.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        ax = new_axes() if ax is None else ax
+        for series in self.series:
+            _draw_series(ax, series)
+        for level, word in self.levels.items():
+            ax.axhline(level, color="0.5", linewidth=0.8, linestyle=":")
+            ax.annotate(word, (1.0, level), xycoords=("axes fraction", "data"), fontsize=7, ha="right", va="bottom")
+        ax.set(title=self.title, xlabel=self.x_title, ylabel=self.y_title)
+        if self.x_log and has_positive(self.series, "x"):
+            ax.set_xscale("log")
+        if self.y_log and has_positive(self.series, "y"):
+            ax.set_yscale("log")
+        if self.equal:
+            ax.set_aspect("equal")
+        ax.grid(True, linewidth=0.4, alpha=0.4)
+        if any(series.name for series in self.series):
+            ax.legend(fontsize=7, frameon=False)
+        return ax
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of numbers as coloured squares, such as a confusion matrix.
+
+    Attributes
+    ----------
+    title, x_title, y_title : str
+    values : ndarray of shape (rows, columns)
+        Written into the squares.
+    x_labels, y_labels : tuple of str
+    caption : str
+    """
+
+    title: str
+    x_title: str
+    y_title: str
+    values: np.ndarray
+    x_labels: tuple[str, ...]
+    y_labels: tuple[str, ...]
+    caption: str = ""
+
+    @property
+    def shades(self) -> np.ndarray:
+        """Share of each row's total, which decides the colour."""
+        totals = self.values.sum(axis=1, keepdims=True)
+        return self.values / np.where(totals > 0, totals, 1)
+
+    def draw(self, ax: Axes | None = None) -> Axes:
+        """Draw with matplotlib, on a new figure unless axes are given."""
+        ax = new_axes() if ax is None else ax
+        shades = self.shades
+        ax.imshow(shades, cmap="cividis_r", vmin=0.0, vmax=1.0)
+        for row, column in np.ndindex(*self.values.shape):
+            ink = "white" if shades[row, column] > 0.6 else "black"
+            text = f"{self.values[row, column]:,}"
+            ax.text(column, row, text, ha="center", va="center", color=ink, fontsize=7)
+        ax.set_xticks(range(len(self.x_labels)), self.x_labels, rotation=45, ha="right", fontsize=7)
+        ax.set_yticks(range(len(self.y_labels)), self.y_labels, fontsize=7)
+        ax.set(title=self.title, xlabel=self.x_title, ylabel=self.y_title)
+        return ax
+
+
+def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
+    """Axes on a figure of their own, which no global state of pyplot knows of; sizes in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def has_positive(series: tuple[Series, ...], axis: str) -> bool:
+    """Whether a logarithmic axis would have anything to show."""
+    return any(bool((getattr(one, axis) > 0.0).any()) for one in series)
+
+
+def _draw_series(ax: Axes, series: Series) -> None:
+    marker = MARKERS[series.style % len(MARKERS)]
+    label = series.name or "_nolegend_"
+    if series.dash == "none":
+        area = 12.0 if series.size is None else series.size
+        ax.scatter(series.x, series.y, s=area, marker=marker, color=series.colour, linewidths=0, alpha=0.8, label=label)
+        return
+    shown = marker if series.x.size <= FEW_POINTS else ""
+    line = MATPLOTLIB_DASHES[series.dash]
+    ax.plot(series.x, series.y, line, marker=shown, markersize=3.5, color=series.colour, linewidth=1.4, label=label)
+    if series.low is not None and series.high is not None:
+        ax.fill_between(series.x, series.low, series.high, color=series.colour, alpha=0.18, linewidth=0)
+
+
+def save(ax: Any, path: str, *, dpi: int = 110) -> None:
+    """Write the figure of `ax` as PNG, SVG or PDF, by the ending of `path`."""
+    ax.figure.savefig(path, dpi=dpi)

@@ -1,0 +1,115 @@
+"""A chart's description as the JSON that plotly.js draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.lab.charts import FEW_POINTS, Chart, Grid, Series
+
+SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
+DIGITS = 5
+
+
+def specification(item: Chart | Grid) -> dict[str, Any]:
+    """`data` and `layout` for ``Plotly.newPlot``; colours of axes and paper are left to the page's theme."""
+    return _of_grid(item) if isinstance(item, Grid) else _of_chart(item)
+
+
+def _of_chart(chart: Chart) -> dict[str, Any]:
+    data = [trace for place, series in enumerate(chart.series) for trace in _traces(series, place)]
+    layout: dict[str, Any] = {
+        "xaxis": _axis(chart.x_title, chart.x_log),
+        "yaxis": _axis(chart.y_title, chart.y_log),
+        "shapes": [_level(value) for value in chart.levels],
+        "annotations": [_word(value, word, chart.y_log) for value, word in chart.levels.items()],
+    }
+    if chart.equal:
+        layout["yaxis"]["scaleanchor"] = "x"
+    return {"data": data, "layout": layout}
+
+
+def _axis(title: str, logarithmic: bool) -> dict[str, Any]:
+    axis: dict[str, Any] = {"title": {"text": title}, "automargin": True}
+    if logarithmic:
+        axis |= {"type": "log", "exponentformat": "power", "dtick": None}
+    return axis
+
+
+def _level(value: float) -> dict[str, Any]:
+    line = {"width": 1, "dash": "dot", "color": "#888"}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value, "line": line}
+
+
+def _word(value: float, word: str, logarithmic: bool) -> dict[str, Any]:
+    place = float(np.log10(value)) if logarithmic else value
+    style = {"xanchor": "right", "yanchor": "bottom", "showarrow": False, "font": {"size": 10, "color": "#888"}}
+    return {"xref": "paper", "x": 1, "y": place, "text": word, **style}
+
+
+def _traces(series: Series, place: int) -> list[dict[str, Any]]:
+    """The line, with its band before it; a legend entry switches both."""
+    group = f"{place}-{series.name}"
+    main: dict[str, Any] = {
+        "x": numbers(series.x),
+        "y": numbers(series.y),
+        "name": series.name,
+        "legendgroup": group,
+        "showlegend": bool(series.name),
+        "marker": {"color": series.colour, "symbol": SYMBOLS[series.style % len(SYMBOLS)], "size": 5},
+    }
+    if series.labels:
+        main |= {"text": list(series.labels), "hovertemplate": "%{text}<extra>%{fullData.name}</extra>"}
+    if series.dash == "none":
+        sizes = 5 if series.size is None else numbers(np.sqrt(series.size) * 1.4)
+        main["marker"] |= {"size": sizes, "opacity": 0.8}
+        return [main | {"type": "scattergl" if series.x.size > 5000 else "scatter", "mode": "markers"}]
+    mode = "lines+markers" if series.x.size <= FEW_POINTS else "lines"
+    main |= {"type": "scatter", "mode": mode, "line": {"color": series.colour, "dash": series.dash, "width": 2}}
+    if series.low is None or series.high is None:
+        return [main]
+    return [_band(series, group), main]
+
+
+def _band(series: Series, group: str) -> dict[str, Any]:
+    assert series.low is not None and series.high is not None
+    red, green, blue = (int(series.colour[place : place + 2], 16) for place in (1, 3, 5))
+    return {
+        "x": numbers(np.concatenate([series.x, series.x[::-1]])),
+        "y": numbers(np.concatenate([series.high, series.low[::-1]])),
+        "type": "scatter",
+        "mode": "lines",
+        "fill": "toself",
+        "fillcolor": f"rgba({red},{green},{blue},0.18)",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "legendgroup": group,
+        "showlegend": False,
+    }
+
+
+def _of_grid(grid: Grid) -> dict[str, Any]:
+    data = {
+        "type": "heatmap",
+        "z": np.round(grid.shades, DIGITS).tolist(),
+        "x": list(grid.x_labels),
+        "y": list(grid.y_labels),
+        "text": grid.values.tolist(),
+        "texttemplate": "%{text}",
+        "hovertemplate": "%{y} taken for %{x}: %{text}<extra></extra>",
+        "colorscale": "Cividis",
+        "reversescale": True,
+        "showscale": False,
+    }
+    layout = {
+        "xaxis": {"title": {"text": grid.x_title}, "automargin": True, "type": "category"},
+        "yaxis": {"title": {"text": grid.y_title}, "automargin": True, "type": "category", "autorange": "reversed"},
+    }
+    return {"data": [data], "layout": layout}
+
+
+def numbers(values: np.ndarray) -> list[float | None]:
+    """Numbers with few digits; what is not finite becomes null, which leaves a hole."""
+    flat = np.asarray(values, dtype=np.float64)
+    return [float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None for value in flat]

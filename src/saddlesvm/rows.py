@@ -1,0 +1,311 @@
+"""Rows of a design matrix, dense or CSR, float32 or float64, in memory or mapped from a file.
+
+A kernel calls ``dot(X, i, w)``, ``axpy(X, i, c, w)``, ``squared_norm(X, i)`` and ``look_ahead(...)`` and never knows
+which layout or precision it works on: the bodies below are chosen by type. Prefetching and unrolling live here only.
+
+An intercept that is a feature of constant value `bias` is appended virtually: ``w`` has one place more than X has
+columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place stays untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np.numpy_support import as_dtype
+from scipy import sparse
+
+from saddlesvm.compiled import inlined, kernel, operation, python_class
+
+U = np.uint64
+ROW_AHEAD = 2  # rows whose values are fetched while this one is worked on
+HEADER_AHEAD = 6  # rows whose places in memory (and dual variable, label, norm) are fetched
+LINE = 64  # bytes in a cache line
+
+
+class Dense(NamedTuple):
+    """Rows of a C-contiguous array of shape (n, d), with a virtual constant feature `bias`."""
+
+    values: np.ndarray
+    bias: float
+
+
+class CSR(NamedTuple):
+    """Rows of a compressed sparse row matrix with sorted, unique indices, and a virtual constant feature `bias`."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    bias: float
+    n_features: int
+
+
+Rows = Dense | CSR
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A base-class view that cannot be written: one compiled kernel then serves memory and mapped files alike."""
+    view = np.asarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def as_rows(X: np.ndarray | sparse.csr_matrix | sparse.csr_array, bias: float = 0.0) -> Rows:
+    """View a C-contiguous array or a CSR matrix as rows, without a copy.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+    bias : float, default=0.0
+        Value of the virtual constant feature; 0 for none.
+    """
+    if sparse.issparse(X):
+        return CSR(_read_only(X.data), _read_only(X.indices), _read_only(X.indptr), float(bias), int(X.shape[1]))
+    return Dense(_read_only(X), float(bias))
+
+
+def n_rows(X: Rows) -> int:
+    """Number of rows."""
+    return X.values.shape[0] if isinstance(X, Dense) else X.indptr.size - 1
+
+
+def n_features(X: Rows) -> int:
+    """Number of columns, the virtual one not counted."""
+    return X.values.shape[1] if isinstance(X, Dense) else X.n_features
+
+
+def n_values(X: Rows) -> int:
+    """Number of stored values."""
+    return X.values.size if isinstance(X, Dense) else int(X.indptr[-1])
+
+
+def dtype_of(X: Rows) -> np.dtype:
+    """Precision of the stored values."""
+    return X.values.dtype if isinstance(X, Dense) else X.data.dtype
+
+
+def _zero_of(w: types.Array) -> Any:
+    """The zero of the precision that `w` is summed in."""
+    return as_dtype(w.dtype).type(0)
+
+
+@intrinsic
+def prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> Any:
+    """Ask the processor to bring the cache line `offset` bytes behind the start of `array` near; never faults."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte = ir.IntType(8).as_pointer()
+        start = builder.bitcast(view.data, byte)
+        place = builder.gep(start, [arguments[1]])
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        name = "llvm.prefetch.p0i8" if getattr(byte, "is_opaque", False) is False else "llvm.prefetch.p0"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        builder.call(function, [place, i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
+
+
+@inlined
+def prefetch_item(array: np.ndarray, i: int) -> None:
+    """Bring the cache line of ``array[i]`` near."""
+    prefetch_line(array, U(i) * U(array.itemsize))
+
+
+@inlined
+def prefetch_range(array: np.ndarray, start: int, stop: int) -> None:
+    """Bring the cache lines of ``array[start:stop]`` near."""
+    byte, end = U(start) * U(array.itemsize), U(stop) * U(array.itemsize)
+    while byte < end:
+        prefetch_line(array, byte)
+        byte += U(LINE)
+
+
+def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]:
+    zero = _zero_of(w)
+
+    def of_dense(X: Any, i: Any, w: Any) -> Any:
+        row = X.values[U(i)]
+        total = zero
+        for j in range(row.size):
+            total += row[j] * w[j]
+        return np.float64(total) + X.bias * np.float64(w[w.size - 1])
+
+    def of_csr(X: Any, i: Any, w: Any) -> Any:
+        p, stop = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])
+        whole = p + ((stop - p) & ~U(3))
+        a = b = c = d = zero
+        while p < whole:
+            a += X.data[p] * w[U(X.indices[p])]
+            b += X.data[p + U(1)] * w[U(X.indices[p + U(1)])]
+            c += X.data[p + U(2)] * w[U(X.indices[p + U(2)])]
+            d += X.data[p + U(3)] * w[U(X.indices[p + U(3)])]
+            p += U(4)
+        while p < stop:
+            a += X.data[p] * w[U(X.indices[p])]
+            p += U(1)
+        return np.float64((a + b) + (c + d)) + X.bias * np.float64(w[w.size - 1])
+
+    return of_dense if python_class(X) is Dense else of_csr
+
+
+@operation(_pick_dot)
+def dot(X: Rows, i: int, w: np.ndarray) -> float:
+    """``x_i . w``, summed in the precision of `w`; the virtual feature is included."""
+    row = as_dense_row(X, i)
+    return float(row @ w)
+
+
+def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., Any]:
+    cast = as_dtype(w.dtype).type
+
+    def of_dense(X: Any, i: Any, c: Any, w: Any) -> Any:
+        row = X.values[U(i)]
+        factor = cast(c)
+        for j in range(row.size):
+            w[j] += factor * row[j]
+        if X.bias != 0.0:
+            w[w.size - 1] += cast(c * X.bias)
+
+    def of_csr(X: Any, i: Any, c: Any, w: Any) -> Any:
+        p, stop = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])
+        factor = cast(c)
+        while p < stop:
+            w[U(X.indices[p])] += factor * X.data[p]
+            p += U(1)
+        if X.bias != 0.0:
+            w[w.size - 1] += cast(c * X.bias)
+
+    return of_dense if python_class(X) is Dense else of_csr
+
+
+@operation(_pick_axpy)
+def axpy(X: Rows, i: int, c: float, w: np.ndarray) -> None:
+    """``w += c x_i``, in the precision of `w`; the virtual feature is included."""
+    w += c * as_dense_row(X, i)
+
+
+def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
+    def of_dense(X: Any, i: Any) -> Any:
+        row = X.values[U(i)]
+        total = X.bias * X.bias
+        for j in range(row.size):
+            total += np.float64(row[j]) * np.float64(row[j])
+        return total
+
+    def of_csr(X: Any, i: Any) -> Any:
+        total = X.bias * X.bias
+        for p in range(X.indptr[i], X.indptr[i + 1]):
+            total += np.float64(X.data[p]) * np.float64(X.data[p])
+        return total
+
+    return of_dense if python_class(X) is Dense else of_csr
+
+
+@operation(_pick_squared_norm)
+def squared_norm(X: Rows, i: int) -> float:
+    """``||x_i||^2`` in float64; the virtual feature is included."""
+    row = as_dense_row(X, i)
+    return float(row @ row)
+
+
+def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: types.Type) -> Callable[..., Any]:
+    def of_dense(X: Any, order: Any, p: Any, end: Any, alpha: Any, y: Any, norms: Any) -> Any:
+        if p + HEADER_AHEAD < end:
+            i = order[p + HEADER_AHEAD]
+            prefetch_item(alpha, i)
+            prefetch_item(y, i)
+            prefetch_item(norms, i)
+        if p + 1 < end:
+            width = X.values.shape[1]
+            start = U(order[p + 1]) * U(width)
+            prefetch_range(X.values, start, start + U(min(width, 256)))
+
+    def of_csr(X: Any, order: Any, p: Any, end: Any, alpha: Any, y: Any, norms: Any) -> Any:
+        if p + HEADER_AHEAD < end:
+            i = order[p + HEADER_AHEAD]
+            prefetch_item(X.indptr, i)
+            prefetch_item(alpha, i)
+            prefetch_item(y, i)
+            prefetch_item(norms, i)
+        if p + ROW_AHEAD < end:
+            i = U(order[p + ROW_AHEAD])
+            start, stop = X.indptr[i], X.indptr[i + U(1)]
+            prefetch_range(X.data, start, stop)
+            prefetch_range(X.indices, start, stop)
+
+    return of_dense if python_class(X) is Dense else of_csr
+
+
+@operation(_pick_look_ahead)
+def look_ahead(
+    X: Rows, order: np.ndarray, p: int, end: int, alpha: np.ndarray, y: np.ndarray, norms: np.ndarray
+) -> None:
+    """Fetch what the visits after place `p` of `order` (which ends at `end`) will need; changes nothing."""
+
+
+def as_dense_row(X: Rows, i: int) -> np.ndarray:
+    """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""
+    row = np.zeros(n_features(X) + 1)
+    if isinstance(X, Dense):
+        row[:-1] = X.values[i]
+    else:
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        np.add.at(row, X.indices[part], X.data[part])
+    row[-1] = X.bias
+    return row
+
+
+@kernel
+def squared_norms(X: Rows, count: int) -> np.ndarray:
+    """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
+    norms = np.empty(count)
+    for i in range(count):
+        norms[i] = squared_norm(X, i)
+    return norms
+
+
+@kernel
+def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> int:
+    """The first row of a CSR matrix whose indices are out of range, unsorted or repeated; -1 if all are in order.
+
+    Out of range counts as -2 - i, so that the two can be told apart.
+    """
+    if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
+        return -2
+    for i in range(indptr.size - 1):
+        if indptr[i + 1] < indptr[i]:
+            return -2 - i
+    answer = -1
+    for i in range(indptr.size - 1):
+        previous = -1
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            if j < 0 or j >= n_features:
+                return -2 - i
+            if j <= previous and answer < 0:
+                answer = i
+            previous = j
+    return answer
+
+
+@kernel
+def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
+    """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
+    for k in range(members.size):
+        i = members[k]
+        if coefficients[i] != 0.0:
+            axpy(X, i, coefficients[i], w)
+
+
+@kernel
+def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
+    """``out[k] = x_i . w`` for the k-th member i, summed in the precision of `w`."""
+    for k in range(members.size):
+        out[k] = dot(X, members[k], w)

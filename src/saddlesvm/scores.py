@@ -1,0 +1,30 @@
+"""Scores of a linear model on many rows, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+BLOCK_VALUES = 4_000_000
+
+
+def linear_scores(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """``X @ coef.T + intercept`` in float64, shape (n, k), without widening the whole of X.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    coef : ndarray of shape (k, d), float64
+    intercept : ndarray of shape (k,)
+    """
+    if sparse.issparse(X):
+        return np.asarray(X @ coef.T) + intercept
+    n, d = X.shape
+    scores = np.empty((n, coef.shape[0]))
+    block = n if X.dtype == np.float64 else max(1, BLOCK_VALUES // max(d, 1))
+    for start in range(0, n, max(block, 1)):
+        part = slice(start, start + block)
+        np.matmul(X[part].astype(np.float64, copy=False), coef.T, out=scores[part])
+    return scores + intercept

@@ -1,0 +1,203 @@
+"""The contract of a solver: options in a small frozen object, ``init``, ``step`` and ``solution``; no loop of its own.
+
+``fit.py`` drives any solver: it decides when to ask for a certificate, when to stop, and what to record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from saddlesvm.certificate import Evaluation, Point, dual_weights, weight_of
+from saddlesvm.compiled import inlined
+from saddlesvm.losses import conjugate, value
+from saddlesvm.problem import Problem, Terms
+from saddlesvm.rows import dtype_of
+
+
+def nothing() -> np.ndarray:
+    """An array for what a run does not need."""
+    return np.empty(0)
+
+
+FINE_GAP = 1e-5  # relative gap from which float32 weights are continued in float64
+
+
+@dataclass
+class State:
+    """Where a run stands. Every field is a number, a string or an array, so that a checkpoint can hold it.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d + 1,)
+        Weights in the precision of the data; the last place is the virtual feature's.
+    rows_touched : int
+        Row visits so far.
+    epochs : float
+        Row visits divided by the number of rows, or what one pass costs where a step is no row visit.
+    estimate : float
+        The solver's own cheap estimate of the relative gap; infinite when it has none.
+    satisfied : bool
+        The solver's own stopping rule is met.
+    active : int
+        Rows that are still worked on.
+    """
+
+    w: np.ndarray
+    rows_touched: int = 0
+    epochs: float = 0.0
+    estimate: float = np.inf
+    satisfied: bool = False
+    active: int = 0
+    change: float = np.inf
+    remark: str = ""
+
+
+@dataclass
+class DualState(State):
+    """Where a dual coordinate solver stands.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_all,)
+        Dual variables, float64.
+    order : ndarray
+        Row numbers in the order of the visits.
+    random : ndarray of shape (1,), uint64
+        The run's own generator.
+    offset : ndarray of shape (1,) or (0,)
+        Multiplier of the free intercept, see :func:`move_offset`; empty for the other intercepts.
+    """
+
+    alpha: np.ndarray = field(default_factory=nothing)
+    order: np.ndarray = field(default_factory=nothing)
+    random: np.ndarray = field(default_factory=nothing)
+    offset: np.ndarray = field(default_factory=nothing)
+    meters: np.ndarray = field(default_factory=nothing)
+    position: int = 0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much one ``step`` may do.
+
+    Attributes
+    ----------
+    rows : int
+        Row visits at most (a solver whose smallest unit is larger does one unit).
+    relative_gap : float
+        The fit will ask for a certificate once the solver's estimate is below this: no need to go on within the step.
+    seconds : float
+        Time at most, for solvers whose units are long.
+    """
+
+    rows: int
+    relative_gap: float = 0.0
+    seconds: float = np.inf
+
+
+class Solver(Protocol):
+    """What ``fit.py`` asks of a solver. Options are the fields of a frozen dataclass."""
+
+    name: ClassVar[str]
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> Any:
+        """The state to begin with; `start` is a point to begin from."""
+
+    def step(self, problem: Problem, state: Any, budget: Budget) -> Any:
+        """Do a bounded amount of work; the arrays of `state` may be changed in place."""
+
+    def solution(self, problem: Problem, state: Any) -> Point:
+        """The point that the run stands for: the last one, an average or a random iterate."""
+
+    def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
+        """Learn from a certificate (re-check what was set aside, remove rounding errors); the state to go on with."""
+
+
+@dataclass(frozen=True)
+class SolverBase:
+    """What the solvers share: their options print, compare, copy, pickle and can be searched over."""
+
+    name: ClassVar[str] = ""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options by name (scikit-learn's protocol, so that ``solver__batch_size`` works in a grid search)."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def __sklearn_clone__(self) -> SolverBase:
+        return type(self)(**self.get_params())
+
+    def check(self) -> None:
+        """Raise ValueError for an option out of range."""
+
+    def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
+        """Nothing to learn from a certificate, unless a solver says otherwise."""
+        return state
+
+
+def refresh_weights(problem: Problem, state: DualState, evaluation: Evaluation) -> DualState:
+    """Take the rebuilt weights of a certificate over, so that rounding errors do not add up.
+
+    Close to the optimum float32 weights are too coarse; from there on they are float64 (the data stay as they are).
+    """
+    if problem.intercept == "free":
+        state.offset[0] = evaluation.intercept / problem.scale
+        tail = state.offset[0] + problem.C * problem.scale * float(state.alpha[problem.members].sum())
+    else:
+        tail = evaluation.intercept / problem.scale if problem.scale else 0.0
+        state.w[:-1] = evaluation.coef
+    state.w[-1] = tail
+    if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
+        state.w = state.w.astype(np.float64)
+    return state
+
+
+def one_of(option: str, given: Any, allowed: tuple[Any, ...]) -> None:
+    """Raise ValueError unless `given` is one of `allowed`."""
+    if given not in allowed:
+        raise ValueError(f"{option} must be one of {', '.join(map(repr, allowed))}; got {given!r}")
+
+
+@inlined
+def residual_and_loss(terms: Terms, i: int, a: float, z: float) -> Any:
+    """Row i's share of the gap, ``s phi(z) + s phi*(-a/s) + a z >= 0`` (Fenchel and Young), and ``s phi(z)``."""
+    s = weight_of(terms.weights, i)
+    paid = s * value(terms.loss, z, terms.y[i])
+    return paid + conjugate(terms.loss, a, terms.y[i], s) + a * z, paid
+
+
+def start_alpha(problem: Problem, start: Point | None) -> np.ndarray:
+    """A copy of the dual variables to begin with: those of `start`, or zeros; shape (n_all,), float64."""
+    if start is None or start.alpha is None:
+        return np.zeros(problem.y.size)
+    alpha = np.array(start.alpha, dtype=np.float64)
+    if alpha.shape != problem.y.shape:
+        raise ValueError(f"the starting dual point has shape {alpha.shape}; the problem has {problem.y.size} rows")
+    return alpha
+
+
+def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> np.ndarray:
+    """``w(alpha)`` in the precision of the data, shape (d + 1,); a free intercept is taken over from `start`."""
+    w = dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
+    if problem.intercept == "free" and start is not None and start.w is not None:
+        w[-1] += start.w[-1]
+    return w.astype(dtype_of(problem.X))
+
+
+@inlined
+def move_offset(w: np.ndarray, offset: np.ndarray) -> None:
+    """A step of the method of multipliers for the constraint ``sum_i a_i = 0`` of a free intercept.
+
+    The virtual weight is ``offset + C scale sum_i a_i``: a proximal term draws it towards the offset, and after a pass
+    the offset moves to where it stands. At rest the sum is zero, and the intercept is not penalised.
+    """
+    if offset.size:
+        last = w.size - 1
+        moved = w[last] - offset[0]
+        offset[0] = w[last]
+        w[last] += moved

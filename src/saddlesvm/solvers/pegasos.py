@@ -1,0 +1,307 @@
+"""Pegasos: primal estimated sub-gradient solver.
+
+Iteration t draws k rows A_t and takes a step of length ``eta_t = 1 / (lambda t)`` against the sub-gradient of
+``(lambda/2) ||w||^2 + (1/k) sum_{i in A_t} s_i phi_i(x_i . w)``, then, if asked, projects onto the ball that must hold
+the optimum:
+
+    w <- (1 - 1/t) w - (eta_t / k) sum_{i in A_t} s_i phi_i'(z_i) x_i,     w <- min(1, radius / ||w||) w
+
+Source: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for SVM",
+figures 1 and 2, and section 6 for the intercept.
+
+The weights are kept as ``scale * v``, so that a step on a sparse row costs its non-zeros; the sum of all iterates is
+kept as ``gathered * v - u`` for the same reason (compare Bottou 2012, "Stochastic gradient descent tricks").
+For the certificate the mean sub-gradient of each row over the run is gathered: a mean of dual feasible points is dual
+feasible, and tends to the dual optimum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from saddlesvm.certificate import Point, loss_sums, weight_of
+from saddlesvm.compiled import kernel
+from saddlesvm.losses import Squared, SquaredEpsilonInsensitive, SquaredHinge, subgradient
+from saddlesvm.problem import Problem, Terms
+from saddlesvm.randomness import below, draw, seeded, shuffle
+from saddlesvm.rows import axpy, dot, dtype_of, look_ahead
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
+
+# Places of the numbers that a run carries along.
+SCALE, GATHERED, SQUARED_NORM, INTERCEPT, INTERCEPT_SUM = range(5)
+SMALLEST_SCALE = 1e-9
+WINDOW_GROWTH = math.sqrt(2.0)
+CAUTION = 2.0  # how much shorter than the longest stable step the first one is on a squared loss
+FORGET = 0.25  # weight that the sub-gradients seen keep whenever the iterations double
+
+
+@kernel
+def descend(
+    terms: Terms,
+    order: np.ndarray,
+    replace: bool,
+    random: np.ndarray,
+    batch: int,
+    iteration: int,
+    iterations: int,
+    n: int,
+    delay: float,
+    radius: float,
+    lift: float,
+    v: np.ndarray,
+    u: np.ndarray,
+    numbers: np.ndarray,
+    slope_sums: np.ndarray,
+    visits: np.ndarray,
+    slopes: np.ndarray,
+    chosen: np.ndarray,
+    position: int,
+) -> int:
+    """Do iterations `iteration` + 1 to `iteration` + `iterations`; the place in the order afterwards.
+
+    `lift` is the squared value of the virtual feature when the intercept is free (and moved apart from w), else zero.
+    ``v`` and ``numbers`` hold the iterate, ``u`` (empty if no average is wanted) the lazy part of the sum of iterates,
+    ``slope_sums`` and ``visits`` (one place a row) the sub-gradients seen.
+    """
+    lam = 1.0 / (n * terms.C)
+    size = order.size
+    for t in range(iteration + 1, iteration + iterations + 1):
+        for k in range(batch):
+            if replace:
+                chosen[k] = order[below(random, size)]
+            else:
+                if position == 0:
+                    shuffle(random, order, size)
+                look_ahead(terms.X, order, position, size, slope_sums, terms.y, terms.norms)
+                chosen[k] = order[position]
+                position = position + 1 if position + 1 < size else 0
+            i = chosen[k]
+            z = numbers[SCALE] * dot(terms.X, i, v) + numbers[INTERCEPT]
+            slopes[k] = weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
+            slope_sums[i] += slopes[k]
+            visits[i] += 1.0
+        keep = 1.0 - 1.0 / (t + delay)
+        if keep > 0.0:
+            numbers[SCALE] *= keep
+            numbers[SQUARED_NORM] *= keep * keep
+        else:
+            v[:] = 0.0
+            numbers[SCALE], numbers[SQUARED_NORM] = 1.0, 0.0
+        eta = 1.0 / (lam * (t + delay) * batch)
+        if numbers[SCALE] < SMALLEST_SCALE:
+            for j in range(v.size):
+                v[j] *= numbers[SCALE]
+            numbers[GATHERED] /= numbers[SCALE]
+            numbers[SCALE] = 1.0
+        for k in range(batch):
+            if slopes[k] != 0.0:
+                c = -eta * slopes[k]
+                if radius < np.inf:
+                    z = numbers[SCALE] * dot(terms.X, chosen[k], v)
+                    numbers[SQUARED_NORM] += 2.0 * c * z + c * c * (terms.norms[chosen[k]] - lift)
+                axpy(terms.X, chosen[k], c / numbers[SCALE], v)
+                if u.size:
+                    axpy(terms.X, chosen[k], c / numbers[SCALE] * numbers[GATHERED], u)
+                if lift > 0.0:
+                    numbers[INTERCEPT] -= slopes[k] / (batch * math.sqrt(t))
+        if radius < np.inf and numbers[SQUARED_NORM] > radius * radius:
+            numbers[SCALE] *= radius / math.sqrt(numbers[SQUARED_NORM])
+            numbers[SQUARED_NORM] = radius * radius
+        numbers[GATHERED] += numbers[SCALE]
+        numbers[INTERCEPT_SUM] += numbers[INTERCEPT]
+    return position
+
+
+@dataclass
+class PegasosState(State):
+    """Where a run stands: the iterate ``numbers[SCALE] * w``, the lazy average and the sub-gradients seen.
+
+    The windows of the tail average grow by the root of two, so the current one and the one before it together hold
+    the last 30 to 50 % of the iterates.
+    """
+
+    u: np.ndarray = field(default_factory=nothing)
+    numbers: np.ndarray = field(default_factory=nothing)
+    slope_sums: np.ndarray = field(default_factory=nothing)
+    visits: np.ndarray = field(default_factory=nothing)
+    order: np.ndarray = field(default_factory=nothing)
+    random: np.ndarray = field(default_factory=nothing)
+    earlier: np.ndarray = field(default_factory=nothing)
+    chosen: np.ndarray = field(default_factory=nothing)
+    iteration: int = 0
+    position: int = 0
+    window_start: int = 0
+    earlier_start: int = 0
+    forgotten: int = 0
+
+
+@dataclass(frozen=True)
+class Pegasos(SolverBase):
+    """Primal estimated sub-gradient descent.
+
+    Parameters
+    ----------
+    batch_size : int, default=1
+        Rows an iteration, from 1 to n.
+    projection : bool, default=False
+        Project onto the ball of radius ``1 / sqrt(lambda)`` (times the root of the mean loss at w = 0 for losses other
+        than the hinge), which holds the optimum.
+    sampling : {"permutation", "replacement"}, default="permutation"
+        A new random order each epoch, or independent draws.
+    output : {"tail_average", "last", "average", "random"}, default="tail_average"
+        The average of the second half of the iterates (its last 30 to 50 %, as the end is not known beforehand), the
+        last iterate, the average of all, or a random one.
+    """
+
+    name: ClassVar[str] = "pegasos"
+    batch_size: int = 1
+    projection: bool = False
+    sampling: str = "permutation"
+    output: str = "tail_average"
+
+    def check(self) -> None:
+        if not isinstance(self.batch_size, (int, np.integer)) or self.batch_size < 1:
+            raise ValueError(f"batch_size must be a whole number of at least 1; got {self.batch_size!r}")
+        one_of("sampling", self.sampling, ("permutation", "replacement"))
+        one_of("output", self.output, ("tail_average", "last", "average", "random"))
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> PegasosState:
+        """w = 0. Pegasos forgets any start in its first iteration, so `start` is not used."""
+        width, n = problem.n_features + 1, problem.members.size
+        if self.batch_size > n:
+            raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {n}")
+        averaged = self.output in ("average", "tail_average")
+        return PegasosState(
+            w=np.zeros(width, dtype=dtype_of(problem.X)),
+            u=np.zeros(width if averaged else 0),
+            earlier=np.zeros(width + 1 if averaged else 0),
+            chosen=np.zeros(width + 1 if self.output == "random" else 0),
+            numbers=np.array([1.0, 0.0, 0.0, 0.0, 0.0]),
+            slope_sums=np.zeros(problem.y.size),
+            visits=np.zeros(problem.y.size),
+            order=problem.members.copy(),
+            random=seeded(seed),
+            active=n,
+        )
+
+    def step(self, problem: Problem, state: PegasosState, budget: Budget) -> PegasosState:
+        """Iterations over at most ``budget.rows`` rows, at least one."""
+        iterations = max(1, budget.rows // self.batch_size)
+        if state.iteration >= max(2 * state.forgotten, problem.members.size // self.batch_size):
+            state.slope_sums *= FORGET
+            state.visits *= FORGET
+            state.forgotten = state.iteration
+        if self.output == "random":
+            iterations = min(iterations, max(1, problem.members.size // self.batch_size))
+            cut = draw(state.random, iterations)
+            self._iterate(problem, state, cut)
+            if draw(state.random, state.iteration - cut + iterations) < iterations:
+                state.chosen[:] = _iterate_of(state)
+            iterations -= cut
+        if self.output == "tail_average":
+            if state.iteration >= _window_end(state):
+                self._next_window(state)
+            iterations = min(iterations, _window_end(state) - state.iteration)
+        self._iterate(problem, state, iterations)
+        return state
+
+    def _iterate(self, problem: Problem, state: PegasosState, iterations: int) -> None:
+        terms, free = problem.terms, problem.intercept == "free"
+        if free:
+            terms = terms._replace(X=terms.X._replace(bias=0.0))
+        state.position = descend(
+            terms,
+            state.order,
+            self.sampling == "replacement",
+            state.random,
+            self.batch_size,
+            state.iteration,
+            iterations,
+            problem.n,
+            first_steps(problem),
+            self.radius(problem),
+            problem.scale**2 if free else 0.0,
+            state.w,
+            state.u,
+            state.numbers,
+            state.slope_sums,
+            state.visits,
+            np.empty(self.batch_size),
+            np.empty(self.batch_size, dtype=np.int64),
+            state.position,
+        )
+        state.iteration += iterations
+        state.rows_touched += iterations * self.batch_size
+        state.epochs = state.rows_touched / problem.members.size
+
+    def radius(self, problem: Problem) -> float:
+        """Radius of a ball that holds the optimum, infinite without projection.
+
+        By strong duality ``||w*||^2 = -C sum_i s_i phi_i*(-a_i/s_i) - C sum_i s_i phi_i(z_i) <= C sum_i s_i phi_i(0)``;
+        for the hinge that is ``1 / lambda`` (theorem 1 of the paper).
+        """
+        if not self.projection:
+            return np.inf
+        zeros = np.zeros(problem.members.size)
+        paid, _, _ = loss_sums(problem.terms, problem.members, zeros, 0.0, np.zeros(problem.y.size))
+        return math.sqrt(problem.C * paid)
+
+    def solution(self, problem: Problem, state: PegasosState) -> Point:
+        """The weights that `output` asks for, and the mean sub-gradients as a dual point."""
+        weights = self._weights(state)
+        if problem.intercept == "free":
+            weights[-2] = weights[-1] / problem.scale
+        return Point(weights[:-1], self.mean_dual(state))
+
+    def _weights(self, state: PegasosState) -> np.ndarray:
+        """Weights and, in the last place, the free intercept; shape (d + 2,)."""
+        if self.output == "random":
+            return state.chosen.copy()
+        if self.output == "last" or state.iteration == state.earlier_start:
+            return _iterate_of(state)
+        return (state.earlier + _sum_of(state)) / (state.iteration - state.earlier_start)
+
+    @staticmethod
+    def mean_dual(state: PegasosState) -> np.ndarray:
+        """Minus the mean sub-gradient of each row, recent ones weighing more; zero for rows not seen yet."""
+        return -np.divide(state.slope_sums, state.visits, out=np.zeros(state.visits.size), where=state.visits > 0)
+
+    @staticmethod
+    def _next_window(state: PegasosState) -> None:
+        """The current window of the tail average becomes the earlier one; a new one begins."""
+        state.earlier = _sum_of(state)
+        state.u[:] = 0.0
+        state.numbers[GATHERED] = state.numbers[INTERCEPT_SUM] = 0.0
+        state.earlier_start, state.window_start = state.window_start, state.iteration
+
+
+def _window_end(state: PegasosState) -> int:
+    """The iteration at which the current window of the tail average ends."""
+    return int(WINDOW_GROWTH * state.window_start) + 1
+
+
+def first_steps(problem: Problem) -> float:
+    """Iterations by which the step sizes are put off: ``eta_t = 1 / (lambda (t + t0))``.
+
+    Zero, as published, for losses with bounded sub-gradients. A squared loss would overshoot without bound as long as
+    ``eta_t s phi'' ||x||^2 > 1``, which t0 rules out.
+    """
+    if not isinstance(problem.loss, (SquaredHinge, Squared, SquaredEpsilonInsensitive)):
+        return 0.0
+    curvature = 2.0 * CAUTION * (problem.weights[problem.members].max() if problem.weights.size else 1.0)
+    return float(curvature * problem.norms[problem.members].max() * problem.n * problem.C)
+
+
+def _iterate_of(state: PegasosState) -> np.ndarray:
+    """The present weights in float64, the free intercept behind them."""
+    return np.append(state.numbers[SCALE] * state.w.astype(np.float64), state.numbers[INTERCEPT])
+
+
+def _sum_of(state: PegasosState) -> np.ndarray:
+    """The sum of the iterates since the window began, the free intercept's behind it."""
+    lazy = state.numbers[GATHERED] * state.w.astype(np.float64) - state.u
+    return np.append(lazy, state.numbers[INTERCEPT_SUM])

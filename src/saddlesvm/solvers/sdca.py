@@ -1,0 +1,255 @@
+"""Stochastic dual coordinate ascent.
+
+One step picks a row i and moves its dual variable to the best place, the others fixed:
+
+    d = argmax  -s phi_i*(-(a_i + d) / s) - d x_i.w - (C ||x_i||^2 / 2) d^2,     a_i += d,     w += C d x_i
+
+so that ``w = w(a)`` throughout. Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for
+regularized loss minimization", procedures SDCA, SDCA-Perm (section 3) and Modified-SGD (section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.certificate import Evaluation, Point, weight_of
+from saddlesvm.compiled import kernel
+from saddlesvm.losses import dual_step
+from saddlesvm.problem import Problem, Terms
+from saddlesvm.randomness import below, draw, seeded, shuffle
+from saddlesvm.rows import axpy, dot, look_ahead
+from saddlesvm.solvers.base import (
+    Budget,
+    DualState,
+    SolverBase,
+    move_offset,
+    nothing,
+    one_of,
+    refresh_weights,
+    residual_and_loss,
+    start_alpha,
+    start_weights,
+)
+
+PERMUTATION, REPLACEMENT, CYCLIC = 0, 1, 2
+SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "cyclic": CYCLIC}
+RESIDUAL, PAID, COUPLED, ESTIMATE = 0, 1, 2, 3  # places of the running sums of an epoch
+
+
+@kernel
+def ascend(
+    terms: Terms,
+    order: np.ndarray,
+    sampling: int,
+    random: np.ndarray,
+    alpha: np.ndarray,
+    w: np.ndarray,
+    offset: np.ndarray,
+    position: int,
+    visits: int,
+    total: np.ndarray,
+    since: np.ndarray,
+    clock: int,
+    meters: np.ndarray,
+    target: float,
+) -> Any:
+    """Visit rows; at the end of each epoch note an estimate of the relative gap and stop if it is below `target`.
+
+    ``total[i]`` gathers alpha[i] times the number of steps it kept that value; empty when no average is wanted.
+    Returns the place in the order and the visits done.
+    """
+    X, C, n = terms.X, terms.C, order.size
+    done = 0
+    while done < visits:
+        if position == 0 and sampling == PERMUTATION:
+            shuffle(random, order, n)
+        stop = min(n, position + visits - done)
+        done += stop - position
+        for p in range(position, stop):
+            look_ahead(X, order, p, n, alpha, terms.y, terms.norms)
+            i = order[below(random, n)] if sampling == REPLACEMENT else order[p]
+            a, z = alpha[i], dot(X, i, w)
+            residual, paid = residual_and_loss(terms, i, a, z)
+            meters[RESIDUAL] += residual
+            meters[PAID] += paid
+            meters[COUPLED] += a * z
+            step = dual_step(terms.loss, a, z, terms.y[i], C * terms.norms[i], weight_of(terms.weights, i))
+            clock += 1
+            if step != 0.0:
+                if total.size:
+                    total[i] += a * (clock - since[i])
+                    since[i] = clock
+                alpha[i] = a + step
+                axpy(X, i, C * step, w)
+        position = stop
+        if position == n:
+            position = 0
+            meters[ESTIMATE] = meters[RESIDUAL] / max(meters[PAID] + 0.5 * meters[COUPLED], 1e-300)
+            meters[:ESTIMATE] = 0.0
+            move_offset(w, offset)
+            if meters[ESTIMATE] <= target:
+                break
+    return position, done
+
+
+@kernel
+def modified_sgd(terms: Terms, order: np.ndarray, alpha: np.ndarray, w: np.ndarray) -> None:
+    """One epoch of Modified-SGD: row t is optimised as if only the first t rows existed, ``w_t = n C / t sum a_i x_i``.
+
+    On return alpha holds the dual variables and w is ``C sum_i a_i x_i``.
+    """
+    n = order.size
+    whole = n * terms.C
+    for t in range(n):
+        look_ahead(terms.X, order, t, n, alpha, terms.y, terms.norms)
+        i = order[t]
+        z = dot(terms.X, i, w) * (whole / max(t, 1))
+        q = whole / (t + 1) * terms.norms[i]
+        alpha[i] = dual_step(terms.loss, 0.0, z, terms.y[i], q, weight_of(terms.weights, i))
+        if alpha[i] != 0.0:
+            axpy(terms.X, i, alpha[i], w)
+    for j in range(w.size):
+        w[j] *= terms.C
+
+
+@dataclass
+class SDCAState(DualState):
+    """The dual state, and what an average or a random output needs of the second half of the run.
+
+    Windows end at epochs 1, 2, 4, 8 ...; the current one and the one before it together cover at least the second
+    half of the run. `total` (with `since` and `clock`) gathers the current window's sum of iterates, `earlier` holds
+    that of the one before; `candidate` is a random iterate of the current window, `chosen` one of both.
+    """
+
+    total: np.ndarray = field(default_factory=nothing)
+    since: np.ndarray = field(default_factory=nothing)
+    earlier: np.ndarray = field(default_factory=nothing)
+    chosen: np.ndarray = field(default_factory=nothing)
+    candidate: np.ndarray = field(default_factory=nothing)
+    clock: int = 0
+    window_start: int = 0
+    earlier_start: int = 0
+
+
+@dataclass(frozen=True)
+class SDCA(SolverBase):
+    """Stochastic dual coordinate ascent.
+
+    Parameters
+    ----------
+    sampling : {"permutation", "replacement", "cyclic"}, default="permutation"
+        A new random order each epoch, independent draws, or the order of the data.
+    start : {"zero", "sgd"}, default="zero"
+        Begin at alpha = 0 or with one epoch of Modified-SGD. A given starting point goes before it.
+    output : {"last", "average", "random"}, default="last"
+        The last iterate, the average of (at least) the second half of them, or a random one of these.
+    """
+
+    name: ClassVar[str] = "sdca"
+    sampling: str = "permutation"
+    start: str = "zero"
+    output: str = "last"
+
+    def check(self) -> None:
+        one_of("sampling", self.sampling, tuple(SAMPLINGS))
+        one_of("start", self.start, ("zero", "sgd"))
+        one_of("output", self.output, ("last", "average", "random"))
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> SDCAState:
+        """Zeros, the given dual point, or an epoch of Modified-SGD."""
+        alpha = start_alpha(problem, start)
+        order, random = problem.members.copy(), seeded(seed)
+        state = SDCAState(
+            w=start_weights(problem, alpha, start),
+            alpha=alpha,
+            order=order,
+            random=random,
+            offset=np.zeros(1 if problem.intercept == "free" else 0),
+            meters=np.zeros(4),
+            active=order.size,
+        )
+        if self.start == "sgd" and (start is None or start.alpha is None):
+            if self.sampling != "cyclic":
+                shuffle(random, order, order.size)
+            modified_sgd(problem.terms, order, alpha, state.w)
+            state.rows_touched, state.epochs = order.size, 1.0
+        if self.output == "average":
+            state.total, state.earlier = np.zeros(alpha.size), np.zeros(alpha.size)
+            state.since = np.zeros(alpha.size, dtype=np.int64)
+        if self.output == "random":
+            state.chosen, state.candidate = alpha.copy(), alpha.copy()
+        return state
+
+    def step(self, problem: Problem, state: SDCAState, budget: Budget) -> SDCAState:
+        """Visit at most ``budget.rows`` rows (a whole epoch for an average or a random output)."""
+        n = state.order.size
+        if self.output == "last":
+            self._visit(problem, state, budget.rows, budget.relative_gap)
+            return state
+        cut = draw(state.random, n) if self.output == "random" else 0
+        if cut:
+            self._visit(problem, state, cut, 0.0)
+        if self.output == "random":
+            _keep_one(state, n)
+        self._visit(problem, state, n - cut, 0.0)
+        if state.clock // n >= max(1, 2 * state.window_start // n):
+            _next_window(state)
+        return state
+
+    def solution(self, problem: Problem, state: SDCAState) -> Point:
+        """The dual point the run stands for, and the running w where that is the last one."""
+        if self.output == "random":
+            return Point(alpha=state.chosen)
+        if self.output == "average" and state.clock > state.earlier_start:
+            current = state.total + state.alpha * (state.clock - state.since)
+            return Point(alpha=(state.earlier + current) / (state.clock - state.earlier_start))
+        return Point(state.w, state.alpha, tracks=True)
+
+    def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> SDCAState:
+        """Take the rebuilt weights over."""
+        return refresh_weights(problem, state, evaluation) if self.output == "last" else state
+
+    def _visit(self, problem: Problem, state: SDCAState, visits: int, target: float) -> None:
+        state.position, done = ascend(
+            problem.terms,
+            state.order,
+            SAMPLINGS[self.sampling],
+            state.random,
+            state.alpha,
+            state.w,
+            state.offset,
+            state.position,
+            visits,
+            state.total,
+            state.since,
+            state.clock,
+            state.meters,
+            target,
+        )
+        state.clock += done
+        state.rows_touched += done
+        state.epochs = state.rows_touched / state.order.size
+        state.estimate = float(state.meters[ESTIMATE]) if state.rows_touched > state.order.size else np.inf
+
+
+def _keep_one(state: SDCAState, n: int) -> None:
+    """Reservoir sampling of one iterate an epoch, over both windows and over the current one."""
+    epoch = state.clock // n
+    if draw(state.random, epoch - state.earlier_start // n + 1) == 0:
+        state.chosen[:] = state.alpha
+    if draw(state.random, epoch - state.window_start // n + 1) == 0:
+        state.candidate[:] = state.alpha
+
+
+def _next_window(state: SDCAState) -> None:
+    """The current window becomes the earlier one; a new one begins."""
+    if state.total.size:
+        state.earlier = state.total + state.alpha * (state.clock - state.since)
+        state.total[:] = 0.0
+        state.since[:] = state.clock
+    if state.chosen.size:
+        state.chosen[:] = state.candidate
+    state.earlier_start, state.window_start = state.window_start, state.clock

@@ -1,0 +1,346 @@
+"""Kernels: their rows and cache, the laws of the dual solvers, kernel Pegasos against the paper's figure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.svm import SVC, LinearSVC
+
+from saddlesvm.fit import Limits, fit
+from saddlesvm.kernel_problem import KernelPoint, KernelProblem, evaluate_kernel, feasible, make_kernel_problem
+from saddlesvm.kernel_rows import RowCache, row_source
+from saddlesvm.kernels import Kernel, expand, resolve_gamma
+from saddlesvm.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
+from saddlesvm.outcome import Outcome
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.kernel_ascent import ascend_pairs, ascend_singly
+from saddlesvm.solvers.kernel_pegasos import KernelPegasos, draw_rows
+from saddlesvm.solvers.kernel_sdca import KernelSDCA
+
+LOSSES = [Hinge(), SquaredHinge(), SmoothHinge(0.5)]
+INTERCEPTS = ["none", "regularized", "free"]
+METRICS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    X, y = make_classification(300, 8, n_informative=5, flip_y=0.1, class_sep=0.7, random_state=3)
+    return X, np.where(y == 1, 1.0, -1.0)
+
+
+def problem_of(X, y, *, metric="rbf", gamma=0.1, loss=Hinge(), intercept="free", **options) -> KernelProblem:  # noqa: B008
+    if "lam" not in options:
+        options.setdefault("C", 1.0)
+    return make_kernel_problem(X, Kernel(metric, gamma), y, loss, intercept=intercept, **options)[0]
+
+
+def solved(problem: KernelProblem, tol: float = 1e-8, **options):
+    result = fit(problem, KernelSDCA(**options), Limits(tol=tol, max_time=60.0))
+    assert result.outcome is Outcome.CERTIFIED
+    return result
+
+
+def bound_on_difference(first, second) -> float:
+    """How far two certified objectives of one problem can be apart."""
+    return max(first.certificate.gap, second.certificate.gap) + 1e-9 * first.certificate.primal
+
+
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("metric", METRICS)
+def test_working_rows_are_kernel_values(data, metric, dtype, shift):
+    X = (data[0] + (shift if metric == "rbf" else 0.0)).astype(dtype)
+    kernel = Kernel(metric, 0.1, 3, 1.0)
+    source = row_source(kernel, X)
+    rows, keep = np.array([5, 250, 17]), np.arange(3, 300, 2)
+    out = np.empty((3, 300), np.float32)
+    source.block(rows, out)
+    exact = pairwise_kernels(X.astype(float), metric=metric, filter_params=True, gamma=0.1, degree=3, coef0=1.0)
+    # float32 holds 24 bits; a product of d terms loses at most d of its last places of the largest term
+    np.testing.assert_allclose(out, exact[rows], rtol=0, atol=2**-24 * 16 * X.shape[1] * np.abs(exact).max())
+    part = np.empty((2, keep.size), np.float32)
+    source.restrict(keep).block(np.array([0, 4]), part)
+    np.testing.assert_allclose(part, exact[np.ix_(keep[[0, 4]], keep)], atol=2**-24 * 128 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("density", [0.01, 0.5])
+def test_sparse_working_rows_equal_dense_ones(density):
+    X = sparse.random(60, 500, density, format="csr", random_state=0)
+    given, expected = np.empty((2, 60), np.float32), np.empty((2, 60), np.float32)
+    row_source(Kernel("rbf", 0.3), X).block(np.array([7, 11]), given)
+    row_source(Kernel("rbf", 0.3), X.toarray()).block(np.array([7, 11]), expected)
+    np.testing.assert_allclose(given, expected, atol=1e-5)
+
+
+def test_large_exponents_are_computed_in_float64():
+    X = np.array([[0.0], [1e4], [1e4 + 0.01]])
+    out = np.empty((1, 3), np.float32)
+    row_source(Kernel("rbf", 1.0), X).block(np.array([1]), out)
+    np.testing.assert_allclose(out[0], [0.0, 1.0, np.exp(-1e-4)], rtol=1e-6)
+
+
+def test_cache_is_bounded_and_drops_the_least_recently_used(data):
+    X = data[0]
+    exact = rbf_kernel(X, gamma=0.1) + 2.0
+    cache = RowCache(row_source(Kernel("rbf", 0.1), X), 10 * 300 * 4 / 2**20, offset=2.0)
+    assert cache.capacity == 10
+    assert cache.table.nbytes <= 10 * 300 * 4
+    cache.fetch(np.arange(8))
+    cache.fetch(np.array([0, 1]))
+    slots = cache.fetch(np.array([50, 60, 70, 0]))
+    np.testing.assert_allclose(cache.table[slots], exact[[50, 60, 70, 0]], atol=1e-5)
+    assert cache.computed == 11
+    assert cache.touch(np.array([0, 1, 50, 60, 70])) == 5
+    assert (cache.slot >= 0).sum() == 10
+
+
+def test_cache_keeps_shortened_rows_when_points_are_set_aside(data):
+    X = data[0]
+    exact = rbf_kernel(X, gamma=0.1)
+    cache = RowCache(row_source(Kernel("rbf", 0.1), X), 10 * 300 * 4 / 2**20)
+    cache.fetch(np.array([3, 4, 100, 250]))
+    keep = np.arange(0, 300, 2)
+    cache.restrict(keep)
+    assert cache.capacity == 20
+    slots = cache.slot[[2, 50, 125]]
+    assert (slots >= 0).all()
+    assert cache.computed == 4
+    np.testing.assert_allclose(cache.table[slots], exact[np.ix_([4, 100, 250], keep)], atol=1e-5)
+    again = cache.fetch(np.array([2, 7]))
+    np.testing.assert_allclose(cache.table[again], exact[np.ix_([4, 14], keep)], atol=1e-5)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_expansion_is_the_kernel_matrix_times_coefficients(data, metric):
+    X = data[0]
+    kernel = Kernel(metric, 0.1, 2, 0.5)
+    coefficients = np.random.default_rng(0).normal(size=(20, 2))
+    expected = kernel(X, X[:20]) @ coefficients
+    np.testing.assert_allclose(expand(kernel, X, X[:20], coefficients), expected, rtol=1e-10, atol=1e-12)
+    sparse_X = sparse.csr_array(X)
+    if metric != "laplacian":
+        np.testing.assert_allclose(expand(kernel, sparse_X, sparse_X[:20], coefficients), expected, rtol=1e-9)
+
+
+def test_gamma_is_scikit_learns(data):
+    X = data[0] + 3.0
+    assert resolve_gamma("scale", X) == pytest.approx(1.0 / (8 * X.var()), rel=1e-12)
+    assert resolve_gamma("scale", sparse.csr_array(X)) == pytest.approx(1.0 / (8 * X.var()), rel=1e-10)
+    assert resolve_gamma("auto", X) == 1.0 / 8
+    assert resolve_gamma("scale", np.ones((3, 2))) == 1.0
+
+
+def test_a_kernel_function_of_the_wrong_shape_is_named(data):
+    with pytest.raises(ValueError, match=r"shape \(300,\) for 300 and 300 rows"):
+        Kernel(lambda A, B: np.zeros(len(A)))(data[0], data[0])
+
+
+def test_losses_without_a_kernel_solver_are_refused(data):
+    with pytest.raises(ValueError, match="use one of hinge"):
+        problem_of(*data, loss=Logistic())
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weak_duality_for_random_points(data, loss, intercept):
+    rng = np.random.default_rng(1)
+    problem = problem_of(*data, loss=loss, intercept=intercept, weights=rng.uniform(0.1, 2.0, 300))
+    best = solved(problem, 1e-10).certificate
+    for scale in (0.1, 1.0, 10.0):
+        beta, dual = rng.normal(size=(2, 300)) * scale
+        certificate = evaluate_kernel(problem, KernelPoint(beta, feasible(problem, dual))).certificate
+        assert certificate.dual <= best.primal * (1 + 1e-12)
+        assert certificate.primal >= best.dual * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("ascend", [ascend_pairs, ascend_singly])
+def test_ascent_reaches_the_optimality_conditions_and_keeps_the_gradient(data, ascend):
+    X, y = data[0][:80], data[1][:80]
+    K = rbf_kernel(X, gamma=0.1)
+    ridge = np.full(80, 0.05)
+    low, high = np.minimum(0.0, y), np.maximum(0.0, y)
+    beta, g = np.zeros(80), -y.copy()
+    steps = ascend(K, ridge, g, beta, low, high, 1e-9, 100_000)
+    assert 0 < steps < 100_000
+    np.testing.assert_allclose(g, (K + np.diag(ridge)) @ beta - y, atol=1e-12)
+    assert ((beta >= low) & (beta <= high)).all()
+    rise, fall = (-g)[beta < high], (-g)[beta > low]
+    if ascend is ascend_pairs:
+        assert abs(beta.sum()) < 1e-12
+        assert rise.max() - fall.min() <= 1e-9
+    else:
+        assert max(rise.max(), -fall.min()) <= 1e-9
+
+
+@pytest.mark.parametrize("metric", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_same_objective_as_scikit_learns_svc(data, metric, C):
+    X, y = data
+    problem = problem_of(X, y, metric=metric, C=C)
+    ours = solved(problem, 1e-7)
+    theirs = SVC(C=C, kernel=metric, gamma=0.1, tol=1e-8).fit(X, y)
+    beta = np.zeros(300)
+    beta[theirs.support_] = theirs.dual_coef_[0]
+    their_certificate = evaluate_kernel(problem, KernelPoint(feasible(problem, beta)))
+    difference = abs(ours.certificate.primal - their_certificate.certificate.primal)
+    assert difference <= bound_on_difference(ours, their_certificate)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("intercept", ["none", "regularized"])
+def test_same_objective_as_liblinear_with_the_linear_kernel(data, loss, intercept):
+    X, y = data
+    fit_intercept = intercept == "regularized"
+    theirs = LinearSVC(loss=loss, tol=1e-10, max_iter=1_000_000, fit_intercept=fit_intercept).fit(X, y)
+    weights = np.append(theirs.coef_[0], theirs.intercept_ if fit_intercept else 0.0)
+    slack = np.maximum(0.0, 1.0 - y * theirs.decision_function(X))
+    their_primal = 0.5 * weights @ weights + (slack if loss == "hinge" else slack**2).sum()
+    ours = solved(problem_of(X, y, metric="linear", loss=LOSSES[loss != "hinge"], intercept=intercept), 1e-9)
+    assert ours.certificate.dual <= their_primal * (1 + 1e-12)
+    assert ours.certificate.primal == pytest.approx(their_primal, rel=1e-5)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_equal_repetition(data, loss, intercept):
+    X, y = data
+    counts = np.random.default_rng(2).integers(0, 4, 300)
+    weighted = solved(problem_of(X, y, loss=loss, intercept=intercept, weights=counts.astype(float)))
+    rows = np.repeat(np.arange(300), counts)
+    repeated = solved(problem_of(X[rows], y[rows], loss=loss, intercept=intercept))
+    assert abs(weighted.certificate.primal - repeated.certificate.primal) <= bound_on_difference(weighted, repeated)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_every_form_of_the_data_gives_the_same_model(data, intercept):
+    X, y = data
+    reference = solved(problem_of(X, y, intercept=intercept))
+    order = np.random.default_rng(4).permutation(300)
+    others = [
+        problem_of(sparse.csr_array(X), y, intercept=intercept),
+        problem_of(rbf_kernel(X, gamma=0.1), y, metric="precomputed", intercept=intercept),
+        problem_of(X, y, metric=lambda A, B: rbf_kernel(A, B, gamma=0.1), intercept=intercept),
+        problem_of(X[order], y[order], intercept=intercept),
+    ]
+    for problem in others:
+        result = solved(problem)
+        assert abs(result.certificate.primal - reference.certificate.primal) <= bound_on_difference(result, reference)
+
+
+def test_lambda_form_is_the_c_form_scaled(data):
+    in_C = solved(problem_of(*data, C=0.5))
+    in_lambda = solved(problem_of(*data, lam=1.0 / (300 * 0.5)))
+    assert in_lambda.certificate.form == "lambda"
+    assert in_lambda.certificate.primal * 150.0 == pytest.approx(in_C.certificate.primal, rel=2e-8)
+
+
+@pytest.mark.parametrize("options", [{"shrinking": False}, {"block": 2, "working_set": 2}, {"block": 16}])
+@pytest.mark.parametrize("cache_size", [200.0, 0.01])
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+def test_options_and_cache_change_the_way_not_the_optimum(data, options, cache_size, intercept):
+    reference = solved(problem_of(*data, C=5.0, intercept=intercept), 1e-5)
+    result = solved(problem_of(*data, C=5.0, intercept=intercept, cache_size=cache_size), 1e-5, **options)
+    assert abs(result.certificate.primal - reference.certificate.primal) <= bound_on_difference(result, reference)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_rows_are_set_aside_and_the_certificate_covers_them(intercept):
+    X, y = make_classification(2000, 6, n_informative=4, class_sep=1.0, flip_y=0.05, random_state=0)
+    problem = problem_of(X, np.where(y == 1, 1.0, -1.0), gamma=0.05, C=20.0, intercept=intercept, cache_size=4.0)
+    solver = KernelSDCA(block=64, working_set=256)
+    state = solver.step(problem, solver.init(problem, 0), Budget(rows=100_000, relative_gap=1e-5))
+    assert state.active == state.at_work.size == state.cache.source.count < 2000
+    result = solved(problem, 1e-6, block=64, working_set=256)
+    reference = solved(problem, 1e-6, shrinking=False)
+    assert abs(result.certificate.primal - reference.certificate.primal) <= bound_on_difference(result, reference)
+
+
+def test_rows_set_aside_wrongly_come_back(data):
+    problem = problem_of(*data)
+    solver = KernelSDCA()
+    state = solver.init(problem, 0)
+    aside = np.arange(100)
+    state.at_work = np.setdiff1d(problem.members, aside)
+    state.cache.restrict(state.at_work)
+    state = solver.step(problem, state, Budget(rows=10_000, relative_gap=1e-9))
+    assert not state.beta[aside].any()
+    evaluation = evaluate_kernel(problem, solver.solution(problem, state))
+    assert evaluation.certificate.relative_gap > 1e-3
+    state = solver.certified(problem, state, evaluation)
+    np.testing.assert_array_equal(state.at_work, problem.members)
+    state = solver.step(problem, state, Budget(rows=10_000, relative_gap=1e-7))
+    assert evaluate_kernel(problem, solver.solution(problem, state)).certificate.relative_gap <= 1e-6
+
+
+def test_start_from_an_earlier_solution(data):
+    problem = problem_of(*data, C=3.0)
+    first = solved(problem, 1e-6)
+    again = fit(problem, KernelSDCA(), Limits(tol=1e-5), start=KernelPoint(first.coef))
+    assert again.certificate.primal <= first.certificate.primal * (1 + 1e-5)
+    assert again.rows_touched <= 300
+
+
+def test_a_kernel_that_is_not_positive_definite_still_ends_at_a_stationary_point(data):
+    result = fit(problem_of(*data, metric="sigmoid", gamma=1.0), KernelSDCA(), Limits(tol=1e-6, max_epochs=2000.0))
+    assert result.certificate.gap >= 0.0
+
+
+def figure_three(K, y, lam, draws):
+    """Kernel Pegasos as printed: Shalev-Shwartz and others (2011), figure 3."""
+    alpha = np.zeros(len(y))
+    for t, i in enumerate(draws, start=1):
+        if y[i] / (lam * t) * np.sum(alpha * y * K[i]) < 1.0:
+            alpha[i] += 1.0
+    return alpha
+
+
+@pytest.mark.parametrize("cache_size", [200.0, 0.02])
+def test_kernel_pegasos_is_the_papers(data, cache_size):
+    X, y = data
+    problem = problem_of(X, y, intercept="none", lam=0.01, cache_size=cache_size)
+    solver = KernelPegasos()
+    state = solver.init(problem, 7)
+    draws = draw_rows(state.random.copy(), 300, 2000)
+    state = solver.step(problem, state, Budget(rows=2000))
+    expected = figure_three(rbf_kernel(X, gamma=0.1), y, 0.01, draws)
+    assert state.steps == 2000
+    np.testing.assert_array_equal(state.alpha * y, expected)
+    np.testing.assert_allclose(solver.solution(problem, state).beta, expected * y / (0.01 * 2000), rtol=1e-12)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("batch_size", [1, 7])
+@pytest.mark.parametrize("loss", [Hinge(), SmoothHinge(0.5)])
+def test_kernel_pegasos_comes_near_the_optimum_and_its_bound_is_true(data, loss, batch_size, intercept):
+    problem = problem_of(*data, lam=0.01, loss=loss, intercept=intercept)
+    best = solved(problem).certificate
+    result = fit(problem, KernelPegasos(batch_size=batch_size), Limits(tol=0.0, max_epochs=700.0))
+    assert result.outcome is Outcome.EPOCH_LIMIT
+    assert result.certificate.dual <= best.primal * (1 + 1e-12)
+    assert best.dual <= result.certificate.primal <= 1.1 * best.primal
+
+
+def test_kernel_pegasos_refuses_unbounded_slopes(data):
+    with pytest.raises(ValueError, match="bounded slopes"):
+        KernelPegasos().init(problem_of(*data, loss=SquaredHinge()), 0)
+
+
+def test_kernel_pegasos_needs_room_for_a_batch(data):
+    with pytest.raises(ValueError, match="raise cache_size or lower batch_size"):
+        KernelPegasos(batch_size=50).init(problem_of(*data, cache_size=0.001), 0)
+
+
+@pytest.mark.parametrize("solver", [KernelSDCA(), KernelPegasos()])
+def test_a_seed_repeats_a_run_bit_for_bit(data, solver):
+    first, second = (fit(problem_of(*data), solver, Limits(tol=1e-3, max_epochs=50.0), seed=5) for _ in range(2))
+    np.testing.assert_array_equal(first.coef, second.coef)
+
+
+def test_options_out_of_range_are_refused():
+    with pytest.raises(ValueError, match="block and working_set"):
+        KernelSDCA(block=1)
+    with pytest.raises(ValueError, match="batch_size and block"):
+        KernelPegasos(batch_size=0)
