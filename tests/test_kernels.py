@@ -129,6 +129,9 @@ def test_gamma_is_scikit_learns(data):
     X = data[0] + 3.0
     assert resolve_gamma("scale", X) == pytest.approx(1.0 / (8 * X.var()), rel=1e-12)
     assert resolve_gamma("scale", sparse.csr_array(X)) == pytest.approx(1.0 / (8 * X.var()), rel=1e-10)
+    counts = np.random.default_rng(0).integers(0, 3, 300)
+    repeated = resolve_gamma("scale", np.repeat(X, counts, axis=0))
+    assert resolve_gamma("scale", X, counts.astype(float)) == pytest.approx(repeated, rel=1e-12)
     assert resolve_gamma("auto", X) == 1.0 / 8
     assert resolve_gamma("scale", np.ones((3, 2))) == 1.0
 

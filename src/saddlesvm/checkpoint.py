@@ -59,7 +59,8 @@ class Checkpoint:
 
     def write(self, mark: dict[str, Any], state: Any, clocks: dict[str, float], trace: Trace) -> None:
         """Write the state under a temporary name and rename it."""
-        arrays, plain = {}, {}
+        arrays: dict[str, Any] = {}
+        plain: dict[str, Any] = {}
         for column in dataclasses.fields(state):
             given = getattr(state, column.name)
             if isinstance(given, np.ndarray):

@@ -4,18 +4,16 @@ Kernels are plain Python functions compiled by Numba. They release the GIL, are 
 sums (which is what lets a dot product be vectorised), but keep NaN and infinity: shrinking compares with infinity.
 
 Numba keys its cache by the file a kernel stands in only. After a change to ``losses.py`` or ``rows.py`` the kernels of
-the other files are stale: ``python -m saddlesvm.compiled`` removes every cached kernel of this package.
+the other files are stale: ``python -m saddlesvm.clear_cache`` removes every cached kernel of this package.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
-from numba.core import config, types
+from numba.core import types
 from numba.extending import overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -25,12 +23,14 @@ REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 
 def kernel(function: Function) -> Function:
     """Compile `function` at its first call for each combination of argument types; cached on disk, without the GIL."""
-    return njit(function, cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+    compiled: Any = njit(function, cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+    return compiled
 
 
 def inlined(function: Function) -> Function:
     """Compile a small helper that kernels call; it is never called from Python, so it needs no cache of its own."""
-    return njit(function, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+    compiled: Any = njit(function, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+    return compiled
 
 
 def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Function], Function]:
@@ -49,18 +49,3 @@ def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Funct
 def python_class(numba_type: types.Type) -> type | None:
     """The NamedTuple class behind a Numba type; None when it is something else."""
     return getattr(numba_type, "instance_class", None)
-
-
-def clear_cache() -> int:
-    """Remove the cached kernels of this package; the number of files removed."""
-    package = Path(__file__).parent
-    places = [package, Path(config.CACHE_DIR)] if config.CACHE_DIR else [package]
-    found = [file for place in places for suffix in ("*.nbi", "*.nbc") for file in place.rglob(suffix)]
-    ours = [file for file in found if package in file.parents or "saddlesvm" in os.fspath(file)]
-    for file in ours:
-        file.unlink(missing_ok=True)
-    return len(ours)
-
-
-if __name__ == "__main__":
-    print(f"removed {clear_cache()} cached kernel files")

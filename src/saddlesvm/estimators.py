@@ -17,13 +17,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm import inputs, multiclass, rows
+from saddlesvm import inputs, multiclass, rows, splits
 from saddlesvm.certificate import Certificate, Point
 from saddlesvm.checkpoint import Checkpoint
 from saddlesvm.fit import FitResult, Limits, fit
 from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
 from saddlesvm.multiclass import SubProblem
-from saddlesvm.problem import Intercept, make_problem, resolve_C
+from saddlesvm.pairs import vote
+from saddlesvm.problem import Intercept, Problem, resolve_C
 from saddlesvm.progress import ProgressBar
 from saddlesvm.scores import linear_scores
 from saddlesvm.solvers import make_solver
@@ -53,6 +54,8 @@ class LinearModel(BaseEstimator):
     verbose: int
     callbacks: Sequence[Any] | None
     checkpoint: Any
+    coef_: Any
+    intercept_: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -104,13 +107,15 @@ class LinearModel(BaseEstimator):
         norms += scale * scale
         return plain._replace(bias=scale), norms
 
-    def _starts(self, count: int, n: int, C: float) -> list[Point | None]:
-        """The dual points that a warm start begins from, one a sub-problem."""
+    def _start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
+        """The dual point that a warm start begins from; None without one that fits."""
         kept = getattr(self, "dual_coef_", None) if self.warm_start else None
-        if kept is None or kept.shape != (count, n):
-            return [None] * count
-        dense = kept.toarray() if sparse.issparse(kept) else kept
-        return [Point(alpha=row / self._fitted_C) for row in dense]
+        if kept is None or kept.shape[1] != problem.y.size or (count > 1 and kept.shape[0] != count):
+            return None
+        duals = kept[[sub.index]] if count > 1 else kept
+        share = problem.y.size / problem.n if self.certificate_.form == "lambda" else 1.0
+        fitted_C = self._fitted_C * share
+        return sub.start(problem, (duals.toarray() if sparse.issparse(duals) else duals) * (problem.C / fitted_C))
 
     def _solve(
         self,
@@ -121,40 +126,42 @@ class LinearModel(BaseEstimator):
         n_jobs: int | None,
     ) -> list[FitResult]:
         """Fit every sub-problem and keep coefficients, certificates and traces."""
-        solver, limits, kind = make_solver(self.solver), self._limits(), self._intercept_kind()
+        solver, limits, kind = self._made_solver(), self._limits(), self._intercept_kind()
         n = X.shape[0]
         strength = self._strength(n)
         design, norms = self._rows(X, kind)
         seed = int(check_random_state(self.random_state).randint(SEEDS))
-        starts = self._starts(len(problems), n, resolve_C(strength.get("C"), strength.get("lam"), n)[0])
+        clock = multiclass.SharedTime(self.max_time, len(problems), multiclass.workers(len(problems), n_jobs))
         bar: Any = contextlib.nullcontext()
         if self.verbose:
             bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
 
         def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
-            problem = make_problem(
-                design, sub.y, loss, weights=weights, members=sub.members, intercept=kind, norms=norms, **strength
-            )
+            problem = sub.problem(design, loss, weights=weights, intercept=kind, norms=norms, **strength)
             result = fit(
                 problem,
                 solver,
-                limits,
+                dataclasses.replace(limits, max_time=clock.share()),
                 seed=seed + sub.index,
-                start=starts[sub.index],
+                start=self._start(sub, problem, len(problems)),
                 callbacks=[*(self.callbacks or ()), *([bar] if self.verbose else ())],
                 checkpoint=self._checkpoint(sub, len(problems)),
                 stop=stop,
                 label=sub.label,
             )
+            clock.done()
             if self.verbose:
                 bar.next_problem()
-            return dataclasses.replace(result, alpha=sparse.csr_array(result.alpha[None, :] * problem.C))
+            return dataclasses.replace(result, alpha=sparse.csr_array(np.atleast_2d(result.alpha.T) * problem.C))
 
         with bar:
             results = multiclass.solve_all(problems, solve, n_jobs)
         self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
         self._keep(results)
         return results
+
+    def _made_solver(self) -> Any:
+        return make_solver(self.solver)
 
     def _checkpoint(self, sub: SubProblem, count: int) -> Checkpoint | None:
         if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
@@ -163,10 +170,10 @@ class LinearModel(BaseEstimator):
 
     def _keep(self, results: list[FitResult]) -> None:
         worst = multiclass.worst_outcome(results)
-        self.coef_ = np.stack([result.coef for result in results])
-        self.intercept_ = np.array([result.intercept for result in results])
+        self.coef_ = np.vstack([result.coef for result in results])
+        self.intercept_ = np.hstack([result.intercept for result in results])
         dual = sparse.vstack([result.alpha for result in results], format="csr")
-        self.dual_coef_ = dual.toarray() if len(results) == 1 else dual
+        self.dual_coef_ = dual.toarray() if dual.shape[0] == 1 else dual
         self.certificates_ = [result.certificate for result in results]
         self.certificate_ = multiclass.total_certificate(results)
         self.outcome_ = worst.outcome
@@ -184,12 +191,16 @@ class LinearModel(BaseEstimator):
 
 
 def _is_logistic(estimator: Any) -> bool:
+    if estimator.multi_class != "ovr":
+        raise AttributeError(f"predict_proba needs multi_class='ovr'; this model has {estimator.multi_class!r}")
     if loss_name(make_loss(estimator.loss, width=estimator.width)) != "logistic":
         raise AttributeError(f"predict_proba needs loss='logistic'; this model has loss={estimator.loss!r}")
     return True
 
 
 def _is_pegasos(estimator: Any) -> bool:
+    if estimator.multi_class != "ovr":
+        raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
     if not isinstance(make_solver(estimator.solver), Pegasos):
         raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
     return True
@@ -216,8 +227,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Weight of the losses, ``C = 1 / (lambda n)``.
     lam : float, optional
         lambda instead of C; objectives are then reported in the lambda form.
-    multi_class : {"ovr"}, default="ovr"
-        More than two classes: one against the rest.
+    multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+        More than two classes: each against the rest; each against each other (C, or lambda, is the same for all pairs);
+        or all in one problem (its loss is the hinge; `loss` may be "hinge" or left alone).
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With ``multi_class="ovo"``: a column of votes a class, or a column of scores a pair.
     fit_intercept : bool, default=True
     intercept : {"regularized", "free"}, default="regularized"
         The intercept is the weight of a constant feature of value `intercept_scaling` and penalised like the others (as
@@ -232,13 +246,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
     max_iter : int, optional
         Epochs at most; no limit by default, since every problem ends certified.
     max_time : float, optional
-        Seconds at most.
+        Seconds at most, for all sub-problems together.
     warm_start : bool, default=False
-        Begin at the last fit's dual point, if it was of the same shape.
+        Begin at the last fit's dual point, if it fits the problem.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
-        Threads over the classes.
+        Threads over the sub-problems.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
@@ -248,13 +262,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
-    intercept_ : ndarray of shape (1,) or (n_classes,)
+    coef_ : ndarray of shape (1, d) for two classes, (n_classes, d) or (n_pairs, d), float64
+    intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
     classes_ : ndarray of shape (n_classes,)
-    dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n)
+    dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
         Signed dual variables in the C form: ``coef_ = dual_coef_ @ X`` (but for solvers that work in the primal).
     certificate_ : Certificate
-        Primal, dual and gap; summed over the classes where there are more than two.
+        Primal, dual and gap; summed over the sub-problems where there are several.
     certificates_ : list of Certificate
         One a sub-problem.
     outcome_ : Outcome
@@ -287,6 +301,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         C: float = 1.0,
         lam: float | None = None,
         multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
         fit_intercept: bool = True,
         intercept: str = "regularized",
         intercept_scaling: float = 1.0,
@@ -309,6 +324,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.C = C
         self.lam = lam
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
         self.fit_intercept = fit_intercept
         self.intercept = intercept
         self.intercept_scaling = intercept_scaling
@@ -349,17 +365,21 @@ class LinearSVC(ClassifierMixin, LinearModel):
         X = inputs.check_design(self, X, reset=True)
         codes = self._encode(y, X.shape[0])
         weights = self._weights(sample_weight, codes)
-        problems = multiclass.one_vs_rest(codes, self.classes_)
-        self._solve(X, problems, loss, weights, self.n_jobs)
+        problems = splits.SPLITS[self.multi_class](codes, self.classes_)
+        self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs)
+        if self.multi_class == "crammer_singer" and self.classes_.size == 2:
+            splits.use_two_class_form(self)
         return self
+
+    def _made_solver(self) -> Any:
+        return splits.solver_for(self.multi_class, self.solver)
 
     def _check_options(self) -> Loss:
         if self.penalty != "l2":
             raise ValueError(f"penalty={self.penalty!r} is not supported: use penalty='l2'")
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
-        if self.multi_class != "ovr":
-            raise ValueError(f"multi_class must be 'ovr'; got {self.multi_class!r}")
+        splits.check_split(self.multi_class, self.decision_function_shape, self.intercept if self.fit_intercept else "")
         return make_loss(self.loss, width=self.width, among=CLASSIFICATION)
 
     def _encode(self, y: Any, n: int) -> np.ndarray:
@@ -430,14 +450,26 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more."""
+        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more.
+
+        With ``multi_class="ovo"`` and ``decision_function_shape="ovo"`` shape (n, n_pairs): pairs in the order (0, 1),
+        (0, 2), ..., (1, 2), ..., positive for the later class.
+        """
         scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        if self.multi_class == "ovo" and self.decision_function_shape == "ovr":
+            return vote(scores, self.classes_.size)
+        return scores
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row, shape (n,)."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
+        if self.multi_class == "ovo":
+            scores = vote(scores, self.classes_.size)
+        return self.classes_[scores.argmax(axis=1)]
 
     @available_if(_is_logistic)
     def predict_proba(self, X: Any) -> np.ndarray:

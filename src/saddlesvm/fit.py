@@ -25,6 +25,7 @@ from saddlesvm.trace import Callback, Record, Trace
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
 CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
+ESTIMATED_SHARE = 0.1  # the same for solvers that know about where they are without
 GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0
 EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say that it is reached
 RATIOS = (0.1, 1e6)  # believable quotients of gap and estimate
@@ -158,7 +159,7 @@ class Run:
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
         n = self.problem.members.size
-        stops = [self.next_look(), self.limits.max_epochs or np.inf]
+        stops = [self.next_look(np.isfinite(state.estimate)), self.limits.max_epochs or np.inf]
         until = max(1, round((min(stops) - state.epochs) * n)) if np.isfinite(min(stops)) else np.inf
         slice_rows = max(1, int(SLICE_VALUES / self.problem.values_per_row))
         seconds = (self.limits.max_time or np.inf) - self.watches.total
@@ -168,11 +169,12 @@ class Run:
         """The estimate at which a certificate is worth asking for, from how gap and estimate compared before."""
         return EAGERNESS * self.limits.tol / self.ratio
 
-    def next_look(self) -> float:
+    def next_look(self, estimated: bool) -> float:
         """The epoch of the next scheduled certificate."""
         if self.limits.certify_every is not None:
             return self.looked_at + self.limits.certify_every
-        return max((self.passes + GLANCE_PASSES) / CERTIFICATE_SHARE, 1.3 * self.looked_at)
+        share = ESTIMATED_SHARE if estimated else CERTIFICATE_SHARE
+        return max((self.passes + GLANCE_PASSES) / share, 1.3 * self.looked_at)
 
     def reason_to_end(self, state: Any, stopped: bool) -> tuple[Outcome, str] | None:
         """A limit, an interrupt or the solver's own rule, if one ends the fit now."""
@@ -191,7 +193,7 @@ class Run:
 
     def look_due(self, state: Any) -> bool:
         """Whether the schedule or the solver's estimate asks for a certificate."""
-        return state.epochs >= self.next_look() - 1e-9 or state.estimate <= self.threshold()
+        return state.epochs >= self.next_look(np.isfinite(state.estimate)) - 1e-9 or state.estimate <= self.threshold()
 
     def look(self, state: Any, ending: bool) -> Any:
         """Certify: a glance first, and the exact certificate where it may be the last."""
@@ -199,17 +201,15 @@ class Run:
         point = self.solver.solution(self.problem, state)
         likely = ending or state.estimate <= self.threshold() or not point.tracks
         evaluation = evaluate(self.problem, point, exact=likely)
-        self.passes += EXACT_PASSES if likely else GLANCE_PASSES
+        self.passes += EXACT_PASSES if likely and state.w.dtype != np.float64 else GLANCE_PASSES
         glance = not likely
         if glance and (evaluation.certificate.relative_gap <= self.limits.tol or not evaluation.certificate.sound):
             evaluation = evaluate(self.problem, point)
             self.passes += EXACT_PASSES
-            glance = False
         self.looked_at = state.epochs
         if 0.0 < state.estimate < np.inf and self.limits.tol > 0.0:
             self.ratio = float(np.clip(evaluation.certificate.relative_gap / state.estimate, *RATIOS))
-        if not glance:
-            state = self.solver.certified(self.problem, state, evaluation)
+        state = self.solver.certified(self.problem, state, evaluation)
         self.keep(evaluation)
         self.watches.lap("certifying")
         return state

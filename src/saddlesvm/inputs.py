@@ -125,6 +125,8 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     labels = column_or_1d(y, warn=True)
     if labels.size != n:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n} rows, y {labels.size}")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity: labels and targets must be finite.")
     return labels
 
 

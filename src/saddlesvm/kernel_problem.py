@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -96,8 +96,8 @@ class KernelProblem:
         return np.arange(self.n, dtype=np.int32)
 
     @cached_property
-    def terms(self) -> KernelTerms:
-        """The problem as compiled kernels take it."""
+    def terms(self) -> Any:
+        """The problem as compiled kernels take it: the part of :class:`saddlesvm.problem.Terms` that they look at."""
         return KernelTerms(self.loss, self.y, self.weights)
 
     @cached_property
@@ -150,11 +150,21 @@ def make_kernel_problem(
     C: float | None = None,
     lam: float | None = None,
     weights: np.ndarray | None = None,
+    members: np.ndarray | None = None,
     intercept: Intercept = "free",
     scale: float = 1.0,
     cache_size: float = 200.0,
 ) -> tuple[KernelProblem, np.ndarray]:
-    """Assemble a problem from checked parts; also the rows that take part (those of positive weight).
+    """Assemble a problem from checked parts; also the numbers of the rows that take part.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_all,)
+        -1 and +1; anything for rows that are not members.
+    weights : ndarray of shape (n_all,), optional
+        Not negative; rows of weight zero are left out.
+    members : ndarray, optional
+        Ascending row numbers; all rows when left out.
 
     Raises
     ------
@@ -165,27 +175,30 @@ def make_kernel_problem(
         raise ValueError(f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(KERNEL_LOSSES)}")
     if intercept not in INTERCEPTS:
         raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {intercept!r}")
-    members = np.arange(y.size) if weights is None else np.flatnonzero(weights > 0.0)
-    s = np.empty(0) if weights is None else np.asarray(weights, dtype=np.float64)
+    chosen = np.arange(y.size) if members is None else members
+    n_lambda = chosen.size
     uses_lambda = lam is not None
-    C, _ = resolve_C(C, lam, y.size)
-    if members.size < y.size:
-        X = X[np.ix_(members, members)] if kernel.precomputed else X[members]
-        s = s[members]
+    C, _ = resolve_C(C, lam, n_lambda)
+    s = np.empty(0)
+    if weights is not None:
+        chosen = chosen[weights[chosen] > 0.0]
+        s = np.asarray(weights, dtype=np.float64)[chosen]
+    if chosen.size < y.size:
+        X = X[np.ix_(chosen, chosen)] if kernel.precomputed else X[chosen]
     problem = KernelProblem(
         X=X,
         kernel=kernel,
-        y=np.ascontiguousarray(y[members], dtype=np.float64),
+        y=np.ascontiguousarray(y[chosen], dtype=np.float64),
         weights=s,
         loss=loss,
         C=C,
-        n_lambda=y.size,
+        n_lambda=n_lambda,
         intercept=intercept,
         scale=scale,
         cache_size=cache_size,
         uses_lambda=uses_lambda,
     )
-    return problem, members
+    return problem, chosen
 
 
 @dataclass(frozen=True)

@@ -110,27 +110,28 @@ def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
         out[start : start + few] = (B @ part.T).T
 
 
-def radial_rows(X: Matrix, gamma: float) -> RadialRows:
-    """Rows of the radial kernel, in float32 where its exponents are small enough for that, else in float64."""
+def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
+    """Rows of the radial kernel, in `dtype`, or in float64 where its exponents are too large for float32."""
     X = dense_if_quicker(X)
     if sparse.issparse(X):
         half = gamma * np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
         points = X
     else:
+        X = X if dtype == np.float32 else X.astype(np.float64)
         shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         half = gamma * np.concatenate([np.einsum("ij,ij->i", part - shift, part - shift) for part in in_float64(X)])
         points = X - shift
-    dtype = np.float32 if half.max(initial=0.0) <= FLOAT32_EXPONENT else np.float64
+    dtype = dtype if half.max(initial=0.0) <= FLOAT32_EXPONENT else np.float64
     return RadialRows(points.astype(dtype, copy=False), half.astype(dtype), gamma)
 
 
-def row_source(kernel: Kernel, X: Matrix) -> RowSource:
-    """The way to compute working rows of `kernel` over the rows of `X`."""
+def row_source(kernel: Kernel, X: Matrix, dtype: type = np.float32) -> RowSource:
+    """The way to compute working rows of `kernel` over the rows of `X`, accurate to about `dtype`."""
     if kernel.precomputed:
         return GivenRows(X, np.arange(X.shape[0]))
     if kernel.metric == "rbf":
-        return radial_rows(X, kernel.gamma)
-    return PairwiseRows(dense_if_quicker(X), kernel)
+        return radial_rows(X, kernel.gamma, dtype)
+    return PairwiseRows(dense_if_quicker(X if dtype == np.float32 else X.astype(np.float64)), kernel)
 
 
 class RowCache:
@@ -140,13 +141,15 @@ class RowCache:
     ----------
     source : RowSource
     megabytes : float
-        Bound on the memory for kernel values (float32). Two rows always fit.
+        Bound on the memory for kernel values. Two rows always fit.
     offset : float, default=0.0
         Added to every kernel value: the square of the value of a virtual constant feature.
+    dtype : type, default=float32
+        Precision of the values held.
 
     Attributes
     ----------
-    table : ndarray of shape (capacity, source.count), float32
+    table : ndarray of shape (capacity, source.count)
         The rows that are held, by slot.
     slot : ndarray of shape (source.count,)
         Where the row of each point is held; -1 where it is not.
@@ -154,17 +157,19 @@ class RowCache:
         Number of rows computed so far.
     """
 
-    def __init__(self, source: RowSource, megabytes: float, offset: float = 0.0) -> None:
-        self.megabytes = megabytes
-        self.offset = np.float32(offset)
+    def __init__(self, source: RowSource, megabytes: float, offset: float = 0.0, dtype: type = np.float32) -> None:
+        count = max(1, source.count)
+        allowed = int(megabytes * 2**20 / np.dtype(dtype).itemsize)
+        self.buffer: np.ndarray = np.empty(max(min(2, count) * count, min(count * count, allowed)), dtype)
+        self.offset = self.buffer.dtype.type(offset)
         self.computed = 0
         self._arrange(source)
 
     def _arrange(self, source: RowSource) -> None:
         self.source = source
         count = source.count
-        self.capacity = max(2, min(count, int(self.megabytes * 2**20 / (4 * max(1, count)))))
-        self.table = np.empty((self.capacity, count), np.float32)
+        self.capacity = min(count, self.buffer.size // max(1, count))
+        self.table = self.buffer[: self.capacity * count].reshape(self.capacity, count)
         self.slot = np.full(count, -1)
         self.owner = np.full(self.capacity, -1)
         self.last_use = np.zeros(self.capacity, np.int64)
@@ -192,7 +197,7 @@ class RowCache:
         self.slot[evicted[evicted >= 0]] = -1
         first, last = int(slots[0]), int(slots[-1]) + 1
         in_place = last - first == slots.size
-        block = self.table[first:last] if in_place else np.empty((slots.size, self.source.count), np.float32)
+        block = self.table[first:last] if in_place else np.empty((slots.size, self.source.count), self.buffer.dtype)
         self.source.block(missing, block)
         block += self.offset
         if not in_place:
@@ -203,15 +208,16 @@ class RowCache:
         self.computed += missing.size
 
     def restrict(self, keep: np.ndarray) -> None:
-        """Drop all points but `keep`; the rows held for those stay, shortened."""
-        held = keep[self.slot[keep] >= 0]
-        old, old_slots, last_use = self.table, self.slot[held], self.last_use
+        """Drop all points but `keep` (ascending); the rows held for those stay, shortened in place."""
+        held = np.flatnonzero(self.slot[keep] >= 0)
+        slots = self.slot[keep[held]]
+        order = np.argsort(slots)
+        held, slots = held[order], slots[order]
+        table, last_use, clock = self.table, self.last_use[slots], self.clock
         self._arrange(self.source.restrict(keep))
-        stay = np.argsort(-last_use[old_slots], kind="stable")[: self.capacity]
-        for new_slot, k in enumerate(stay):
-            np.take(old[old_slots[k]], keep, out=self.table[new_slot])
-        position = np.searchsorted(keep, held[stay])
-        self.slot[position] = np.arange(stay.size)
-        self.owner[: stay.size] = position
-        self.last_use[: stay.size] = last_use[old_slots[stay]]
-        self.clock = int(last_use.max(initial=0))
+        for new, old in enumerate(slots):
+            self.table[new] = table[old, keep]  # ends before the next row to be read begins
+        self.slot[held] = np.arange(held.size)
+        self.owner[: held.size] = held
+        self.last_use[: held.size] = last_use
+        self.clock = clock

@@ -1,21 +1,21 @@
 """Mercer kernels: their functions, their parameters, and sums of them over support vectors, in float64.
 
-The functions are those of :mod:`sklearn.metrics.pairwise`. What a certificate or a prediction rests on is computed here,
-in float64 throughout; the float32 rows that steer a solver are those of :mod:`saddlesvm.kernel_rows`.
+The functions are those of :mod:`sklearn.metrics.pairwise`. What a certificate or a prediction rests on is computed
+here, in float64 throughout; the float32 rows that steer a solver are those of :mod:`saddlesvm.kernel_rows`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-Matrix = np.ndarray | sparse.csr_matrix | sparse.csr_array
+Matrix: TypeAlias = Any  # a dense array, a CSR matrix or a CSR array
 
 KERNELS: tuple[str, ...] = (*sorted(set(PAIRWISE_KERNEL_FUNCTIONS)), "precomputed")
 WORTH_DENSE = 0.05  # share of non-zeros from which dense arithmetic on a sparse matrix is the quicker one
@@ -74,18 +74,24 @@ class Kernel:
         return values
 
 
-def resolve_gamma(gamma: str | float, X: Matrix) -> float:
-    """gamma as a number: ``"scale"`` is ``1 / (d Var(X))``, ``"auto"`` is ``1 / d``, as in scikit-learn."""
+def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | None = None) -> float:
+    """gamma as a number: ``"scale"`` is ``1 / (d Var(X))``, ``"auto"`` is ``1 / d``, as in scikit-learn.
+
+    Row weights count in the variance as repetitions of the rows.
+    """
     if gamma == "auto":
         return 1.0 / X.shape[1]
     if gamma != "scale":
         return float(gamma)
-    size = X.shape[0] * X.shape[1]
-    mean = float(X.sum(dtype=np.float64)) / size
+    s = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    size = s.sum() * X.shape[1]
+    mean = float(s @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / size
     if sparse.issparse(X):
-        variance = float(X.data @ X.data.astype(np.float64)) / size - mean**2
+        squares = np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
+        variance = float(s @ squares) / size - mean**2
     else:
-        variance = sum(float(np.square(part - mean).sum()) for part in in_float64(X)) / size
+        squares = np.concatenate([np.square(part - mean).sum(axis=1) for part in in_float64(X)])
+        variance = float(s @ squares) / size
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
 

@@ -6,16 +6,21 @@ All sub-problems use the same rows, squared norms and threads; a pair of classes
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from saddlesvm.certificate import Certificate
+from saddlesvm.certificate import Certificate, Point, conjugate_sum
 from saddlesvm.fit import FitResult
 from saddlesvm.interrupt import interruptible
+from saddlesvm.losses import Loss
 from saddlesvm.outcome import Outcome
+from saddlesvm.problem import Problem, make_problem
+from saddlesvm.rows import Rows
 
 SEVERITY = (
     Outcome.CERTIFIED,
@@ -49,6 +54,48 @@ class SubProblem:
     y: np.ndarray
     members: np.ndarray | None = None
 
+    def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
+        """The regularised risk problem behind it; `options` are those of :func:`~saddlesvm.problem.make_problem`."""
+        return make_problem(X, self.y, loss, members=self.members, **options)
+
+    def start(self, problem: Problem, duals: np.ndarray) -> Point | None:
+        """A point to begin from, of an earlier fit's duals in the C form, shape (1, n_all); None if it does not fit."""
+        alpha = np.zeros(problem.y.size)
+        alpha[problem.members] = duals[0, problem.members] / problem.C
+        feasible = np.isfinite(conjugate_sum(problem.terms, problem.members, alpha, 1.0))
+        return Point(alpha=alpha) if feasible else None
+
+
+class SharedTime:
+    """One time limit for a whole fit: each sub-problem may use its fair share of what is left when it begins.
+
+    Parameters
+    ----------
+    seconds : float or None
+        None for no limit.
+    problems : int
+    jobs : int
+        Sub-problems that are solved at the same time.
+    """
+
+    def __init__(self, seconds: float | None, problems: int, jobs: int) -> None:
+        self.end = None if seconds is None else time.perf_counter() + seconds
+        self.open, self.jobs = problems, jobs
+        self.lock = threading.Lock()
+
+    def share(self) -> float | None:
+        """Seconds for the next sub-problem; time that earlier ones left over is shared by all that follow."""
+        if self.end is None:
+            return None
+        left = max(self.end - time.perf_counter(), 1e-9)
+        with self.lock:
+            return left * min(1.0, self.jobs / max(self.open, 1))
+
+    def done(self) -> None:
+        """One sub-problem is finished."""
+        with self.lock:
+            self.open -= 1
+
 
 def one_vs_rest(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], SubProblem]]:
     """Each class against all others, made when its turn comes; for two classes the second against the first."""
@@ -61,18 +108,32 @@ def one_vs_rest(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], Sub
     return [make(k) for k in range(classes.size)]
 
 
+def workers(problems: int, n_jobs: int | None) -> int:
+    """Threads that `n_jobs` means for so many sub-problems."""
+    return max(1, min(effective_n_jobs(n_jobs), problems))
+
+
 def solve_all(
     problems: Sequence[Callable[[], SubProblem]],
     solve: Callable[[SubProblem, threading.Event], FitResult],
     n_jobs: int | None,
+    together: int = 1,
 ) -> list[FitResult]:
-    """Solve the sub-problems, in threads where asked for; Ctrl-C stops all of them with what they have."""
+    """Solve the sub-problems, in threads where asked for; Ctrl-C stops all of them with what they have.
+
+    Each thread takes `together` consecutive ones at a time.
+    """
     with interruptible() as stop:
-        jobs = min(effective_n_jobs(n_jobs), len(problems))
+
+        def solve_some(some: Sequence[Callable[[], SubProblem]]) -> list[FitResult]:
+            return [solve(make(), stop) for make in some]
+
+        bundles = [problems[k : k + together] for k in range(0, len(problems), together)]
+        jobs = workers(len(bundles), n_jobs)
         if jobs == 1:
-            return [solve(make(), stop) for make in problems]
-        work = (delayed(lambda make: solve(make(), stop))(make) for make in problems)
-        return list(Parallel(n_jobs=jobs, require="sharedmem")(work))
+            return solve_some(problems)
+        solved = Parallel(n_jobs=jobs, require="sharedmem")(delayed(solve_some)(some) for some in bundles)
+        return [result for some in solved for result in some]
 
 
 def total_certificate(results: Sequence[FitResult]) -> Certificate:

@@ -5,6 +5,8 @@ The generator is splitmix64 (Steele, Lea and Flood 2014): one 64-bit counter, so
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from saddlesvm.compiled import inlined, kernel
@@ -18,7 +20,7 @@ def seeded(seed: int) -> np.ndarray:
 
 
 @inlined
-def next_random(state: np.ndarray) -> int:
+def next_random(state: np.ndarray) -> Any:
     """The next 64 random bits."""
     state[0] += U(0x9E3779B97F4A7C15)
     z = state[0]
@@ -28,7 +30,7 @@ def next_random(state: np.ndarray) -> int:
 
 
 @inlined
-def below(state: np.ndarray, n: int) -> int:
+def below(state: np.ndarray, n: int) -> Any:
     """A random integer in [0, n), n under 2^32 (bias under n / 2^32)."""
     return np.int64(((next_random(state) >> U(32)) * U(n)) >> U(32))
 

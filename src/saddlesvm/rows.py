@@ -54,7 +54,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def as_rows(X: np.ndarray | sparse.csr_matrix | sparse.csr_array, bias: float = 0.0) -> Rows:
+def as_rows(X: Any, bias: float = 0.0) -> Rows:
     """View a C-contiguous array or a CSR matrix as rows, without a copy.
 
     Parameters
@@ -88,13 +88,13 @@ def dtype_of(X: Rows) -> np.dtype:
     return X.values.dtype if isinstance(X, Dense) else X.data.dtype
 
 
-def _zero_of(w: types.Array) -> Any:
+def _zero_of(w: Any) -> Any:
     """The zero of the precision that `w` is summed in."""
     return as_dtype(w.dtype).type(0)
 
 
-@intrinsic
-def prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> Any:
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> Any:
     """Ask the processor to bring the cache line `offset` bytes behind the start of `array` near; never faults."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -112,6 +112,9 @@ def prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> 
     return types.void(array, types.uint64), generate
 
 
+prefetch_line: Callable[..., None] = _prefetch_line  # compiled code calls it without the typing context
+
+
 @inlined
 def prefetch_item(array: np.ndarray, i: int) -> None:
     """Bring the cache line of ``array[i]`` near."""
@@ -119,7 +122,7 @@ def prefetch_item(array: np.ndarray, i: int) -> None:
 
 
 @inlined
-def prefetch_range(array: np.ndarray, start: int, stop: int) -> None:
+def prefetch_range(array: np.ndarray, start: Any, stop: Any) -> None:
     """Bring the cache lines of ``array[start:stop]`` near."""
     byte, end = U(start) * U(array.itemsize), U(stop) * U(array.itemsize)
     while byte < end:
@@ -162,7 +165,7 @@ def dot(X: Rows, i: int, w: np.ndarray) -> float:
     return float(row @ w)
 
 
-def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., Any]:
+def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[..., Any]:
     cast = as_dtype(w.dtype).type
 
     def of_dense(X: Any, i: Any, c: Any, w: Any) -> Any:

@@ -28,7 +28,7 @@ class Series:
     Attributes
     ----------
     name : str
-        In the legend; an empty name stays out of it.
+        In the legend.
     x, y : ndarray of shape (m,)
     low, high : ndarray of shape (m,), optional
         A band around the line.
@@ -40,6 +40,8 @@ class Series:
         Areas of the points, in square points.
     labels : tuple of str
         Shown by the points when hovered over.
+    follows : str
+        Name of a series whose legend entry stands for this one too.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Series:
     dash: str = "solid"
     size: np.ndarray | None = None
     labels: tuple[str, ...] = ()
+    follows: str = ""
 
     @property
     def colour(self) -> str:
@@ -111,7 +114,7 @@ class Chart:
         if self.equal:
             ax.set_aspect("equal")
         ax.grid(True, linewidth=0.4, alpha=0.4)
-        if any(series.name for series in self.series):
+        if any(not series.follows for series in self.series):
             ax.legend(fontsize=7, frameon=False)
         return ax
 
@@ -172,7 +175,7 @@ def has_positive(series: tuple[Series, ...], axis: str) -> bool:
 
 def _draw_series(ax: Axes, series: Series) -> None:
     marker = MARKERS[series.style % len(MARKERS)]
-    label = series.name or "_nolegend_"
+    label = "_nolegend_" if series.follows else series.name
     if series.dash == "none":
         area = 12.0 if series.size is None else series.size
         ax.scatter(series.x, series.y, s=area, marker=marker, color=series.colour, linewidths=0, alpha=0.8, label=label)

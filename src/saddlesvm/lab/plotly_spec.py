@@ -18,7 +18,7 @@ def specification(item: Chart | Grid) -> dict[str, Any]:
 
 
 def _of_chart(chart: Chart) -> dict[str, Any]:
-    data = [trace for place, series in enumerate(chart.series) for trace in _traces(series, place)]
+    data = [trace for series in chart.series for trace in _traces(series)]
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x_title, chart.x_log),
         "yaxis": _axis(chart.y_title, chart.y_log),
@@ -48,15 +48,15 @@ def _word(value: float, word: str, logarithmic: bool) -> dict[str, Any]:
     return {"xref": "paper", "x": 1, "y": place, "text": word, **style}
 
 
-def _traces(series: Series, place: int) -> list[dict[str, Any]]:
+def _traces(series: Series) -> list[dict[str, Any]]:
     """The line, with its band before it; a legend entry switches both."""
-    group = f"{place}-{series.name}"
+    group = series.follows or series.name
     main: dict[str, Any] = {
         "x": numbers(series.x),
         "y": numbers(series.y),
         "name": series.name,
         "legendgroup": group,
-        "showlegend": bool(series.name),
+        "showlegend": not series.follows,
         "marker": {"color": series.colour, "symbol": SYMBOLS[series.style % len(SYMBOLS)], "size": 5},
     }
     if series.labels:
@@ -64,7 +64,7 @@ def _traces(series: Series, place: int) -> list[dict[str, Any]]:
     if series.dash == "none":
         sizes = 5 if series.size is None else numbers(np.sqrt(series.size) * 1.4)
         main["marker"] |= {"size": sizes, "opacity": 0.8}
-        return [main | {"type": "scattergl" if series.x.size > 5000 else "scatter", "mode": "markers"}]
+        return [main | {"type": "scatter", "mode": "markers"}]
     mode = "lines+markers" if series.x.size <= FEW_POINTS else "lines"
     main |= {"type": "scatter", "mode": mode, "line": {"color": series.colour, "dash": series.dash, "width": 2}}
     if series.low is None or series.high is None:

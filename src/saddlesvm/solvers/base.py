@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -140,7 +140,10 @@ class SolverBase:
         return state
 
 
-def refresh_weights(problem: Problem, state: DualState, evaluation: Evaluation) -> DualState:
+AnyDualState = TypeVar("AnyDualState", bound=DualState)
+
+
+def refresh_weights(problem: Problem, state: AnyDualState, evaluation: Evaluation) -> AnyDualState:
     """Take the rebuilt weights of a certificate over, so that rounding errors do not add up.
 
     Close to the optimum float32 weights are too coarse; from there on they are float64 (the data stay as they are).

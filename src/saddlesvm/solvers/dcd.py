@@ -42,6 +42,8 @@ STOPPING = ("gap", "projected_gradient", "weight_change")
 # Places of the running figures of a pass, and of what is kept from one pass to the next.
 LARGEST, SMALLEST, RESIDUAL, PAID, COUPLED, ESTIMATE, BOUND_M, BOUND_m, RANGE = range(9)
 
+RECHECK = 0.1  # of the last gap over all rows: once the active ones are below it, the others are looked at again
+
 
 @kernel
 def descend(
@@ -106,9 +108,10 @@ def descend(
 
 @dataclass
 class DCDState(DualState):
-    """The dual state, and the weights at the end of the pass before (for the rule on the change of w)."""
+    """The dual state; the weights a pass ago (for the rule on the change of w); the last gap seen over all rows."""
 
     before: np.ndarray = field(default_factory=nothing)
+    known: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,8 @@ class DCD(SolverBase):
         state.estimate = estimate
         if whole:
             state.satisfied = judged <= self.threshold
-        elif judged <= self.threshold or spread <= 0.0:
+            state.known = estimate
+        elif judged <= self.threshold or spread <= 0.0 or estimate <= RECHECK * state.known:
             self._call_back(state)
         return estimate <= target or state.satisfied
 
@@ -207,6 +211,7 @@ class DCD(SolverBase):
 
     def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> DCDState:
         """Take the rebuilt weights over; call all rows back when the gap is not where the active rows see it."""
-        if state.active < state.order.size and evaluation.certificate.relative_gap > 2.0 * state.meters[ESTIMATE]:
+        state.known = evaluation.certificate.relative_gap
+        if state.active < state.order.size and state.known > 2.0 * state.meters[ESTIMATE]:
             self._call_back(state)
         return refresh_weights(problem, state, evaluation)

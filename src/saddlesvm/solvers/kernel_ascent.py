@@ -1,7 +1,7 @@
 """Dual coordinate ascent on the kernel matrix of a working set: one coordinate at a time, or a pair at a time.
 
-Both minimise ``(1/2) beta' (K + diag(ridge)) beta - y' beta`` over a box, from a point with gradient `g`; the pairs keep
-``sum_i beta_i`` as it is. They change `beta` and `g` in place.
+Both minimise ``(1/2) beta' (K + diag(ridge)) beta - y' beta`` over a box, from a point with gradient `g`, and change
+`beta` and `g` in place; the pairs keep ``sum_i beta_i`` as it is.
 """
 
 from __future__ import annotations

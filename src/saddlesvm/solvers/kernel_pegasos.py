@@ -5,9 +5,9 @@ Step t draws a row i; where ``y_i f_i < 1`` for ``f = (1 / (lambda t)) sum_j alp
 ``alpha_i``. Here the sums ``sum_j alpha_j y_j k(x_j, x_i)`` are kept for all rows i: a visit without a violation then
 costs nothing, one with a violation costs one kernel row. Rows that the next draws will need are computed in blocks.
 
-The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5), row weights scale what is added, a batch of k rows is
-judged by the same f and counts 1 / k a row, and a free intercept takes sub-gradient steps of its own (section 6); the
-one that is reported is the best for the last iterate.
+The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5), row weights scale what is added, a batch of k rows
+is judged by the same f and counts 1 / k a row, and a free intercept takes sub-gradient steps of its own (section 6);
+the one that is reported is the best for the last iterate.
 """
 
 from __future__ import annotations

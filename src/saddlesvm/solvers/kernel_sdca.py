@@ -4,9 +4,9 @@ With ``beta = C a`` and ``f = K beta`` the negated dual of a hinge-like loss is 
 
     min  (1/2) beta' (K + diag(r)) beta - y' beta     low <= beta <= high,   [sum_i beta_i = 0 for a free intercept]
 
-with gradient ``g = f + r beta - y``. It is solved by decomposition: a step takes the most violating rows that are not in
-the cache, and the violating or free ones that are, computes what is missing in one block, solves the small problem over
-them by dual coordinate ascent on its own kernel matrix, and brings f up to date with one product.
+with gradient ``g = f + r beta - y``. It is solved by decomposition: a step takes the most violating rows that are not
+in the cache and those that are, computes what is missing in one block, solves the small problem over them by dual
+coordinate ascent on its own kernel matrix, and brings f up to date with one product.
 
 * No or a regularized intercept: one coordinate at a time, the one with the largest gain (Shalev-Shwartz and Zhang 2013,
   "Stochastic dual coordinate ascent", section 2, with greedy instead of random choice).
@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from saddlesvm.certificate import Certificate, best_offset, loss_sums
-from saddlesvm.kernel_problem import KernelEvaluation, KernelPoint, KernelProblem, alpha_of, feasible
+from saddlesvm.kernel_problem import KernelPoint, KernelProblem, alpha_of, feasible
 from saddlesvm.kernel_rows import RowCache, RowSource, row_source
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.kernel_ascent import add_kernel_rows, ascend_pairs, ascend_singly, submatrix
@@ -36,7 +36,8 @@ INNER_STEPS = 100_000
 SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
 PAIR = 2  # rows of a pair: what is computed, and what is held already, must have room for one each
-SMALL = 4  # up to so many blocks of rows, all are one working set
+EXACT_ROWS = 512  # up to so many rows, all are one working set, and their kernel matrix is computed in float64
+WHOLE_ACCURACY = 1e-11  # violation to leave where the working set is the whole problem
 
 
 @dataclass
@@ -101,7 +102,8 @@ class KernelSDCA(SolverBase):
         """The state at `start`, made feasible, or at zero."""
         low, high = problem.box()
         beta = np.zeros(problem.n) if start is None else feasible(problem, start.beta)
-        source = row_source(problem.kernel, problem.X)
+        dtype = np.float32 if problem.n > EXACT_ROWS else np.float64
+        source = row_source(problem.kernel, problem.X, dtype)
         state = KernelState(
             w=np.empty(0),
             active=problem.n,
@@ -113,7 +115,7 @@ class KernelSDCA(SolverBase):
             at_work=problem.members,
             random=np.random.RandomState(seed),
             source=source,
-            cache=RowCache(source, problem.cache_size, problem.offset),
+            cache=RowCache(source, problem.cache_size, problem.offset, dtype),
         )
         measure(problem, state)
         return state
@@ -138,7 +140,8 @@ class KernelSDCA(SolverBase):
         g = state.f[rows] + ridge * beta - problem.y[rows]
         ascend = ascend_pairs if problem.intercept == "free" else ascend_singly
         K, low, high = submatrix(table, slots, chosen), state.low[rows], state.high[rows]
-        state.inner_steps += ascend(K, ridge, g, beta, low, high, INNER_ACCURACY * state.violation, INNER_STEPS)
+        accuracy = INNER_ACCURACY * state.violation if rows.size < problem.n else WHOLE_ACCURACY
+        state.inner_steps += ascend(K, ridge, g, beta, low, high, accuracy, INNER_STEPS)
         delta = beta - state.beta[rows]
         moved = np.flatnonzero(delta)
         f = state.f[state.at_work]
@@ -152,7 +155,7 @@ class KernelSDCA(SolverBase):
     def choose(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
         """Positions (in `at_work`) of the rows to change: at most `block` that are not in the cache."""
         most = min(self.working_set, state.cache.capacity)
-        if state.at_work.size <= min(most, SMALL * self.block):
+        if state.at_work.size <= min(most, EXACT_ROWS):
             return np.arange(state.at_work.size)
         block = max(2, min(self.block, most // 2))
         if not state.beta.any():
@@ -173,7 +176,7 @@ class KernelSDCA(SolverBase):
         """The last iterate, which is dual feasible."""
         return KernelPoint(state.beta.copy())
 
-    def certified(self, problem: KernelProblem, state: KernelState, evaluation: KernelEvaluation) -> KernelState:
+    def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
         """Take f over, rebuilt in float64; if a row set aside came back to the margin, all are at work again."""
         state.f = evaluation.margins.copy()
         measure(problem, state)
@@ -182,7 +185,7 @@ class KernelSDCA(SolverBase):
         if (problem.y * (state.f + state.offset) < 1.0)[aside].any():
             state.at_work = problem.members
             state.active = problem.n
-            state.cache = RowCache(state.source, problem.cache_size, problem.offset)
+            state.cache = RowCache(state.source, problem.cache_size, problem.offset, state.cache.buffer.dtype.type)
             measure(problem, state)
         return state
 
@@ -211,7 +214,7 @@ def scores(problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, np.n
 
 
 def best_of_both(rise: np.ndarray, fall: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
-    """At most `most` of the positions `among` all: those with the largest positive scores, half of them of each side."""
+    """At most `most` of the positions `among` all: those with the largest positive scores, half from each side."""
     first = largest(rise, among, most // 2)
     rest = np.setdiff1d(among, first, assume_unique=True)
     return np.concatenate([first, largest(fall, rest, most - first.size)])

@@ -1,0 +1,304 @@
+"""What the subcommands do: read, call the estimators, gather facts. The exit code is what each returns."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm import audit, inputs, persistence, rows
+from saddlesvm.certificate import Certificate
+from saddlesvm.data import DataError, Table, atomic_write, read
+from saddlesvm.data.models import is_model
+from saddlesvm.diagnosis import diagnose
+from saddlesvm.estimators import LinearModel, LinearSVC, LinearSVR
+from saddlesvm.facts import Facts, show
+from saddlesvm.losses import REGRESSION
+from saddlesvm.outcome import Outcome
+
+OK, NOT_CERTIFIED = 0, 3
+SHARED_OPTIONS = ("C", "lam", "loss", "tol", "max_iter", "max_time", "intercept_scaling", "checkpoint")
+
+
+def read_table(options: argparse.Namespace, source: str, n_features: int | None = None, task: Any = None) -> Table:
+    """A data file, read as the options say."""
+    header: Any = {"auto": "auto", "yes": True, "no": False}[options.header]
+    return read(source, label=options.label, header=header, n_features=n_features, scale=options.scale, task=task)
+
+
+def labels_of(table: Table) -> np.ndarray:
+    """The labels of a table that must have some."""
+    if table.y is None:
+        raise DataError(f"{table.source}: no labels found; name their column with --label")
+    return table.y
+
+
+def class_weights(text: str | None, y: np.ndarray) -> Any:
+    """``"balanced"``, or ``LABEL=FACTOR,LABEL=FACTOR`` as a dict over the labels of y."""
+    if text is None or text == "balanced":
+        return text
+    known = {str(label): label for label in np.unique(y)}
+    factors = {}
+    for part in text.split(","):
+        label, equals, factor = part.rpartition("=")
+        if not equals or label not in known:
+            raise ValueError(f"--class-weight {part!r}: LABEL=FACTOR is allowed, with a label of {', '.join(known)}")
+        try:
+            factors[known[label]] = float(factor)
+        except ValueError:
+            raise ValueError(f"--class-weight {part!r}: {factor!r} is not a number") from None
+    return factors
+
+
+def make_estimator(options: argparse.Namespace, y: np.ndarray) -> LinearModel:
+    """The estimator that the options describe; what is not given keeps the estimator's own default."""
+    given: dict[str, Any] = {name: getattr(options, name) for name in SHARED_OPTIONS}
+    given["random_state"] = options.seed
+    given["solver"] = options.solver
+    if options.intercept is not None:
+        given["fit_intercept"] = options.intercept != "none"
+        given["intercept"] = None if options.intercept == "none" else options.intercept
+    regression = options.loss in REGRESSION
+    if regression:
+        given["epsilon"] = options.epsilon
+    else:
+        given |= {"width": options.width, "multi_class": options.multi_class, "n_jobs": options.n_jobs}
+        given["class_weight"] = class_weights(options.class_weight, y)
+    chosen = {name: one for name, one in given.items() if one is not None}
+    chosen["verbose"] = int(sys.stderr.isatty() and not options.json)
+    return LinearSVR(**chosen) if regression else LinearSVC(**chosen)
+
+
+def described(table: Table) -> dict[str, Any]:
+    """What was read."""
+    facts: dict[str, Any] = {
+        "source": table.source,
+        "format": table.format,
+        "rows": table.n_rows,
+        "features": table.n_features,
+        "non-zeros": table.n_nonzero,
+        "precision": str(table.X.dtype),
+        "bytes": table.n_bytes or None,
+    }
+    if table.y is not None:
+        values, counts = np.unique(table.y, return_counts=True)
+        if values.size <= max(20, table.n_rows // 20) or table.y.dtype.kind in "US":
+            facts["classes"] = {str(value): int(count) for value, count in zip(values, counts, strict=True)}
+        else:
+            facts["targets"] = f"{values[0]:g} to {values[-1]:g}"
+    return facts
+
+
+def worth(model: LinearModel, certificate: Certificate) -> dict[str, Any]:
+    """What the model is worth: the proof, and why the fit stopped."""
+    outcome = getattr(model, "outcome_", None)
+    return {
+        "primal objective": certificate.primal,
+        "dual bound": certificate.dual,
+        "relative gap": certificate.relative_gap,
+        "at most above the optimum": f"{100 * max(certificate.excess, 0.0):.3g} %",
+        "outcome": None if outcome is None else str(outcome),
+        "advice": None if outcome in (None, Outcome.CERTIFIED) else outcome.advice,
+    }
+
+
+def quality(model: Any, X: Any, y: np.ndarray, name: str) -> dict[str, Any]:
+    """Accuracy, or R2 and mean absolute error, on some data."""
+    predicted = model.predict(X)
+    if isinstance(model, LinearSVR):
+        targets = np.asarray(y, dtype=np.float64)
+        spread = float(((targets - targets.mean()) ** 2).sum())
+        r2 = 1.0 - float(((targets - predicted) ** 2).sum()) / spread if spread > 0.0 else float("nan")
+        return {f"{name} R2": r2, f"{name} mean absolute error": float(np.abs(targets - predicted).mean())}
+    return {f"{name} accuracy": float(np.mean(predicted == y))}
+
+
+def train(options: argparse.Namespace) -> int:
+    """``saddlesvm train``: read, fit, test, save, and say what came of it."""
+    task = "regression" if options.loss in REGRESSION else None
+    for path in (options.model, options.liblinear, options.checkpoint):
+        if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise DataError(f"{path}: its folder does not exist")
+    table = read_table(options, options.data, task=task)
+    y = labels_of(table)
+    test = read_table(options, options.test, table.n_features, task) if options.test else None
+    if test is not None:
+        labels_of(test)
+    model: Any = make_estimator(options, y)
+    model.fit(table.X, y)
+    facts: Facts = {"read": described(table)}
+    if test is not None:
+        facts["read for testing"] = described(test)
+    facts["done"] = done(model, table)
+    facts["worth"] = worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
+    if test is not None:
+        facts["worth"] |= quality(model, test.X, labels_of(test), "test")
+    if options.model:
+        persistence.save(model, options.model, {"trained on": str(table.source), "rows": table.n_rows})
+        facts["done"]["model written to"] = options.model
+    if options.liblinear:
+        persistence.save_liblinear(model, options.liblinear)
+        facts["done"]["LIBLINEAR model written to"] = options.liblinear
+    show(facts, options.json)
+    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
+
+
+def done(model: Any, table: Table) -> dict[str, Any]:
+    """What was done."""
+    return {
+        "model": f"{type(model).__name__}, loss {model.loss}, "
+        + (f"C = {model.C:g}" if model.lam is None else f"lambda = {model.lam:g}"),
+        "solver": str(model.solver),
+        "epochs": model.n_iter_,
+        "certificates": len(model.trace_),
+        "seconds reading": table.seconds,
+        "seconds solving": model.seconds_solving_,
+        "seconds certifying": model.seconds_certifying_,
+    }
+
+
+def support(model: Any) -> dict[str, Any]:
+    """Number of rows with a dual variable other than zero in any of the sub-problems."""
+    dual = sparse.csc_array(model.dual_coef_)
+    return {"support vectors": int(np.count_nonzero(np.diff(dual.indptr)))}
+
+
+def check_width(model: Any, path: str, X: Any) -> None:
+    """Raise DataError unless the model fits the data."""
+    if model.n_features_in_ != X.shape[1]:
+        raise DataError(f"{path}: the model has {model.n_features_in_} features; the data have {X.shape[1]}")
+
+
+def predict(options: argparse.Namespace) -> int:
+    """``saddlesvm predict``: a line a row, to standard output or a file."""
+    model = persistence.load(options.model)
+    table = read_table(options, options.data, model.n_features_in_)
+    check_width(model, options.model, table.X)
+    predicted = model.predict(table.X)
+    columns = [predicted.astype(str)]
+    if options.scores and hasattr(model, "decision_function"):
+        scores = model.decision_function(table.X)
+        columns += [np.char.mod("%.9g", column) for column in np.atleast_2d(scores.T)]
+    text = "".join(" ".join(line) + "\n" for line in zip(*columns, strict=True))
+    if options.output:
+        with atomic_write(options.output) as file:
+            file.write(text.encode())
+    else:
+        sys.stdout.write(text)
+    if table.y is not None:
+        for name, score in quality(model, table.X, table.y, "data").items():
+            print(f"{name.removeprefix('data ')}: {score:.6g}", file=sys.stderr)
+    return OK
+
+
+def certify(options: argparse.Namespace) -> int:
+    """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
+    model = persistence.load(options.model)
+    task = "regression" if isinstance(model, LinearSVR) else None
+    table = read_table(options, options.data, model.n_features_in_, task)
+    y = labels_of(table)
+    check_width(model, options.model, table.X)
+    certificates = certificates_of(model, table.X, y, options)
+    total = Certificate(sum(one.primal for one in certificates), sum(one.dual for one in certificates))
+    facts: Facts = {"read": described(table), "worth": worth(model, total)}
+    facts["worth"].pop("outcome")
+    facts["worth"].pop("advice")
+    if len(certificates) > 1:
+        facts["worth"]["largest relative gap of a class"] = max(one.relative_gap for one in certificates)
+    show(facts, options.json)
+    return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK
+
+
+def certificates_of(model: Any, X: Any, y: np.ndarray, options: argparse.Namespace) -> list[Certificate]:
+    """A certificate for each sub-problem, with the model's own dual point where it has one for these rows."""
+    strength = {"C": options.C, "lam": options.lam}
+    if options.C is None and options.lam is None:
+        strength = {"C": model.C} if model.lam is None else {"lam": model.lam}
+    common: dict[str, Any] = dict(
+        loss=model.loss,
+        penalized_intercept=None if not model.fit_intercept else model.intercept == "regularized",
+        intercept_scaling=model.intercept_scaling,
+        refine=options.refine,
+        **strength,
+    )
+    kept: Any = getattr(model, "dual_coef_", None)
+    usable = kept is not None and kept.shape[1] == X.shape[0] and options.C is None and options.lam is None
+    if isinstance(model, LinearSVR):
+        common |= {"epsilon": model.epsilon, "dual": kept if usable else None}
+        return [audit.certify(X, y, model.coef_, float(model.intercept_), **common)]
+    unknown = np.setdiff1d(y, model.classes_)
+    if unknown.size:
+        raise DataError(
+            f"the data hold the label {unknown[0]!r}; the model knows {', '.join(map(str, model.classes_))}"
+        )
+    weights = None
+    if model.class_weight is not None:
+        weights = model._weights(None, np.searchsorted(model.classes_, y))
+    answers = []
+    for k in range(model.coef_.shape[0]):
+        positive = y == (model.classes_[1] if model.coef_.shape[0] == 1 else model.classes_[k])
+        dual = kept[[k], :] if usable else None
+        answers.append(
+            audit.certify(
+                X, positive, model.coef_[k], model.intercept_[k],
+                dual=dual, sample_weight=weights, width=model.width, **common,
+            )
+        )  # fmt: skip
+    return answers
+
+
+def info(options: argparse.Namespace) -> int:
+    """``saddlesvm info``: describe a model, or a data set and what could make it hard."""
+    if os.path.isfile(options.source) and looks_like_model(options.source):
+        show(model_facts(persistence.load(options.source), options.source), options.json)
+        return OK
+    table = read_table(options, options.source)
+    norms = np.sqrt(inputs.finite_norms(rows.as_rows(table.X)))
+    facts: Facts = {"read": described(table)}
+    facts["rows"] = {
+        "smallest norm": float(norms.min()),
+        "median norm": float(np.median(norms)),
+        "largest norm": float(norms.max()),
+        "values a row": table.n_nonzero / table.n_rows,
+    }
+    found = diagnose(table.X)
+    facts["diagnosis"] = {"found": [str(one) for one in found] or "nothing that would make a fit hard"}
+    show(facts, options.json)
+    return OK
+
+
+def looks_like_model(path: str) -> bool:
+    """Whether a file is a model of ours or of LIBLINEAR."""
+    if is_model(path):
+        return True
+    with open(path, "rb") as file:
+        return file.read(12) == b"solver_type "
+
+
+def model_facts(model: Any, path: str) -> Facts:
+    """What a saved model is."""
+    weights = np.atleast_2d(model.coef_)
+    facts: Facts = {
+        "model": {
+            "file": path,
+            "kind": type(model).__name__,
+            "options": {
+                name: one for name, one in model.get_params(False).items() if one is not None and name != "verbose"
+            },
+            "features": model.n_features_in_,
+            "non-zero weights": int(np.count_nonzero(weights)),
+            "norm of the weights": float(np.linalg.norm(weights)),
+            "classes": ", ".join(map(str, model.classes_)) if hasattr(model, "classes_") else None,
+        }
+    }
+    if hasattr(model, "certificate_"):
+        facts["worth"] = worth(model, model.certificate_)
+    if hasattr(model, "dual_coef_"):
+        facts["worth"] |= support(model)
+    if model.notes_:
+        facts["notes"] = model.notes_
+    return facts

@@ -1,0 +1,105 @@
+"""Why a problem may be hard, and what to do about it: scales, constant and repeated columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+SPREAD = 100.0  # quotient of the largest and the smallest feature norm from which scaling pays
+BLOCK_VALUES = 4_000_000
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that makes a problem hard, and the cure."""
+
+    problem: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.cure}"
+
+
+def diagnose(X: Any) -> list[Finding]:
+    """Look at the columns of a design matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+
+    Returns
+    -------
+    list of Finding
+        Empty when nothing was found.
+    """
+    norms, low, high, print_ = column_facts(X)
+    used = norms > 0.0
+    smallest = int(np.argmin(np.where(used, norms, np.inf)))
+    found = []
+    if used.any() and norms[used].max() > SPREAD * norms[used].min():
+        found.append(
+            Finding(
+                f"the norms of the features spread over a factor of {norms[used].max() / norms[used].min():.1e} "
+                f"(largest: column {int(np.argmax(norms))}, smallest: column {smallest})",
+                "Scale them to similar size (StandardScaler, or MaxAbsScaler for sparse data): coordinate methods then "
+                "need far fewer epochs, and the penalty treats the features alike",
+            )
+        )
+    constant = np.flatnonzero((low == high) & used)
+    if constant.size:
+        found.append(Finding(f"{_listed(constant)} constant", "An intercept says the same; leave them out"))
+    empty = np.flatnonzero(~used)
+    if empty.size and not sparse.issparse(X):
+        found.append(Finding(f"{_listed(empty)} zero everywhere", "They do no harm, and no good"))
+    repeated = _repeated(X, print_, used & (low != high))
+    if repeated.size:
+        found.append(
+            Finding(f"{_listed(repeated)} a copy of an earlier column", "Leave copies out: they share one weight")
+        )
+    return found
+
+
+def column_facts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Norm, smallest and largest value of each column, and a random projection that equal columns share."""
+    n, d = X.shape
+    probe = np.random.default_rng(0).standard_normal(n)
+    if sparse.issparse(X):
+        squares = X.multiply(X).sum(axis=0)
+        low, high = (one.toarray().ravel() for one in (X.min(axis=0), X.max(axis=0)))
+        return np.sqrt(np.asarray(squares, dtype=np.float64).ravel()), low, high, np.asarray(X.T @ probe)
+    squares, print_ = np.zeros(d), np.zeros(d)
+    step = max(1, BLOCK_VALUES // max(d, 1))
+    for start in range(0, n, step):
+        part = X[start : start + step].astype(np.float64, copy=False)
+        squares += np.einsum("ij,ij->j", part, part)
+        print_ += probe[start : start + step] @ part
+    return np.sqrt(squares), X.min(axis=0), X.max(axis=0), print_
+
+
+def _repeated(X: Any, print_: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Columns that equal an earlier one: same projection first, then value by value."""
+    candidates = np.flatnonzero(among)
+    order = candidates[np.argsort(print_[candidates], kind="stable")]
+    columns = X.tocsc() if sparse.issparse(X) else X
+    found = []
+    for a, b in pairwise(order):
+        first, second = min(a, b), max(a, b)
+        if not np.isclose(print_[a], print_[b], rtol=1e-12, atol=0.0):
+            continue
+        same = abs(columns[:, [first]] - columns[:, [second]])
+        if (same.max() if sparse.issparse(X) else np.max(same)) == 0.0:
+            found.append(second)
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def _listed(columns: np.ndarray) -> str:
+    """Columns by number, a few of them named."""
+    named = ", ".join(map(str, columns[:NAMED].tolist()))
+    if columns.size == 1:
+        return f"column {named} is"
+    return f"{columns.size} columns ({named}{', ...' if columns.size > NAMED else ''}) are"

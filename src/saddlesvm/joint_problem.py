@@ -1,0 +1,119 @@
+"""Crammer and Singer's machine: one problem in which all classes compete, with its primal, dual and certificate.
+
+    P(W) = 1/2 sum_k ||w_k||^2 + C sum_i s_i max_k (e_ik + w_k . x_i - w_{y_i} . x_i),    e_ik = 0 if k = y_i else 1
+    D(a) = -1/2 sum_k ||w_k(a)||^2 + C sum_i a_{i y_i},    w_k(a) = C sum_i a_ik x_i
+           with  sum_k a_ik = 0,  a_ik <= 0 for k != y_i,  a_{i y_i} <= s_i
+
+A row's share of the gap, ``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
+zero exactly where the row's block of variables is optimal.
+
+Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from saddlesvm import rows
+from saddlesvm.certificate import ROUNDING, Certificate, Evaluation, Point, evaluate
+from saddlesvm.losses import Hinge
+from saddlesvm.problem import Problem, make_problem
+from saddlesvm.row_blocks import add_combinations, all_scores, by_class, new_weights
+
+
+@dataclass(frozen=True, eq=False)
+class JointProblem(Problem):
+    """A joint problem over `n_classes` classes; ``y`` holds class numbers, the loss is the hinge of the best rival."""
+
+    n_classes: int = 2
+
+    @cached_property
+    def values_per_row(self) -> float:
+        """Mean number of stored values a row, once for each class."""
+        return self.n_classes * max(1.0, rows.n_values(self.X) / max(1, rows.n_rows(self.X)))
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Class numbers as whole numbers."""
+        return self.y.astype(np.int32)
+
+    @property
+    def row_weights(self) -> np.ndarray:
+        """Weights of all rows."""
+        return self.weights if self.weights.size else np.ones(self.y.size)
+
+    def feasible(self, alpha: np.ndarray) -> bool:
+        """Whether dual variables of shape (n_all, K) satisfy their constraints (their sums up to rounding)."""
+        weights, given = self.row_weights[self.members], alpha[self.members]
+        bounds = np.zeros(given.shape)
+        bounds[np.arange(self.members.size), self.codes[self.members]] = weights
+        balanced = np.abs(given.sum(axis=1)) <= ROUNDING * weights
+        return bool((given <= bounds * (1.0 + ROUNDING)).all() and balanced.all())
+
+    def describe(self) -> str:
+        """A line that says which problem this is."""
+        return f"Crammer and Singer's {super().describe()}, {self.n_classes} classes"
+
+
+def make_joint_problem(X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, **options: Any) -> JointProblem:
+    """Assemble a joint problem; `options` are those of :func:`~saddlesvm.problem.make_problem`.
+
+    Raises
+    ------
+    ValueError
+        A free intercept or another loss than the hinge is asked for, which the joint machine does not have.
+    """
+    if options.get("intercept") == "free" or not isinstance(loss, Hinge):
+        raise ValueError("Crammer and Singer's machine has the hinge loss, and no free intercept")
+    plain = make_problem(X, codes, loss, **options)
+    given = {column.name: getattr(plain, column.name) for column in fields(plain)}
+    return JointProblem(n_classes=n_classes, **given)
+
+
+def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
+    """``w_k(alpha)`` in float64, shape (K, d + 1)."""
+    W = new_weights(problem.X, problem.n_classes, np.float64)
+    add_combinations(problem.X, problem.members, alpha, W)
+    W *= problem.C
+    return np.ascontiguousarray(by_class(problem.X, W))
+
+
+def evaluate_joint(
+    problem: JointProblem, point: Point, *, exact: bool = True, given_offset: bool = False
+) -> Evaluation:
+    """Certify a point: dual variables of shape (n_all, K), and weights of shape (K, d + 1) or none (``w(alpha)``).
+
+    Parameters
+    ----------
+    exact : bool, default=True
+        False takes the solver's running weights for ``w(alpha)``, and saves rebuilding them.
+    given_offset : bool
+        Makes no difference: there is no free intercept.
+    """
+    alpha, members = point.alpha, problem.members
+    assert alpha is not None
+    rebuild = point.w is None or (point.tracks and exact)
+    W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
+    dual_W = W if rebuild or point.tracks else joint_weights(problem, alpha)
+    rivals = all_scores(problem.X, W)
+    if not problem.whole:
+        rivals = rivals[members]
+    places, own = np.arange(members.size), problem.codes[members]
+    own_scores = rivals[places, own]
+    rivals += 1.0
+    rivals[places, own] -= 1.0
+    weights = problem.row_weights[members]
+    paid = float(weights @ (rivals.max(axis=1) - own_scores))
+    gained = float(alpha[members, own].sum())
+    primal = 0.5 * float(np.vdot(W, W)) + problem.C * paid
+    dual = problem.C * gained - 0.5 * float(np.vdot(dual_W, dual_W))
+    form = "lambda" if problem.uses_lambda else "C"
+    certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
+    return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, alpha, certificate)  # type: ignore[arg-type]
+
+
+evaluate.register(JointProblem, evaluate_joint)

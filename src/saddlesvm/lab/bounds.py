@@ -1,0 +1,157 @@
+"""Bounds on how far Pegasos is from the optimum, as functions of (R, lambda, T, delta).
+
+With ``f(w) = (lambda / 2) ||w||^2 + (1/n) sum_i max(0, 1 - y_i x_i . w)`` its minimum at ``w*``, iterates ``w_1 ... w_T``
+of Pegasos with step sizes ``1 / (lambda t)``, and ``R`` the largest norm of a row, put
+
+    c = (sqrt(lambda) + R)^2   with the projection onto the ball of radius 1 / sqrt(lambda),   c = 4 R^2   without.
+
+Source: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for SVM",
+section 3. The number of rows does not occur in any of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = [
+    "average_iterate_bound",
+    "average_regret_bound",
+    "deterministic_regret_bound",
+    "gradient_constant",
+    "random_iterate_bound",
+    "rate",
+]
+
+LARGEST_LAMBDA = 0.25
+CONSTANT = 21.0
+
+
+def gradient_constant(R: float, lam: float, *, projection: bool = False) -> float:
+    """The constant c: a bound on the squared norm of every sub-gradient that Pegasos steps along.
+
+    Parameters
+    ----------
+    R : float
+        Largest norm of a row; positive.
+    lam : float
+        lambda; positive.
+    projection : bool, default=False
+        ``(sqrt(lambda) + R)^2`` with the projection step, ``4 R^2`` without.
+    """
+    _positive("R", R)
+    _positive("lam", lam)
+    return (math.sqrt(lam) + R) ** 2 if projection else 4.0 * R * R
+
+
+def rate(lam: float, T: float) -> float:
+    """``ln T / (lambda T)``: the rate of all these bounds, without their constants.
+
+    Parameters
+    ----------
+    lam : float
+        lambda; positive.
+    T : float
+        Iterations, more than 1.
+    """
+    _positive("lam", lam)
+    _iterations(T)
+    return math.log(T) / (lam * T)
+
+
+def deterministic_regret_bound(R: float, lam: float, T: float, *, projection: bool = False) -> float:
+    """Theorem 1: ``c (1 + ln T) / (2 lambda T)`` bounds the average regret, whatever rows are drawn.
+
+    With ``f(w; A_t)`` the objective on the rows of iteration t alone, for every u (with projection: in the ball)
+
+        (1/T) sum_t f(w_t; A_t) - (1/T) sum_t f(u; A_t) <= c (1 + ln T) / (2 lambda T).
+
+    Conditions: T >= 3, rows of norm at most R. If every A_t is the whole data, the average iterate is within the bound
+    of the optimum (corollary 1).
+
+    Parameters
+    ----------
+    R, lam : float
+        Largest row norm, and lambda.
+    T : float
+        Iterations.
+    projection : bool, default=False
+    """
+    _iterations(T)
+    return gradient_constant(R, lam, projection=projection) * (1.0 + math.log(T)) / (2.0 * lam * T)
+
+
+def average_regret_bound(R: float, lam: float, T: float, delta: float, *, projection: bool = False) -> float:
+    """Theorem 2: with probability at least ``1 - delta``, ``21 c ln(T / delta) / (lambda T)`` bounds the average regret.
+
+        (1/T) sum_t f(w_t) - f(w*) <= 21 c ln(T / delta) / (lambda T).
+
+    Conditions: those of theorem 1; the rows of each A_t are drawn uniformly at random from the data (with or without
+    repetition); ``R >= 1`` and ``lambda <= 1/4``.
+
+    Parameters
+    ----------
+    R : float
+        Largest row norm, at least 1.
+    lam : float
+        lambda, at most 1/4.
+    T : float
+        Iterations.
+    delta : float
+        Probability that the bound fails; between 0 and 1.
+    projection : bool, default=False
+
+    Raises
+    ------
+    ValueError
+        A condition of the theorem is not met; the message names it.
+    """
+    if R < 1.0:
+        raise ValueError(f"the theorem asks for R >= 1; got {R!r}")
+    if lam > LARGEST_LAMBDA:
+        raise ValueError(f"the theorem asks for lambda <= 1/4; got {lam!r}")
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must be between 0 and 1; got {delta!r}")
+    _iterations(T)
+    return CONSTANT * gradient_constant(R, lam, projection=projection) * math.log(T / delta) / (lam * T)
+
+
+def average_iterate_bound(R: float, lam: float, T: float, delta: float, *, projection: bool = False) -> float:
+    """Corollary of theorem 2 for the average ``w = (1/T) sum_t w_t``: with probability at least ``1 - delta``
+
+        f(w) - f(w*) <= 21 c ln(T / delta) / (lambda T),
+
+    because f is convex (Jensen). Conditions and parameters as for :func:`average_regret_bound`.
+    """
+    return average_regret_bound(R, lam, T, delta, projection=projection)
+
+
+def random_iterate_bound(
+    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
+) -> float:
+    """Corollary of theorem 2 for an iterate w_r, r drawn uniformly from 1 ... T.
+
+    Where the bound on the average regret holds, it holds with probability at least ``1 - miss`` over the draw that
+
+        f(w_r) - f(w*) <= 21 c ln(T / delta) / (miss lambda T),
+
+    because the regrets are not negative (Markov). The paper states it for ``miss = 1/2``, with the constant 42.
+    Conditions and other parameters as for :func:`average_regret_bound`.
+
+    Parameters
+    ----------
+    miss : float, default=0.5
+        Probability over the draw of r that the bound fails; between 0 and 1.
+    """
+    if not 0.0 < miss < 1.0:
+        raise ValueError(f"miss must be between 0 and 1; got {miss!r}")
+    return average_regret_bound(R, lam, T, delta, projection=projection) / miss
+
+
+def _positive(name: str, value: float) -> None:
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite; got {value!r}")
+
+
+def _iterations(T: float) -> None:
+    if not 3.0 <= T < math.inf:
+        raise ValueError(f"T must be at least 3 and finite; got {T!r}")

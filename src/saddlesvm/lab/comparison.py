@@ -1,0 +1,308 @@
+"""Compare solvers on one's own data: every solver and peer, loss, C and repeat, into one tidy trace."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from saddlesvm.fit import Limits
+from saddlesvm.interrupt import interruptible
+from saddlesvm.lab import tidy
+from saddlesvm.lab.contenders import Contender, as_list, parse_contenders
+from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset
+from saddlesvm.lab.machine import command_line
+from saddlesvm.lab.peers import Peer, parse_peers
+from saddlesvm.lab.progress import LabProgress
+from saddlesvm.lab.runs import run_peer, run_solver, warm_up
+from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
+from saddlesvm.problem import Intercept, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is compared.
+
+    Attributes
+    ----------
+    contenders : list of Contender
+    peers : list of Peer
+    losses : list of Loss
+    C : list of float
+    repeats : int
+        Seeds 0 to repeats - 1.
+    limits : Limits
+        Of every single run.
+    intercept : {"none", "regularized", "free"}
+    scaling : float
+        Value of the constant feature of a regularised intercept.
+    """
+
+    contenders: list[Contender]
+    peers: list[Peer]
+    losses: list[Loss]
+    C: list[float]
+    repeats: int
+    limits: Limits
+    intercept: Intercept = "none"
+    scaling: float = 1.0
+
+    @property
+    def cells(self) -> int:
+        """Number of runs."""
+        return len(self.losses) * len(self.C) * self.repeats * (len(self.contenders) + len(self.peers))
+
+
+@dataclass(eq=False)
+class Comparison:
+    """What a comparison found.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    plan : Plan
+    trace : DataFrame
+        The tidy trace; columns as in :data:`saddlesvm.lab.tidy.COLUMNS`.
+    notes : list of str
+        What was left out, and why.
+    interrupted : bool
+        Ctrl-C ended it early; the trace holds what was done.
+    command : str
+        What makes it again.
+    """
+
+    dataset: Dataset
+    plan: Plan
+    trace: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    command: str = ""
+
+    def verdict(self) -> list[str]:
+        """Sentences that say which solver was first to which accuracy, and by what factor."""
+        from saddlesvm.lab.verdict import verdict
+
+        return verdict(self.trace)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the self-contained HTML report; its path."""
+        from saddlesvm.lab.comparison_report import comparison_report
+
+        return comparison_report(self).write(path)
+
+    def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+        """Write every figure of the report as files of the given formats; their paths."""
+        from saddlesvm.lab.comparison_report import comparison_report
+
+        return comparison_report(self).save_figures(folder, formats)
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    solvers: Any = ("dcd", "sdca", "pegasos"),
+    C: float | Sequence[float] = 1.0,
+    losses: Any = None,
+    repeats: int = 1,
+    test: tuple[Any, Any] | None = None,
+    budget: float = 10.0,
+    tol: float = 1e-6,
+    peers: str | Sequence[str] = (),
+    intercept: str = "none",
+    intercept_scaling: float = 1.0,
+    task: Task = "classification",
+    positive: Any = None,
+    name: str = "data",
+    image_shape: tuple[int, int] | None = None,
+    certify_every: float = 1.0,
+    trace: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    command: str | None = None,
+) -> Comparison:
+    """Run solvers side by side on one's own data.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,)
+    solvers : str, solver object, or sequence of them
+        ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``.
+    C : float or sequence of float, default=1.0
+        Weight of the losses; ``C = 1 / (lambda n)``.
+    losses : str, Loss, or sequence of them, optional
+        Default: the hinge, for a regression the epsilon-insensitive loss.
+    repeats : int, default=1
+        Runs with the seeds 0, 1, ...
+    test : tuple (X, y), optional
+        A test part.
+    budget : float, default=10.0
+        Seconds for each run, certificates included.
+    tol : float, default=1e-6
+        Relative duality gap at which a run ends.
+    peers : str or sequence of str
+        Other packages' solvers, by the names of :data:`saddlesvm.lab.peers.PEERS`; "all" for those installed.
+    intercept : {"none", "regularized", "free"}, default="none"
+    intercept_scaling : float, default=1.0
+    task : {"classification", "regression"}
+    positive : label, optional
+        The class compared with the rest, where there are more than two.
+    name : str
+        Of the data, for the report.
+    image_shape : tuple of int, optional
+        Height and width, where a row is an image.
+    certify_every : float, default=1.0
+        Epochs between certificates.
+    trace : path, optional
+        ``.parquet`` or ``.csv``: written after every run; the runs that it holds already are not done again.
+    progress : bool, default=False
+        Show a progress bar on standard error.
+    command : str, optional
+        What makes the comparison again, for the report; the command line of this process when left out.
+
+    Returns
+    -------
+    Comparison
+        Ctrl-C ends the comparison and gives what is done so far, with ``interrupted`` set.
+
+    Raises
+    ------
+    ValueError
+        Options or data that are out of range or do not fit each other, or a trace of other data.
+    DataError
+        The trace file cannot be read or written.
+    """
+    dataset = make_dataset(X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape)
+    allowed = REGRESSION if task == "regression" else CLASSIFICATION
+    default = "epsilon_insensitive" if task == "regression" else "hinge"
+    if not isinstance(repeats, int) or repeats < 1:
+        raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}")
+    plan = Plan(
+        contenders=parse_contenders(solvers),
+        peers=parse_peers(peers if isinstance(peers, str) else list(peers)),
+        losses=[make_loss(one, among=allowed) for one in _losses(losses, default)],
+        C=[_positive(one) for one in as_list(C)],
+        repeats=repeats,
+        limits=Limits(tol=tol, max_time=budget, certify_every=certify_every),
+        intercept=check_intercept(intercept),
+        scaling=intercept_scaling,
+    )
+    return run_plan(dataset, plan, trace=trace, progress=progress, command=command or command_line())
+
+
+def run_plan(
+    dataset: Dataset,
+    plan: Plan,
+    *,
+    trace: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    command: str = "",
+) -> Comparison:
+    """Run every cell of a plan that the trace file does not hold yet; parameters as for :func:`compare`."""
+    kept = _earlier(trace, dataset)
+    done = tidy.done_cells(kept)
+    rows: list[dict[str, Any]] = kept.to_dict("records")
+    found = Comparison(dataset, plan, kept, command=command)
+    with interruptible() as stop, LabProgress(plan.cells, progress) as bar:
+        for cell in _cells(dataset, plan, found.notes):
+            if cell.key not in done:
+                bar.begin(cell.words)
+                rows += cell.run(stop, bar)
+                if trace is not None and not stop.is_set():
+                    tidy.write_trace(tidy.tidy(rows), trace)
+            bar.done()
+            if stop.is_set():
+                found.interrupted = True
+                break
+    found.trace = tidy.tidy(rows)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One run: who, on which problem, with which seed."""
+
+    dataset: Dataset
+    problem: Problem
+    entrant: Contender | Peer
+    limits: Limits
+    repeat: int
+
+    @property
+    def options(self) -> str:
+        """The solver's options that are not its defaults."""
+        return self.entrant.options if isinstance(self.entrant, Contender) else ""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What names the cell in a trace."""
+        return (self.entrant.name, self.options, loss_name(self.problem.loss), self.problem.C, self.repeat)
+
+    @property
+    def words(self) -> str:
+        """What the progress bar says."""
+        who = self.entrant.label if isinstance(self.entrant, Contender) else self.entrant.title
+        return f"{who}, {loss_name(self.problem.loss)}, C = {self.problem.C:g}, repeat {self.repeat + 1}"
+
+    def run(self, stop: threading.Event, bar: LabProgress) -> list[dict[str, Any]]:
+        """The rows of the run, named."""
+        if isinstance(self.entrant, Contender):
+            if self.repeat == 0:
+                warm_up(self.problem, self.entrant.solver)
+            rows, _ = run_solver(
+                self.dataset, self.problem, self.entrant.solver, self.limits, seed=self.repeat, stop=stop, ticker=bar
+            )
+        else:
+            rows = run_peer(self.dataset, self.problem, self.entrant, self.limits.max_time or 10.0, seed=self.repeat)
+        solver, options, loss, C, repeat = self.key
+        names = {"data": self.dataset.fingerprint, "solver": solver, "options": options, "loss": loss, "C": C}
+        return [row | names | {"lam": self.problem.lam, "repeat": repeat} for row in rows]
+
+
+def _cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
+    """Every cell of the plan; what cannot be run is noted instead."""
+    for loss in plan.losses:
+        for C in plan.C:
+            problem = dataset.problem(loss, C, plan.intercept, plan.scaling)
+            able = [peer for peer in plan.peers if loss_name(loss) in peer.losses and plan.intercept != "free"]
+            for peer in plan.peers:
+                note = f"{peer.title} is left out for the {loss_name(loss)} loss with intercept {plan.intercept}."
+                if peer not in able and note not in notes:
+                    notes.append(note)
+            for repeat in range(plan.repeats):
+                for entrant in (*plan.contenders, *able):
+                    yield Cell(dataset, problem, entrant, plan.limits, repeat)
+
+
+def _earlier(trace: str | os.PathLike[str] | None, dataset: Dataset) -> pd.DataFrame:
+    """The finished cells of an existing trace file."""
+    if trace is None:
+        return tidy.tidy([])
+    tidy.check_ending(trace)
+    if not Path(trace).exists():
+        return tidy.tidy([])
+    frame = tidy.without_unfinished(tidy.read_trace(trace))
+    others = set(frame["data"]) - {dataset.fingerprint}
+    if others:
+        raise ValueError(f"{os.fspath(trace)}: is a trace of other data; give another file, or remove it")
+    return frame
+
+
+def _losses(losses: Any, default: str) -> list[Any]:
+    """The losses as a list; a loss object is a tuple itself, and stays one."""
+    if losses is None:
+        return [default]
+    if isinstance(losses, str):
+        return [part.strip() for part in losses.split(",")]
+    return [losses] if hasattr(losses, "_fields") else list(losses)
+
+
+def _positive(C: float) -> float:
+    if not 0.0 < float(C) < float("inf"):
+        raise ValueError(f"C must be positive and finite; got {C!r}")
+    return float(C)

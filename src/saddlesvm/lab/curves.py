@@ -1,0 +1,176 @@
+"""From a tidy trace to charts: median over the repeats, with the range as a band."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from saddlesvm.lab.charts import DASHES, Chart, Series
+from saddlesvm.lab.contenders import label_of
+from saddlesvm.lab.tidy import PROBLEM
+
+AXES = {
+    "epochs": ("epoch", "epochs"),
+    "rows": ("rows_touched", "rows touched"),
+    "seconds": ("seconds_solving", "seconds of solving"),
+}
+QUANTITIES = {
+    "suboptimality": ("relative_suboptimality", "relative suboptimality, (P - best D) / best P", True),
+    "gap": ("relative_gap", "relative gap, (P - D) / P", True),
+    "train_error": ("train_error", "training error", False),
+    "test_error": ("test_error", "test error", False),
+    "accuracy": ("accuracy", "training accuracy", False),
+    "active": ("active_share", "share of active rows", False),
+    "change": ("change_of_w", "norm of the change of w in a pass", True),
+}
+MOST_POINTS = 240
+FLOOR = 1e-15  # what is smaller is drawn at this height on a log axis
+
+
+def curve_chart(
+    trace: pd.DataFrame, quantity: str, against: str = "epochs", title: str = "", centre: str = "median"
+) -> Chart:
+    """A quantity of the trace along the runs, one line a solver.
+
+    Parameters
+    ----------
+    trace : DataFrame
+        A tidy trace; lines of different problems (loss, C) differ by their dashes.
+    quantity : str
+        A key of :data:`QUANTITIES`.
+    against : {"epochs", "rows", "seconds"}
+    title : str, optional
+    centre : {"median", "mean"}
+        Of the repeats.
+
+    Raises
+    ------
+    ValueError
+        An unknown quantity or axis.
+    """
+    if quantity not in QUANTITIES or against not in AXES:
+        raise ValueError(f"there is {', '.join(QUANTITIES)} against {', '.join(AXES)}; got {quantity!r}, {against!r}")
+    column, y_title, logarithmic = QUANTITIES[quantity]
+    x_column, x_title = AXES[against]
+    frame = derived(trace)
+    series = [
+        summarised(label, [(run[x_column], run[column]) for run in runs], style, dash, logarithmic, centre)
+        for label, style, dash, runs in grouped(frame)
+    ]
+    shown = tuple(one for one in series if one.x.size)
+    words = f"{centre.capitalize()} over the repeats; the band is their range."
+    return Chart(title or y_title, x_title, y_title, shown, x_log=True, y_log=logarithmic, caption=words)
+
+
+def derived(trace: pd.DataFrame) -> pd.DataFrame:
+    """The trace with the columns that only charts use."""
+    frame = trace.copy()
+    frame["accuracy"] = 1.0 - frame["train_error"]
+    rows = np.maximum(frame["rows_touched"] / frame["epoch"].where(frame["epoch"] > 0.0), 1.0)
+    frame["active_share"] = frame["active_rows"] / rows.round()
+    return frame
+
+
+def grouped(frame: pd.DataFrame) -> Iterator[tuple[str, int, str, list[pd.DataFrame]]]:
+    """Label, colour, dash and runs of each line: a colour a solver, a dash a problem."""
+    problems = list(dict.fromkeys(frame[PROBLEM].itertuples(index=False, name=None)))
+    solvers = list(dict.fromkeys(frame[["solver", "options"]].itertuples(index=False, name=None)))
+    for style, (solver, options) in enumerate(solvers):
+        for place, (loss, C) in enumerate(problems):
+            mine = (frame["solver"] == solver) & (frame["options"] == options)
+            chosen = frame[mine & (frame["loss"] == loss) & (frame["C"] == C)]
+            if len(chosen):
+                label = label_of(str(solver), str(options)) + ("" if len(problems) == 1 else f", {loss}, C = {C:g}")
+                yield label, style, DASHES[place % len(DASHES)], [run for _, run in chosen.groupby("repeat")]
+
+
+def summarised(
+    name: str,
+    runs: list[tuple[Any, Any]],
+    style: int,
+    dash: str = "solid",
+    logarithmic: bool = False,
+    centre: str = "median",
+) -> Series:
+    """The median (or mean) of several runs, and their range.
+
+    A run counts with its latest value at each point; one that has ended goes on with its last.
+
+    Parameters
+    ----------
+    name : str
+    runs : list of (x, y)
+    style : int
+    dash : str
+    logarithmic : bool
+        Values below :data:`FLOOR` are drawn there.
+    centre : {"median", "mean"}
+    """
+    clean = [_finite(np.asarray(x, dtype=float), np.asarray(y, dtype=float)) for x, y in runs]
+    clean = [(x, np.maximum(y, FLOOR) if logarithmic else y) for x, y in clean if x.size]
+    if not clean:
+        return Series(name, np.empty(0), np.empty(0), style=style, dash=dash)
+    if len(clean) == 1:
+        return Series(name, *clean[0], style=style, dash=dash)
+    grid = thinned(np.unique(np.concatenate([x for x, _ in clean])))
+    grid = grid[grid >= max(x[0] for x, _ in clean)]
+    values = np.stack([y[np.searchsorted(x, grid, side="right") - 1] for x, y in clean])
+    middle = np.median(values, axis=0) if centre == "median" else values.mean(axis=0)
+    low, high = values.min(axis=0), values.max(axis=0)
+    return Series(name, grid, middle, low, high, style=style, dash=dash)
+
+
+def _finite(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    keep = np.isfinite(x) & np.isfinite(y) & (x > 0.0)
+    return x[keep], y[keep]
+
+
+def thinned(x: np.ndarray, most: int = MOST_POINTS) -> np.ndarray:
+    """At most `most` of the points, evenly by number, the ends among them."""
+    if x.size <= most:
+        return x
+    return x[np.unique(np.linspace(0, x.size - 1, most).round().astype(int))]
+
+
+def closing_chart(trace: pd.DataFrame, against: str = "epochs", title: str = "") -> Chart:
+    """Primal and dual objective of each solver closing in on each other."""
+    x_column, x_title = AXES[against]
+    series = []
+    for label, style, _, runs in grouped(trace):
+        for column, dash, follows in (("primal", "solid", ""), ("dual", "dash", label)):
+            name = f"{label}: dual" if follows else label
+            line = summarised(name, [(run[x_column], run[column]) for run in runs], style, dash)
+            series.append(replace(line, follows=follows))
+    shown = tuple(one for one in series if one.x.size)
+    words = "Primal values come down (solid), dual bounds come up (dashed); the optimum lies between."
+    return Chart(title or "primal and dual", x_title, "objective", shown, x_log=True, caption=words)
+
+
+def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart:
+    """The end of every run against C: "test_error", "train_error", or "seconds" of solving.
+
+    Median over the repeats, with their range.
+    """
+    columns = {
+        "test_error": ("test_error", "test error", False),
+        "train_error": ("train_error", "training error", False),
+        "seconds": ("seconds_solving", "seconds of solving", True),
+    }
+    if quantity not in columns:
+        raise ValueError(f"there is {', '.join(columns)} against C; got {quantity!r}")
+    column, y_title, logarithmic = columns[quantity]
+    ends = trace.groupby(["solver", "options", "loss", "C", "repeat"], sort=False).last().reset_index()
+    series = []
+    lines = ends.groupby(["solver", "options", "loss"], sort=False)
+    for style, ((solver, options, loss), line) in enumerate(lines):
+        values = line.groupby("C")[column].agg(["median", "min", "max"]).dropna()
+        label = f"{label_of(str(solver), str(options))}, {loss}"
+        numbers = [values[name].to_numpy() for name in ("median", "min", "max")]
+        series.append(Series(label, values.index.to_numpy(dtype=float), *numbers, style=style))
+    shown = tuple(one for one in series if one.x.size)
+    words = "Where each run ended; median and range over the repeats."
+    return Chart(title or f"{y_title} against C", "C", y_title, shown, x_log=True, y_log=logarithmic, caption=words)

@@ -1,0 +1,195 @@
+"""The data of a comparison: rows, labels as numbers, a test part, and what a report says about them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm import inputs, rows
+from saddlesvm.losses import Loss
+from saddlesvm.problem import INTERCEPTS, Intercept, Problem, make_problem
+
+Task = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows and labels, checked.
+
+    Attributes
+    ----------
+    name : str
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+    y : ndarray of shape (n,), float64
+        -1 and +1, or targets.
+    task : {"classification", "regression"}
+    classes : tuple of two str
+        What -1 and +1 stand for; empty for a regression.
+    test_X, test_y
+        The test part in the same form, or None.
+    image_shape : tuple of int, optional
+        Height and width, where a row is an image.
+    """
+
+    name: str
+    X: Any
+    y: np.ndarray
+    task: Task
+    classes: tuple[str, ...] = ()
+    test_X: Any = None
+    test_y: np.ndarray | None = None
+    image_shape: tuple[int, int] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of shapes, labels and values, by which a trace knows its data again."""
+        digest = hashlib.sha256(repr((self.X.shape, str(self.X.dtype), self.task)).encode())
+        values = self.X.data if sparse.issparse(self.X) else self.X.ravel()
+        digest.update(np.ascontiguousarray(values[:: max(1, values.size // 4096)]).tobytes())
+        digest.update(self.y.tobytes())
+        return digest.hexdigest()[:12]
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What the data are, as pairs of words for a table."""
+        n, d = self.X.shape
+        stored = int(self.X.nnz) if sparse.issparse(self.X) else n * d
+        layout = "sparse (CSR)" if sparse.issparse(self.X) else "dense"
+        found = [
+            ("data", self.name),
+            ("rows x features", f"{n:,} x {d:,}"),
+            ("layout", f"{layout}, {self.X.dtype}, {stored:,} stored values"),
+        ]
+        if self.classes:
+            counts = [int((self.y == sign).sum()) for sign in (-1.0, 1.0)]
+            words = ", ".join(f"{count:,} of {name}" for name, count in zip(self.classes, counts, strict=True))
+            found.append(("classes", words))
+        if self.test_X is not None:
+            found.append(("test rows", f"{self.test_X.shape[0]:,}"))
+        return found
+
+    def problem(
+        self,
+        loss: Loss,
+        C: float | None = None,
+        intercept: Intercept = "none",
+        scaling: float = 1.0,
+        lam: float | None = None,
+    ) -> Problem:
+        """The regularised risk problem over all training rows.
+
+        Parameters
+        ----------
+        loss : Loss
+        C, lam : float
+            One of them; with `lam` objectives are reported in the lambda form.
+        intercept : {"none", "regularized", "free"}
+        scaling : float
+            Value of the constant feature of a regularised intercept.
+        """
+        plain = rows.as_rows(self.X)
+        norms = inputs.finite_norms(plain)
+        if intercept == "none":
+            return make_problem(plain, self.y, loss, C=C, lam=lam, norms=norms)
+        value = scaling if intercept == "regularized" else math.sqrt(norms.mean()) or 1.0
+        design, lifted = plain._replace(bias=float(value)), norms + value * value
+        return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
+
+    def errors(self, coef: np.ndarray, intercept: float) -> tuple[float, float]:
+        """Training and test error of a linear model; NaN without a test part.
+
+        The error is the share of rows on the wrong side, for a regression the mean absolute error.
+        """
+        train = self._error(self.X, self.y, coef, intercept)
+        if self.test_X is None or self.test_y is None:
+            return train, math.nan
+        return train, self._error(self.test_X, self.test_y, coef, intercept)
+
+    def _error(self, X: Any, y: np.ndarray, coef: np.ndarray, intercept: float) -> float:
+        scores = np.asarray(X @ coef.astype(X.dtype), dtype=np.float64) + intercept
+        if self.task == "regression":
+            return float(np.abs(scores - y).mean())
+        return float((np.where(scores > 0.0, 1.0, -1.0) != y).mean())
+
+
+def make_dataset(
+    X: Any,
+    y: Any,
+    *,
+    test: tuple[Any, Any] | None = None,
+    task: Task = "classification",
+    positive: Any = None,
+    name: str = "data",
+    image_shape: tuple[int, int] | None = None,
+) -> Dataset:
+    """Check and encode data.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,)
+    test : tuple (X, y), optional
+    task : {"classification", "regression"}
+    positive : label, optional
+        The class that is +1, all others being -1; needed for more than two classes. Of two classes the greater one.
+    name : str
+        For the report.
+    image_shape : tuple of int, optional
+        Height and width, where a row is an image.
+
+    Raises
+    ------
+    ValueError
+        Labels that do not fit the rows or the task, or an image shape that does not fit the features.
+    """
+    design = inputs.as_design(X)
+    labels = inputs.check_labels(y, design.shape[0])
+    held_out = None if test is None else inputs.as_design(test[0])
+    if held_out is not None and held_out.shape[1] != design.shape[1]:
+        raise ValueError(f"the test data have {held_out.shape[1]} features; the training data have {design.shape[1]}")
+    if image_shape is not None and image_shape[0] * image_shape[1] != design.shape[1]:
+        raise ValueError(f"images of {image_shape[0]} x {image_shape[1]} do not have {design.shape[1]} features")
+    test_labels = None if test is None or held_out is None else inputs.check_labels(test[1], held_out.shape[0])
+    if task == "regression":
+        targets = inputs.check_targets(labels, design.shape[0])
+        held = None if test_labels is None or held_out is None else inputs.check_targets(test_labels, held_out.shape[0])
+        return Dataset(name, design, targets, task, (), held_out, held, image_shape)
+    chosen, classes = choose_positive(labels, positive)
+    if test_labels is not None and (strange := np.setdiff1d(test_labels, labels)).size:
+        raise ValueError(f"the test data have a label that the training data lack: {strange[0]!r}")
+    signs = np.where(labels == chosen, 1.0, -1.0)
+    held = None if test_labels is None else np.where(test_labels == chosen, 1.0, -1.0)
+    return Dataset(name, design, signs, task, classes, held_out, held, image_shape)
+
+
+def choose_positive(labels: np.ndarray, positive: Any) -> tuple[Any, tuple[str, str]]:
+    """The label that becomes +1, and the names of both sides.
+
+    Raises
+    ------
+    ValueError
+        `positive` is no label, is missing with more than two classes, or there is one class only.
+    """
+    found = np.unique(labels)
+    if found.size < 2:
+        raise ValueError(f"y holds one class only, {found[0]}; a comparison needs two")
+    if positive is None:
+        if found.size > 2:
+            raise ValueError(f"y has {found.size} classes; say which one is compared with the rest (positive=...)")
+        return found[1], (str(found[0]), str(found[1]))
+    matching = [label for label in found if str(label) == str(positive)]
+    if not matching:
+        raise ValueError(f"positive={positive!r} is none of the labels {', '.join(map(str, found[:12]))}")
+    others = [label for label in found if label != matching[0]]
+    return matching[0], (str(others[0]) if len(others) == 1 else f"not {matching[0]}", str(matching[0]))
+
+
+def check_intercept(intercept: str) -> Intercept:
+    """`intercept`, if it is one of the three kinds."""
+    if intercept not in INTERCEPTS:
+        raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {intercept!r}")
+    return intercept

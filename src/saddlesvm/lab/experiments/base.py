@@ -1,0 +1,69 @@
+"""What the experiments share: options, a report that fills step by step, and steps that can be interrupted between."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from saddlesvm.lab.report import Report
+
+Step = tuple[str, Callable[[], None]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an experiment is run.
+
+    Attributes
+    ----------
+    data : path or None
+        Folder with the data files.
+    quick : bool
+        A part of the data and few repeats.
+    command : str
+        What makes the report again.
+    """
+
+    data: str | os.PathLike[str] | None = None
+    quick: bool = False
+    command: str = ""
+
+
+class Experiment:
+    """A published experiment done again.
+
+    Attributes
+    ----------
+    name, title : str
+    report : Report
+        Filled by the steps.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.report = Report(self.title, [], command=options.command)
+        if options.quick:
+            self.report.verdict.append("Quick run: a part of the data, few repeats; the figures are not the real ones.")
+
+    @property
+    def quick(self) -> bool:
+        """Whether only a part is done."""
+        return self.options.quick
+
+    def steps(self) -> Sequence[Step]:
+        """Words and work of each step, in order."""
+        raise NotImplementedError
+
+    def say(self, sentence: str) -> None:
+        """Add a sentence to what was found."""
+        self.report.verdict.append(sentence)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with two digits after the point."""
+    return f"{100.0 * share:.2f}"

@@ -1,0 +1,233 @@
+"""Other people's solvers behind one adapter: each is fitted with a growing number of epochs, and judged by our objective.
+
+A peer gives a final model only, so its curve is a ladder of fits from scratch. All of them see the same data: a
+regularised intercept is a constant column that is appended before the clock starts. Their objective is recomputed in
+float64 from their coefficients, and their gap from a dual point at those (the certificate of any linear model).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.lab.dataset import Dataset
+from saddlesvm.losses import Loss, loss_name
+from saddlesvm.problem import Problem
+
+LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+TIGHT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a peer is given.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        With the constant column of a regularised intercept appended.
+    y : ndarray
+    loss : Loss
+    C : float
+    n : int
+    """
+
+    X: Any
+    y: np.ndarray
+    loss: Loss
+    C: float
+    n: int
+
+    @property
+    def lam(self) -> float:
+        """lambda = 1 / (n C)."""
+        return 1.0 / (self.n * self.C)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One fit of a peer: epochs (NaN if it does not tell), seconds, weights of shape (columns of the setting,), whether it says it is done."""
+
+    epochs: float
+    seconds: float
+    w: np.ndarray
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A solver of another package.
+
+    Attributes
+    ----------
+    name : str
+        On the command line and in tables.
+    title : str
+        For people.
+    module : str
+        Must be importable.
+    losses : dict of str to str
+        Our name of a loss, its name there.
+    fit : callable
+        Takes the setting, the name of the loss there, epochs and seed; returns weights and the epochs used.
+    """
+
+    name: str
+    title: str
+    module: str
+    losses: dict[str, str]
+    fit: Callable[[Setting, str, int, int], tuple[np.ndarray, float]]
+
+    @property
+    def installed(self) -> bool:
+        """Whether its package can be imported."""
+        return importlib.util.find_spec(self.module) is not None
+
+    def climb(self, setting: Setting, seed: int, seconds: float, ladder: tuple[int, ...] = LADDER) -> Iterator[Rung]:
+        """Fits with more and more epochs, until it converges or the next one would exceed the time left."""
+        spent = 0.0
+        there = self.losses[loss_name(setting.loss)]
+        for epochs in ladder:
+            began = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                w, used = self.fit(setting, there, epochs, seed)
+            took = time.perf_counter() - began
+            spent += took
+            converged = used < epochs
+            yield Rung(float(used), took, np.asarray(w, dtype=np.float64).ravel(), converged)
+            if converged or spent + 2.0 * took > seconds:
+                return
+
+
+def fit_linear_svc(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+    """scikit-learn's LinearSVC (LIBLINEAR's dual coordinate descent)."""
+    from sklearn.svm import LinearSVC
+
+    model = LinearSVC(
+        C=setting.C, loss=loss, dual=True, fit_intercept=False, tol=TIGHT, max_iter=epochs, random_state=seed
+    )
+    model.fit(setting.X, setting.y)
+    return model.coef_, float(model.n_iter_)
+
+
+def fit_linear_svr(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+    """scikit-learn's LinearSVR."""
+    from sklearn.svm import LinearSVR
+
+    width = float(getattr(setting.loss, "epsilon", 0.0))
+    model = LinearSVR(
+        C=setting.C, loss=loss, epsilon=width, fit_intercept=False, tol=TIGHT, max_iter=epochs, random_state=seed
+    )
+    model.fit(setting.X, setting.y)
+    return model.coef_, float(np.max(model.n_iter_))
+
+
+def fit_sgd(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+    """scikit-learn's SGDClassifier with alpha = lambda and its "optimal" step sizes."""
+    from sklearn.linear_model import SGDClassifier
+
+    model = SGDClassifier(
+        loss=loss, alpha=setting.lam, fit_intercept=False, max_iter=epochs, tol=None, average=False, random_state=seed
+    )
+    model.fit(setting.X, setting.y)
+    return model.coef_, float(epochs)
+
+
+def fit_liblinear(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+    """LIBLINEAR's own Python package; it neither takes nor tells epochs, so the ladder lowers its tolerance instead."""
+    from liblinear.liblinearutil import parameter, problem, train
+
+    matrix = setting.X if sparse.issparse(setting.X) else np.ascontiguousarray(setting.X)
+    model = train(problem(setting.y, matrix), parameter(f"-s {loss} -c {setting.C!r} -e {1.0 / epochs**2!r} -q"))
+    sign = 1.0 if model.get_labels()[0] > 0 else -1.0
+    return sign * np.array(model.w[: setting.X.shape[1]]), math.nan
+
+
+def fit_cyanure(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+    """cyanure: accelerated stochastic variance reduction. Its squared hinge is half of ours, so is its lambda."""
+    from cyanure.estimators import Classifier
+
+    factor = 0.5 if loss == "sqhinge" else 1.0
+    model = Classifier(
+        loss=loss, penalty="l2", lambda_1=factor * setting.lam, fit_intercept=False, tol=TIGHT, max_iter=epochs,
+        duality_gap_interval=max(1, min(5, epochs)), random_state=seed, verbose=False, n_threads=1,
+    )  # fmt: skip
+    model.fit(setting.X, setting.y)
+    return np.asarray(model.coef_), float(epochs)
+
+
+def fit_lightning(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+    """lightning's LinearSVC (dual coordinate descent)."""
+    from lightning.classification import LinearSVC
+
+    model = LinearSVC(C=setting.C, loss=loss, max_iter=epochs, tol=TIGHT, random_state=seed)
+    model.fit(setting.X, setting.y)
+    return np.asarray(model.coef_), float(epochs)
+
+
+HINGES = {"hinge": "hinge", "squared_hinge": "squared_hinge"}
+TUBES = {name: name for name in ("epsilon_insensitive", "squared_epsilon_insensitive")}
+PEERS: dict[str, Peer] = {
+    peer.name: peer
+    for peer in (
+        Peer("sklearn", "scikit-learn LinearSVC", "sklearn", HINGES, fit_linear_svc),
+        Peer("sklearn-svr", "scikit-learn LinearSVR", "sklearn", TUBES, fit_linear_svr),
+        Peer("sgd", "scikit-learn SGDClassifier", "sklearn", HINGES | {"logistic": "log_loss"}, fit_sgd),
+        Peer("liblinear", "LIBLINEAR", "liblinear", {"hinge": "3", "squared_hinge": "1", "logistic": "7"}, fit_liblinear),
+        Peer(
+            "cyanure", "cyanure", "cyanure",
+            {"squared_hinge": "sqhinge", "logistic": "logistic"}, fit_cyanure,
+        ),
+        Peer("lightning", "lightning LinearSVC", "lightning", HINGES, fit_lightning),
+    )
+}  # fmt: skip
+
+
+def parse_peers(names: str | list[str] | tuple[str, ...]) -> list[Peer]:
+    """Peers by name; "all" stands for those that are installed.
+
+    Raises
+    ------
+    ValueError
+        An unknown name, or a package that is not installed.
+    """
+    given = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    if given == ["all"]:
+        return [peer for peer in PEERS.values() if peer.installed]
+    for name in filter(None, given):
+        if name not in PEERS:
+            raise ValueError(f"unknown peer {name!r}: use one of {', '.join(PEERS)}, or all")
+        if not PEERS[name].installed:
+            raise ValueError(f"the peer {name!r} needs the package {PEERS[name].module!r}, which is not installed")
+    return [PEERS[name] for name in dict.fromkeys(filter(None, given))]
+
+
+def setting_of(dataset: Dataset, problem: Problem) -> Setting:
+    """The problem as peers take it; a regularised intercept becomes a constant column.
+
+    Raises
+    ------
+    ValueError
+        The intercept is free, which the peers cannot all express.
+    """
+    if problem.intercept == "free":
+        raise ValueError("peers are compared with the intercepts 'none' and 'regularized' only")
+    X = dataset.X
+    if problem.intercept == "regularized":
+        column = np.full((X.shape[0], 1), problem.scale, dtype=X.dtype)
+        X = sparse.hstack([X, column], format="csr") if sparse.issparse(X) else np.hstack([X, column])
+    return Setting(X, dataset.y, problem.loss, problem.C, problem.n)
+
+
+def full_weights(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """A peer's weights with a place for the virtual feature, shape (d + 1,)."""
+    return w if problem.intercept == "regularized" else np.append(w, 0.0)

@@ -1,0 +1,63 @@
+"""The progress bar of the lab: what is running, and what is left."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from saddlesvm.trace import Record
+
+
+class LabProgress:
+    """A bar over all cells of a comparison or experiment, on standard error; it draws nothing unless `shown`.
+
+    Parameters
+    ----------
+    total : int
+        Pieces of work.
+    shown : bool, default=True
+    """
+
+    def __init__(self, total: int, shown: bool = True) -> None:
+        self.total, self.shown = total, shown
+        self.words = ""
+        self.gap = 1.0
+        self.bar: Any = None
+
+    def __enter__(self) -> LabProgress:
+        if self.shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (MofNCompleteColumn(), BarColumn(24), TextColumn("{task.description}"), TimeElapsedColumn())
+            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.task = self.bar.add_task("starting", total=self.total)
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def begin(self, words: str) -> None:
+        """Say what is running."""
+        self.words, self.gap = words, 1.0
+        self._show(words)
+
+    def done(self) -> None:
+        """One piece of work is done."""
+        if self.bar is not None:
+            self.bar.advance(self.task)
+
+    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
+        """A slice of a fit is done."""
+        self._show(f"{self.words}: epoch {epoch:.0f}, gap {self.gap:.1e}, {seconds:.1f} s")
+
+    def __call__(self, record: Record, /) -> None:
+        self.gap = record.relative_gap
+
+    def _show(self, words: str) -> None:
+        if self.bar is not None:
+            self.bar.update(self.task, description=words)

@@ -1,0 +1,217 @@
+"""A report: what was found in words, then tables and figures; written as one HTML file that works without a network."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import html
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from saddlesvm.data import atomic_write
+from saddlesvm.lab.charts import Chart, Grid, save
+from saddlesvm.lab.machine import machine_rows
+from saddlesvm.lab.plotly_spec import specification
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph of plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of words and numbers, already formatted.
+
+    Attributes
+    ----------
+    columns : sequence of str
+    rows : sequence of sequences of str
+    caption : str
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that is drawn by matplotlib alone, such as images.
+
+    Attributes
+    ----------
+    title, caption : str
+    draw : callable
+        Draws on axes of its own and returns them.
+    """
+
+    title: str
+    caption: str
+    draw: Callable[[], Any]
+
+
+Item = Prose | Table | Chart | Grid | Picture
+
+
+@dataclass
+class Section:
+    """A heading with what stands below it."""
+
+    title: str
+    items: list[Item] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """What a comparison or an experiment has to show.
+
+    Attributes
+    ----------
+    title : str
+    verdict : list of str
+        What was found, in sentences; stands at the top.
+    sections : list of Section
+    data : list of (str, str)
+        What the data are.
+    command : str
+        What makes the report again.
+    """
+
+    title: str
+    verdict: list[str]
+    sections: list[Section] = field(default_factory=list)
+    data: list[tuple[str, str]] = field(default_factory=list)
+    command: str = ""
+
+    def section(self, title: str, *items: Item) -> Section:
+        """Append a section and return it."""
+        made = Section(title, list(items))
+        self.sections.append(made)
+        return made
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the HTML file, all at once; its path.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written.
+        """
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        text = self.html()
+        with atomic_write(path) as file:
+            file.write(text.encode())
+        return Path(path)
+
+    def html(self) -> str:
+        """The page, with its styles, scripts and data inside."""
+        from plotly.offline import get_plotlyjs
+
+        page = Page()
+        body = "\n".join(page.section(section) for section in self.sections)
+        parts = {
+            "title": html.escape(self.title),
+            "style": _part("report.css"),
+            "verdict": "\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.verdict),
+            "contents": "\n".join(page.contents),
+            "body": body,
+            "data": facts(self.data),
+            "machine": facts(machine_rows()),
+            "command": html.escape(self.command),
+            "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+            "charts": json.dumps(page.charts, separators=(",", ":")).replace("</", "<\\/"),
+            "plotly": get_plotlyjs(),
+            "script": _part("report.js"),
+        }
+        return Template(_part("report.html")).substitute(parts)
+
+    def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+        """Write every figure as files named after its section and title; their paths."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        paths = []
+        for section in self.sections:
+            for item in section.items:
+                if isinstance(item, (Chart, Grid, Picture)):
+                    stem = slug(f"{section.title} {item.title}")
+                    ax = item.draw()
+                    for ending in formats:
+                        path = Path(folder) / f"{stem}.{ending}"
+                        save(ax, os.fspath(path))
+                        paths.append(path)
+        return paths
+
+
+class Page:
+    """The HTML of the sections, and the charts that the script is to draw in them."""
+
+    def __init__(self) -> None:
+        self.charts: list[dict[str, Any]] = []
+        self.contents: list[str] = []
+
+    def section(self, section: Section) -> str:
+        """A section's HTML."""
+        name = slug(section.title)
+        title = html.escape(section.title)
+        self.contents.append(f'<li><a href="#{name}">{title}</a></li>')
+        inside = "\n".join(self.item(item) for item in section.items)
+        return f'<section id="{name}"><h2>{title}</h2>\n{inside}\n</section>'
+
+    def item(self, item: Item) -> str:
+        """The HTML of a paragraph, table or figure."""
+        if isinstance(item, Prose):
+            return f"<p>{html.escape(item.text)}</p>"
+        if isinstance(item, Table):
+            return table(item)
+        caption = f"<figcaption><b>{html.escape(item.title)}</b> {html.escape(item.caption)}</figcaption>"
+        if isinstance(item, Picture):
+            return f'<figure>{caption}<img alt="{html.escape(item.title)}" src="{png(item.draw())}"></figure>'
+        number = len(self.charts)
+        self.charts.append(specification(item))
+        square = ' class="chart square"' if isinstance(item, Grid) or item.equal else ' class="chart"'
+        label = html.escape(f"{item.title}. {item.caption}")
+        return f'<figure>{caption}<div{square} id="chart-{number}" role="img" aria-label="{label}"></div></figure>'
+
+
+def table(item: Table) -> str:
+    """A table's HTML; cells that start with a digit or a sign are set to the right."""
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in item.columns)
+    rows = "\n".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in item.rows)
+    caption = f"<caption>{html.escape(item.caption)}</caption>" if item.caption else ""
+    return f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
+
+
+def _cell(text: str) -> str:
+    kind = ' class="number"' if re.match(r"^[-+±<>≤]?\s?\d", text) else ""
+    return f"<td{kind}>{html.escape(text)}</td>"
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """Pairs of words as a description list."""
+    return "\n".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in pairs)
+
+
+def png(ax: Any) -> str:
+    """A figure as a data address."""
+    buffer = io.BytesIO()
+    ax.figure.savefig(buffer, format="png", dpi=110)
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def slug(text: str) -> str:
+    """Text as a name for files and anchors."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _part(name: str) -> str:
+    return (files("saddlesvm.lab") / "page" / name).read_text(encoding="utf-8")

@@ -1,0 +1,88 @@
+"""Run the published experiments again: each gives a report with the published figures beside the measured ones."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+from saddlesvm.interrupt import interruptible
+from saddlesvm.lab.experiments import HOMES
+from saddlesvm.lab.experiments.base import Experiment, Options
+from saddlesvm.lab.machine import command_line
+from saddlesvm.lab.progress import LabProgress
+from saddlesvm.lab.report import Report
+
+EXPERIMENTS = tuple(HOMES)
+
+
+def reproduce(
+    name: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
+    quick: bool = False,
+    *,
+    figures: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    command: str | None = None,
+) -> dict[str, Report]:
+    """Run one of the published experiments, or all of them.
+
+    Parameters
+    ----------
+    name : str, optional
+        One of :data:`EXPERIMENTS`; all when left out.
+    data_dir : path, optional
+        Folder with the data files; without it a cache folder is looked into, and OpenML asked.
+    report : path, optional
+        For one experiment the HTML file, for all a folder. Nothing is written when left out.
+    quick : bool, default=False
+        A part of the data and few repeats, in seconds.
+    figures : path, optional
+        Folder for every figure as PNG.
+    progress : bool, default=False
+        Show a progress bar on standard error.
+    command : str, optional
+        What makes the report again; the command line of this process when left out.
+
+    Returns
+    -------
+    dict of str to Report
+        Ctrl-C ends the work after the step under way; the report of what is done is written, and says so.
+
+    Raises
+    ------
+    ValueError
+        There is no experiment of this name.
+    DataError
+        Data are missing, or a file cannot be written.
+    """
+    if name is not None and name not in HOMES:
+        raise ValueError(f"there is no experiment {name!r}: use one of {', '.join(EXPERIMENTS)}")
+    options = Options(data_dir, quick, command or command_line())
+    chosen = [experiment(one, options) for one in ([name] if name else EXPERIMENTS)]
+    done: dict[str, Report] = {}
+    with interruptible() as stop, LabProgress(sum(len(one.steps()) for one in chosen), progress) as bar:
+        for one in chosen:
+            for words, work in one.steps():
+                if stop.is_set():
+                    one.report.verdict.insert(0, f"Interrupted before: {words}. This is what was done.")
+                    break
+                bar.begin(f"{one.name}: {words}")
+                work()
+                bar.done()
+            done[one.name] = one.report
+            if report is not None:
+                one.report.write(Path(report) if name else Path(report) / f"{one.name}.html")
+            if figures is not None:
+                one.report.save_figures(Path(figures) / one.name, ("png",))
+            if stop.is_set():
+                break
+    return done
+
+
+def experiment(name: str, options: Options) -> Experiment:
+    """The experiment of that name."""
+    module = importlib.import_module(f"saddlesvm.lab.experiments.{HOMES[name][0]}")
+    made: Experiment = getattr(module, HOMES[name][1])(options)
+    return made

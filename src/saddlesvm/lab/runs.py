@@ -1,0 +1,173 @@
+"""One cell of a comparison: a solver or a peer on one problem with one seed, as rows of the tidy trace."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from saddlesvm.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.lab.dataset import Dataset
+from saddlesvm.lab.peers import Peer, Rung, full_weights, setting_of
+from saddlesvm.problem import Problem
+from saddlesvm.trace import Record
+
+GROWTH = 0.1  # spacing of certificates, as a share of the epochs done
+WARM_ROWS = 256
+
+
+@dataclass
+class Schedule:
+    """Limits of a run whose certificates become rarer as it goes on; also the callback that makes them so.
+
+    A certificate every epoch would slow a long run down, and would call rows back that shrinking had set aside.
+
+    Attributes
+    ----------
+    tol, max_epochs, max_time
+        As in :class:`saddlesvm.fit.Limits`.
+    first : float
+        Epochs between the first certificates.
+    """
+
+    tol: float
+    max_epochs: float | None
+    max_time: float | None
+    first: float
+    certify_every: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.certify_every = self.first
+
+    def __call__(self, record: Record, /) -> None:
+        self.certify_every = max(self.first, GROWTH * record.epoch)
+
+
+@dataclass
+class Recorder:
+    """Callback that keeps the records of a run."""
+
+    records: list[Record] = field(default_factory=list)
+
+    def __call__(self, record: Record, /) -> None:
+        self.records.append(record)
+
+
+def warm_up(problem: Problem, solver: Any) -> None:
+    """Run a solver for a moment, so that compiled kernels are loaded before the clock starts."""
+    limits = Limits(tol=0.0, max_epochs=min(1.0, WARM_ROWS / problem.members.size))
+    fit(problem, solver, limits)
+    evaluate(problem, Point(w=np.zeros(problem.n_features + 1)))
+
+
+def run_solver(
+    dataset: Dataset,
+    problem: Problem,
+    solver: Any,
+    limits: Limits,
+    *,
+    seed: int = 0,
+    stop: threading.Event | None = None,
+    ticker: Any = None,
+) -> tuple[list[dict[str, Any]], FitResult]:
+    """Fit and measure; the errors are computed when the clock has stopped.
+
+    Returns
+    -------
+    rows : list of dict
+        The last one carries the outcome.
+    result : FitResult
+    """
+    recorder = Recorder()
+    schedule = Schedule(limits.tol, limits.max_epochs, limits.max_time, limits.certify_every or 1.0)
+    callbacks = [recorder, schedule] if ticker is None else [recorder, schedule, ticker]
+    result = fit(problem, solver, cast(Limits, schedule), seed=seed, callbacks=callbacks, stop=stop)
+    rows = [row_of(dataset, record) for record in recorder.records]
+    if rows:
+        rows[-1]["outcome"] = str(result.outcome)
+    return rows, result
+
+
+def row_of(dataset: Dataset, record: Record) -> dict[str, Any]:
+    """A record of a fit as a row of the trace, without the columns that name the cell."""
+    train, test = dataset.errors(record.coef, record.intercept)
+    return {
+        "epoch": record.epoch,
+        "rows_touched": record.rows_touched,
+        "seconds_solving": record.seconds_solving,
+        "seconds_certifying": record.seconds_certifying,
+        "primal": record.primal,
+        "dual": record.dual,
+        "gap": record.gap,
+        "relative_gap": record.relative_gap,
+        "train_error": train,
+        "test_error": test,
+        "active_rows": record.active,
+        "change_of_w": record.change if math.isfinite(record.change) else math.nan,
+        "remark": record.remark,
+    }
+
+
+def run_peer(dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, seed: int = 0) -> list[dict[str, Any]]:
+    """Climb a peer's ladder and judge every rung by our objective."""
+    setting = setting_of(dataset, problem)
+    for _ in peer.climb(setting, seed, 0.0, ladder=(1,)):
+        pass  # a first fit in this process loads code, which is not part of the comparison
+    rows = [judged(dataset, problem, rung) for rung in peer.climb(setting, seed, seconds)]
+    rows[-1]["outcome"] = rows[-1]["outcome"] or "time_limit"
+    return rows
+
+
+def judged(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
+    """A peer's model as a row of the trace."""
+    evaluation = judge(problem, rung.w)
+    train, test = dataset.errors(evaluation.coef, evaluation.intercept)
+    certificate: Certificate = evaluation.certificate
+    return {
+        "epoch": rung.epochs,
+        "rows_touched": int(rung.epochs * problem.n) if math.isfinite(rung.epochs) else 0,
+        "seconds_solving": rung.seconds,
+        "seconds_certifying": 0.0,
+        "primal": certificate.primal,
+        "dual": certificate.dual,
+        "gap": certificate.gap,
+        "relative_gap": certificate.relative_gap,
+        "train_error": train,
+        "test_error": test,
+        "active_rows": problem.n,
+        "outcome": "rule_met" if rung.converged else "",
+    }
+
+
+def judge(problem: Problem, w: np.ndarray) -> Evaluation:
+    """Objective and gap of weights that were found elsewhere, in float64."""
+    return evaluate(problem, Point(w=full_weights(problem, w)))
+
+
+def iterates(
+    problem: Problem, solver: Any, epochs: np.ndarray | list[float], seed: int = 0, start: Point | None = None
+) -> Iterator[tuple[Any, Point]]:
+    """State and point of a solver at the given epochs, as they are, without the fit's choice of the best one.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : solver object
+    epochs : sequence of float
+        Ascending.
+    seed : int
+    start : Point, optional
+    """
+    from saddlesvm.solvers.base import Budget
+
+    state = solver.init(problem, seed, start)
+    n = problem.members.size
+    for epoch in epochs:
+        while (left := round((epoch - state.epochs) * n)) > 0:
+            state = solver.step(problem, state, Budget(left))
+        yield state, solver.solution(problem, state)

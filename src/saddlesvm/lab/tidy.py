@@ -1,0 +1,135 @@
+"""The one trace format of the lab: a tidy table, one row a certificate, in memory and as Parquet or CSV."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from saddlesvm.data import DataError, atomic_write
+
+TEXT, WHOLE, NUMBER = "str", "int64", "float64"
+COLUMNS: dict[str, str] = {
+    "data": TEXT,
+    "solver": TEXT,
+    "options": TEXT,
+    "loss": TEXT,
+    "C": NUMBER,
+    "lam": NUMBER,
+    "repeat": WHOLE,
+    "epoch": NUMBER,
+    "rows_touched": WHOLE,
+    "seconds_solving": NUMBER,
+    "seconds_certifying": NUMBER,
+    "primal": NUMBER,
+    "dual": NUMBER,
+    "gap": NUMBER,
+    "relative_gap": NUMBER,
+    "suboptimality": NUMBER,
+    "relative_suboptimality": NUMBER,
+    "train_error": NUMBER,
+    "test_error": NUMBER,
+    "active_rows": WHOLE,
+    "change_of_w": NUMBER,
+    "outcome": TEXT,
+    "remark": TEXT,
+}
+CELL = ["solver", "options", "loss", "C", "repeat"]
+PROBLEM = ["loss", "C"]
+ENDINGS = (".parquet", ".csv")
+
+
+def tidy(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """A trace table from rows; columns that a row lacks are filled with empty text, 0 or NaN.
+
+    Returns
+    -------
+    DataFrame
+        The columns of :data:`COLUMNS` in their order and types, suboptimality filled in.
+    """
+    frame = pd.DataFrame(rows)
+    for name, kind in COLUMNS.items():
+        blank: Any = {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind]
+        column = frame[name] if name in frame else pd.Series([blank] * len(frame), dtype=object)
+        column = column.fillna("") if kind == TEXT else column
+        frame[name] = column.astype(kind)
+    return with_suboptimality(frame[list(COLUMNS)])
+
+
+def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with the distance of each primal value from the best dual bound that any run of its problem proved.
+
+    ``suboptimality`` is ``primal - bound``, ``relative_suboptimality`` divides it by the lowest primal value known.
+    """
+    frame = frame.copy()
+    problems = frame.groupby(PROBLEM)
+    bound, lowest = problems["dual"].transform("max"), problems["primal"].transform("min")
+    frame["suboptimality"] = (frame["primal"] - bound).clip(lower=0.0)
+    frame["relative_suboptimality"] = frame["suboptimality"] / lowest.where(lowest > 0.0)
+    return frame
+
+
+def done_cells(frame: pd.DataFrame) -> set[tuple[Any, ...]]:
+    """The cells (solver, options, loss, C, repeat) of a table that were run to their end."""
+    ended = frame[(frame["outcome"] != "") & (frame["outcome"] != "interrupted")]
+    return set(ended[CELL].itertuples(index=False, name=None))
+
+
+def without_unfinished(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the cells that were run to their end."""
+    done = done_cells(frame)
+    keep = [key in done for key in frame[CELL].itertuples(index=False, name=None)]
+    return frame[np.array(keep, dtype=bool)].reset_index(drop=True)
+
+
+def write_trace(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a trace table, all at once; the ending of `path` decides between Parquet and CSV.
+
+    Raises
+    ------
+    DataError
+        The ending is another, or the file cannot be written.
+    """
+    ending = check_ending(path)
+    with atomic_write(path) as file:
+        if ending == ".parquet":
+            frame.to_parquet(file, index=False)
+        else:
+            frame.to_csv(file, index=False, float_format="%.17g")
+
+
+def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a trace table that :func:`write_trace` wrote.
+
+    Raises
+    ------
+    DataError
+        There is no such file, or it is no trace table; the message names a column that is missing.
+    """
+    ending = check_ending(path)
+    try:
+        frame = pd.read_parquet(path) if ending == ".parquet" else pd.read_csv(path, keep_default_na=False)
+    except OSError as error:
+        raise DataError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DataError(f"{os.fspath(path)}: is not a readable trace: {error}") from None
+    missing = [name for name in COLUMNS if name not in frame]
+    if missing:
+        raise DataError(f"{os.fspath(path)}: is no trace of this lab: it has no column {missing[0]!r}")
+    numbers = [name for name, kind in COLUMNS.items() if kind != TEXT]
+    try:
+        frame[numbers] = frame[numbers].replace("", np.nan)
+        return frame[list(COLUMNS)].astype(COLUMNS)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{os.fspath(path)}: is no trace of this lab: {error}") from None
+
+
+def check_ending(path: str | os.PathLike[str]) -> str:
+    """The ending of a trace file, if it is one that is known."""
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        raise DataError(f"{os.fspath(path)}: a trace is written as {' or '.join(ENDINGS)}")
+    return ending

@@ -1,0 +1,266 @@
+"""Crammer and Singer's machine by dual ascent over one row's block of variables at a time.
+
+For row i, with ``G_k = e_ik + x_i . w_k`` and ``A = C ||x_i||^2``, the block is replaced by the minimiser of
+
+    (A / 2) sum_k (a_k - a_ik)^2 + sum_k G_k (a_k - a_ik)    with  sum_k a_k = 0,  a_k <= s_i [k = y_i],
+
+which is ``a_k = min(s_i [k = y_i], (beta - B_k) / A)``, ``B_k = G_k - A a_ik``, with the threshold beta that makes the
+sum zero: found exactly after sorting. Rivals of a row that sit at their bound with a slope below every free one's are
+set aside, and a row with no rival left is set aside too; all come back before the end.
+
+Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale multi-class
+linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and others (2008), LIBLINEAR, appendix E.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.certificate import Evaluation, Point, weight_of
+from saddlesvm.compiled import inlined, kernel
+from saddlesvm.joint_problem import JointProblem, joint_weights
+from saddlesvm.problem import Terms
+from saddlesvm.randomness import seeded, shuffle
+from saddlesvm.row_blocks import add_row, by_class, dots, new_weights
+from saddlesvm.rows import dtype_of, look_ahead
+from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing
+
+# Places of the running figures of a pass.
+RESIDUAL, PAID, COUPLED, ESTIMATE, SPREAD = range(5)
+SETTLED = 1e-12  # spread of the slopes at which a block counts as optimal
+RECHECK = 0.1  # of the last gap over all rows: once the active ones are below it, the others are looked at again
+
+
+@inlined
+def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, sorted_D: np.ndarray) -> float:
+    """The beta with ``sum_q min(s [q = own], (beta - B_q) / A) = 0`` over the first `count` places.
+
+    With ``D_q = B_q + A s [q = own]`` in descending order, beta is the mean of the r largest less ``A s / r``, r the
+    first number of terms at which the next D no longer exceeds it.
+    """
+    for q in range(count):
+        sorted_D[q] = B[q] + (A * s if q == own else 0.0)
+        p = q
+        while p > 0 and sorted_D[p - 1] < sorted_D[p]:
+            sorted_D[p - 1], sorted_D[p] = sorted_D[p], sorted_D[p - 1]
+            p -= 1
+    beta, r = sorted_D[0] - A * s, 1
+    while r < count and beta < r * sorted_D[r]:
+        beta += sorted_D[r]
+        r += 1
+    return beta / r
+
+
+@inlined
+def set_aside(classes: np.ndarray, count: int, a: np.ndarray, G: np.ndarray, own: int, low: float) -> int:
+    """Move the rivals that are at zero with a slope below `low` behind the other classes; how many stay."""
+    q = 0
+    while q < count:
+        k = classes[q]
+        if k != own and a[k] >= 0.0 and G[k] < low:
+            count -= 1
+            classes[q], classes[count] = classes[count], k
+        else:
+            q += 1
+    return count
+
+
+@inlined
+def renew_block(
+    terms: Terms, i: int, own: int, s: float, a: np.ndarray, G: np.ndarray, classes: np.ndarray, count: int,
+    W: np.ndarray, B: np.ndarray, sorted_D: np.ndarray,
+) -> None:  # fmt: skip
+    """Give the first `count` classes of row i their best variables, and the weights what that changes."""
+    A = terms.C * terms.norms[i]
+    place = -1
+    for q in range(count):
+        B[q] = G[classes[q]] - A * a[classes[q]]
+        if classes[q] == own:
+            place = q
+    beta = threshold(B, count, place, A, s, sorted_D)
+    for q in range(count):
+        k = classes[q]
+        renewed = min(s if k == own else 0.0, (beta - B[q]) / A)
+        if renewed != a[k]:
+            add_row(terms.X, i, terms.C * (renewed - a[k]), W, k)
+            a[k] = renewed
+
+
+@kernel
+def ascend(
+    terms: Terms,
+    codes: np.ndarray,
+    order: np.ndarray,
+    random: np.ndarray,
+    alpha: np.ndarray,
+    W: np.ndarray,
+    classes: np.ndarray,
+    counts: np.ndarray,
+    position: int,
+    active: int,
+    most: int,
+    shrink: bool,
+    meters: np.ndarray,
+) -> Any:
+    """Visit rows until the pass ends or `most` scores are computed: place, active rows, scores computed, passes ended."""
+    K = alpha.shape[1]
+    z = np.empty(K, dtype=W.dtype)
+    G, B, sorted_D = np.empty(K), np.empty(K), np.empty(K)
+    done = 0
+    if position == 0:
+        shuffle(random, order, active)
+        meters[:] = 0.0
+    while position < active and done < most:
+        look_ahead(terms.X, order, position, active, counts, codes, terms.norms)
+        i = order[position]
+        own, s, a = codes[i], weight_of(terms.weights, i), alpha[i]
+        count = counts[i]
+        dots(terms.X, i, W, classes[i], count, z)
+        done += count
+        low, high, coupled, residual = np.inf, -np.inf, 0.0, 0.0
+        for q in range(count):
+            k = classes[i, q]
+            G[k] = z[k] + (0.0 if k == own else 1.0)
+            high = max(high, G[k])
+            coupled += a[k] * z[k]
+            residual += a[k] * G[k]
+            if a[k] < (s if k == own else 0.0):
+                low = min(low, G[k])
+        paid = s * (high - G[own])
+        meters[RESIDUAL] += residual + paid
+        meters[PAID] += paid
+        meters[COUPLED] += coupled
+        if shrink:
+            count = set_aside(classes[i], count, a, G, own, low)
+            counts[i] = count
+            if count <= 1:
+                active -= 1
+                order[position], order[active] = order[active], i
+                continue
+        if high - low > SETTLED:
+            meters[SPREAD] = max(meters[SPREAD], high - low)
+            if terms.norms[i] == 0.0:
+                a[own], a[1 if own == 0 else 0] = s, -s
+            else:
+                renew_block(terms, i, own, s, a, G, classes[i], count, W, B, sorted_D)
+        position += 1
+    passes = 0
+    if position >= active:
+        position, passes = 0, 1
+        meters[ESTIMATE] = meters[RESIDUAL] / max(meters[PAID] + 0.5 * meters[COUPLED], 1e-300)
+    return position, active, done, passes
+
+
+@dataclass
+class JointState(State):
+    """Where a run stands: ``w`` holds the weights of all classes in the layout of the rows.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_all, K), float64
+    classes : ndarray of shape (n_all, K), int16
+        The class numbers in each row's own order: those it still works on first.
+    counts : ndarray of shape (n_all,), int32
+        How many those are.
+    scored : int
+        Scores ``x_i . w_k`` computed so far; n K of them are an epoch.
+    known : float
+        The last gap seen over all rows.
+    whole : bool
+        The current pass goes over all classes of all rows.
+    """
+
+    alpha: np.ndarray = field(default_factory=nothing)
+    classes: np.ndarray = field(default_factory=nothing)
+    counts: np.ndarray = field(default_factory=nothing)
+    order: np.ndarray = field(default_factory=nothing)
+    random: np.ndarray = field(default_factory=nothing)
+    meters: np.ndarray = field(default_factory=nothing)
+    position: int = 0
+    scored: int = 0
+    known: float = np.inf
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class CrammerSinger(SolverBase):
+    """Dual ascent over one row's block of variables, for :class:`~saddlesvm.joint_problem.JointProblem`.
+
+    Parameters
+    ----------
+    shrinking : bool, default=True
+        Set classes of a row, and rows, aside that sit at their bounds.
+    """
+
+    name: ClassVar[str] = "crammer_singer"
+    shrinking: bool = True
+
+    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointState:
+        """Zeros or the given dual point; all rows and classes active."""
+        n, K = problem.y.size, problem.n_classes
+        alpha = np.zeros((n, K)) if start is None or start.alpha is None else np.array(start.alpha, dtype=np.float64)
+        if alpha.shape != (n, K):
+            raise ValueError(f"the starting dual point has shape {alpha.shape}; the problem needs {(n, K)}")
+        W = new_weights(problem.X, K, dtype_of(problem.X))
+        if alpha.any():
+            by_class(problem.X, W)[:] = joint_weights(problem, alpha)
+        classes = np.empty((n, K), dtype=np.int16 if K < 2**15 else np.int32)
+        classes[:] = np.arange(K)
+        return JointState(
+            w=W,
+            alpha=alpha,
+            classes=classes,
+            counts=np.full(n, K, dtype=np.int32),
+            order=problem.members.copy(),
+            random=seeded(seed),
+            meters=np.zeros(5),
+            active=problem.members.size,
+        )
+
+    def step(self, problem: JointProblem, state: JointState, budget: Budget) -> JointState:
+        """Passes over what is active, at most as many scores as ``budget.rows`` rows have."""
+        n, K = state.order.size, problem.n_classes
+        left = budget.rows * K
+        while left > 0:
+            state.position, state.active, done, passes = ascend(
+                problem.terms, problem.codes, state.order, state.random, state.alpha, state.w, state.classes,
+                state.counts, state.position, state.active, left, self.shrinking, state.meters,
+            )  # fmt: skip
+            left -= done
+            state.scored += done
+            if passes:
+                state.estimate = float(state.meters[ESTIMATE])
+                if state.whole:
+                    state.known, state.whole = state.estimate, False
+                elif state.meters[SPREAD] <= SETTLED or state.estimate <= RECHECK * state.known:
+                    self._call_back(state)
+                if state.estimate <= budget.relative_gap:
+                    break
+        state.epochs, state.rows_touched = state.scored / (n * K), state.scored // K
+        return state
+
+    @staticmethod
+    def _call_back(state: JointState) -> None:
+        """All classes of all rows are active again."""
+        state.active, state.position, state.whole = state.order.size, 0, True
+        state.counts[:] = state.classes.shape[1]
+
+    def solution(self, problem: JointProblem, state: JointState) -> Point:
+        """The last iterate."""
+        return Point(by_class(problem.X, state.w), state.alpha, tracks=True)
+
+    def certified(self, problem: JointProblem, state: JointState, evaluation: Evaluation) -> JointState:
+        """Take the rebuilt weights over; call all back when the gap is not where the active classes see it."""
+        state.known = evaluation.certificate.relative_gap
+        if state.known > 2.0 * state.estimate:
+            self._call_back(state)
+        if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
+            state.w = state.w.astype(np.float64)
+        W = by_class(problem.X, state.w)
+        W[:, :-1] = evaluation.coef
+        if problem.scale:
+            W[:, -1] = evaluation.intercept / problem.scale
+        return state

@@ -1,0 +1,275 @@
+"""The second-order finish: Newton's method on the primal, and the proximal point method on the dual around it.
+
+Each Newton step minimises a quadratic model of
+
+    F(w) = 1/2 w'Rw + C sum_i e_i(x_i.w),     e_i(z) = max_a  -s_i phi_i*(-a/s_i) - a z - (q/2) (a - c_i)^2,
+
+followed by an exact search along the line. F is the augmented Lagrangian of the dual problem with centre c and
+penalty ``t = C / q``. Its gradient is ``Rw - w(a)`` with ``a`` the maximisers, which are dual feasible: every step has
+its certificate for nothing,
+
+    gap(w, a) = 1/2 ||w - w(a)||^2 + C sum_i [s_i phi_i(z_i) + s_i phi_i*(-a_i/s_i) + a_i z_i],
+
+the first term what Newton's method has left to do, the second what the proximal term has. When the first is small
+beside the second, the centre moves to a and q shrinks (Rockafellar 1976). A row enters the Hessian
+``R + X_J' B_J X_J`` only where its multiplier lies strictly between its bounds, and these are few.
+
+Smooth losses without corners in their derivative need no proximal term: with ``q = 0`` this is Newton's method itself.
+The squared and smooth hinge and the squared epsilon-insensitive loss begin with a small one, which carries them
+through problems that are (nearly) separable. A free intercept is minimised over exactly after each step, so that
+``sum_i a_i = 0`` holds throughout.
+
+Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
+problems", algorithms SSNAL and SSN; Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of
+large scale linear SVMs", for the exact search; Rockafellar (1976), "Augmented Lagrangians and applications of the
+proximal point algorithm in convex programming".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from saddlesvm.certificate import Point, dual_weights, margins
+from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared
+from saddlesvm.problem import Problem
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.linear_algebra import NewtonEquations
+from saddlesvm.solvers.newton_kernels import respond, search
+
+KINKED = (Hinge, Absolute, EpsilonInsensitive)
+SMOOTH = (Logistic, Squared)
+SETTLED = 0.1  # share of the gap at which the first term is small enough for the centre to move
+GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps that a centre took, and what q is then divided by
+TOO_LONG = 40  # Newton steps at one centre after which q grows
+BACK = 4.0  # what it is then multiplied by
+FORCING = 1e-3
+LINE_TOLERANCE, INTERCEPT_TOLERANCE = 1e-6, 1e-12  # of the derivative, relative to its value at the start
+MOST_MOVES = 20  # of the centre between two Newton steps
+
+
+def is_kinked(loss: Loss) -> bool:
+    """Whether the loss is piecewise linear, so that only a proximal term gives it a second derivative."""
+    return type(loss) in KINKED
+
+
+@dataclass
+class NewtonState(State):
+    """Where the second-order finish stands.
+
+    Attributes
+    ----------
+    alpha, bend : ndarray of shape (n_all,)
+        Multipliers at the margins and second derivatives of the terms, times C.
+    centre : ndarray of shape (n_all,)
+    gradient : ndarray of shape (d + 1,)
+    z : ndarray of shape (n,)
+        Margins of the members.
+    q : float
+        Proximity.
+    residual, left : float
+        The two terms of the gap: what is left for Newton's method and for the proximal term.
+    inner, steps : int
+        Newton steps at this centre, and altogether.
+    stuck : bool
+        The last direction led nowhere: rounding.
+    best_w, best_alpha : ndarray
+        The points of the best primal and the best dual objective so far (both in the C form).
+    equations : NewtonEquations
+        Factors; no part of a checkpoint.
+    """
+
+    alpha: np.ndarray = field(default_factory=nothing)
+    bend: np.ndarray = field(default_factory=nothing)
+    centre: np.ndarray = field(default_factory=nothing)
+    gradient: np.ndarray = field(default_factory=nothing)
+    z: np.ndarray = field(default_factory=nothing)
+    q: float = 0.0
+    residual: float = np.inf
+    left: float = 0.0
+    inner: int = 0
+    steps: int = 0
+    stuck: bool = False
+    best_w: np.ndarray = field(default_factory=nothing)
+    best_alpha: np.ndarray = field(default_factory=nothing)
+    best_primal: float = np.inf
+    best_dual: float = -np.inf
+    equations: NewtonEquations | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Newton(SolverBase):
+    """The second-order finish, as a solver of its own.
+
+    Parameters
+    ----------
+    warm_up : int, default=10
+        Epochs of dual coordinate descent before the first step, where no starting point is given.
+    proximity : float, optional
+        The proximal term to begin with, in units of the median ``C ||x_i||^2`` (the curvature of a coordinate step).
+        Left out: 1 for the piecewise linear losses, 0.01 for those with corners in their derivative, 0 for the others.
+    memory : float, default=1e9
+        Bytes that factored matrices may take; what does not fit is done by conjugate gradients.
+    """
+
+    name: ClassVar[str] = "newton"
+    warm_up: int = 10
+    proximity: float | None = None
+    memory: float = 1e9
+
+    def check(self) -> None:
+        if self.warm_up < 0:
+            raise ValueError(f"warm_up must be at least 0; got {self.warm_up!r}")
+        if self.proximity is not None and not 0.0 <= self.proximity < np.inf:
+            raise ValueError(f"proximity must be at least 0 and finite; got {self.proximity!r}")
+        if not self.memory > 0.0:
+            raise ValueError(f"memory must be positive; got {self.memory!r}")
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
+        """The given point, or that of a few epochs of dual coordinate descent."""
+        touched = 0
+        if start is None and self.warm_up:
+            start, touched = self._warm(problem, seed)
+        alpha = start_alpha(problem, start)
+        w = dual_weights(problem, alpha)
+        if start is not None and start.w is not None:
+            w = np.array(start.w, dtype=np.float64)
+        state = NewtonState(
+            w=w,
+            rows_touched=touched,
+            alpha=alpha.copy(),
+            bend=np.zeros(alpha.size),
+            centre=alpha,
+            z=margins(problem, w),
+            q=self._first_proximity(problem),
+            active=problem.members.size,
+            equations=NewtonEquations(problem, self.memory),
+        )
+        self._look(problem, state)
+        self._settle(problem, state, 0.0)
+        return state
+
+    def _warm(self, problem: Problem, seed: int) -> tuple[Point, int]:
+        solver, rows = DCD(), self.warm_up * problem.members.size
+        state = solver.init(problem, seed)
+        while state.rows_touched < rows and state.estimate > 0.0:
+            state = solver.step(problem, state, Budget(rows - state.rows_touched))
+        return Point(state.w.astype(np.float64), state.alpha), state.rows_touched
+
+    def _first_proximity(self, problem: Problem) -> float:
+        if self.proximity is None:
+            share = 1.0 if is_kinked(problem.loss) else 0.0 if type(problem.loss) in SMOOTH else 0.01
+        else:
+            share = self.proximity
+            if share == 0.0 and is_kinked(problem.loss):
+                raise ValueError(f"proximity must be positive for the piecewise linear {type(problem.loss).__name__}")
+        norms = problem.norms[problem.members]
+        norms = norms[norms > 0.0]
+        return share * problem.C * float(np.median(norms)) if norms.size else share * problem.C
+
+    def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
+        """One Newton step, and what moves of the centre it leads to."""
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
+        direction = state.equations.solve(state.bend, -state.gradient, FORCING)
+        dz = margins(problem, direction)
+        own, ahead = _seen(problem, state.w), _seen(problem, direction)
+        tau = _search(problem, state, dz, float(own @ ahead), float(ahead @ ahead))
+        state.w += tau * direction
+        state.z += tau * dz
+        state.steps += 1
+        state.inner += 1
+        state.stuck = tau == 0.0
+        n = problem.members.size
+        state.rows_touched += 3 * n + state.equations.iterations * state.active
+        state.epochs = state.rows_touched / n
+        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
+        self._look(problem, state)
+        self._settle(problem, state, budget.relative_gap)
+        return state
+
+    @staticmethod
+    def _look(problem: Problem, state: NewtonState) -> None:
+        """Multipliers, gradient and gap at the present margins; keeps the best of either side."""
+        if problem.intercept == "free":
+            _best_intercept(problem, state)
+        paid, conjugates, coupled, active = respond(
+            problem.terms,
+            problem.members,
+            state.z,
+            state.centre,
+            state.q,
+            is_kinked(problem.loss),
+            state.alpha,
+            state.bend,
+        )
+        w_dual = dual_weights(problem, state.alpha)
+        state.gradient = state.w - w_dual
+        if problem.intercept == "free":
+            state.gradient[-1] = -w_dual[-1]
+        own, dual, apart = (_seen(problem, v) for v in (state.w, w_dual, state.gradient))
+        state.residual = 0.5 * float(apart @ apart)
+        state.left = problem.C * (paid + conjugates + coupled)
+        primal = 0.5 * float(own @ own) + problem.C * paid
+        bound = -0.5 * float(dual @ dual) - problem.C * conjugates
+        if primal < state.best_primal:
+            state.best_primal, state.best_w = primal, state.w.copy()
+        if bound > state.best_dual:
+            state.best_dual, state.best_alpha = bound, state.alpha.copy()
+        state.active = int(active)
+        state.estimate = (state.best_primal - state.best_dual) / max(state.best_primal, 1e-300)
+
+    def _settle(self, problem: Problem, state: NewtonState, target: float) -> None:
+        """Move the centre and shrink the proximity as long as Newton's method has nothing to do there."""
+        for _ in range(MOST_MOVES):
+            if state.q == 0.0 or state.estimate <= target:
+                return
+            if state.stuck or state.residual <= SETTLED * state.left:
+                state.centre[:] = state.alpha
+                state.q /= next((factor for most, factor in GROWTH if state.inner <= most), 1.0)
+            elif state.inner >= TOO_LONG:
+                state.q *= BACK
+            else:
+                return
+            if state.inner:
+                state.z = margins(problem, state.w)
+            state.inner, state.stuck = 0, False
+            self._look(problem, state)
+
+    def solution(self, problem: Problem, state: NewtonState) -> Point:
+        """The best primal and the best dual point so far."""
+        return Point(state.best_w, state.best_alpha)
+
+
+def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """The part of w that the regulariser sees."""
+    return w[:-1] if problem.intercept == "free" else w
+
+
+def _search(problem: Problem, state: NewtonState, dz: np.ndarray, linear: float, quadratic: float) -> float:
+    """How far to go along the change `dz` of the margins."""
+    return search(
+        problem.terms,
+        problem.members,
+        state.z,
+        dz,
+        state.centre,
+        state.q,
+        is_kinked(problem.loss),
+        linear,
+        quadratic,
+        LINE_TOLERANCE if quadratic > 0.0 else INTERCEPT_TOLERANCE,
+    )
+
+
+def _best_intercept(problem: Problem, state: NewtonState) -> None:
+    """Move a free intercept to where ``sum_i a_i = 0``."""
+    for sign in (1.0, -1.0):
+        tau = _search(problem, state, np.full(state.z.size, sign), 0.0, 0.0)
+        if tau:
+            state.z += sign * tau
+            state.w[-1] += sign * tau / problem.scale
+            return

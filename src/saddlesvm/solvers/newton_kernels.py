@@ -1,0 +1,230 @@
+"""Compiled kernels of the second-order finish: the multipliers, the search along a line, products with the Hessian.
+
+The terms that Newton's method sees are the rows' losses, smoothed by a proximal term of the dual (Rockafellar 1976;
+for support vector machines Yan and Li 2020, "An efficient augmented Lagrangian method for support vector machine"):
+
+    e_i(z) = max_a  -s_i phi_i*(-a / s_i) - a z - (q / 2) (a - c_i)^2,      e_i'(z) = -a_i(z),
+
+``c_i`` the centre, ``q >= 0`` the proximity. The maximiser is the one of a coordinate step whose squared row norm is q;
+with ``q = 0`` the term is the loss itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import types
+
+from saddlesvm.certificate import weight_of
+from saddlesvm.compiled import inlined, kernel, operation, python_class
+from saddlesvm.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
+from saddlesvm.problem import Terms
+from saddlesvm.rows import Dense, Rows, axpy, dot
+
+SEARCH_STEPS = 60
+WIDEN = 10.0  # the search along a line looks at most so many times further at once
+
+
+@inlined
+def feasible(loss: Loss, a: float, y: float, s: float) -> float:
+    """`a`, brought back to the bound that rounding took it over."""
+    if conjugate(loss, a, y, s) < np.inf:
+        return a
+    a = np.copysign(min(abs(a), s), a)
+    return a if conjugate(loss, a, y, s) < np.inf else 0.0
+
+
+@inlined
+def response(loss: Loss, centre: float, z: float, y: float, q: float, s: float, kinked: bool) -> Any:
+    """``a(z)`` and ``-a'(z) >= 0``; the latter is zero at the bounds and corners of the dual term."""
+    if q == 0.0:
+        return -s * subgradient(loss, z, y), s * curvature(loss, z, y)
+    a = feasible(loss, centre + dual_step(loss, centre, z, y, q, s), y, s)
+    proximal = z + q * (a - centre)
+    left, right = slopes(loss, a, proximal, y, s)
+    if left != right:
+        return a, 0.0
+    if kinked:
+        return a, 1.0 / q
+    bend = s * curvature(loss, proximal, y)
+    return a, bend / (1.0 + q * bend)
+
+
+@kernel
+def respond(
+    terms: Terms,
+    members: np.ndarray,
+    z: np.ndarray,
+    centre: np.ndarray,
+    q: float,
+    kinked: bool,
+    alpha: np.ndarray,
+    bend: np.ndarray,
+) -> Any:
+    """Multipliers and second derivatives (times C) at the margins; the sums that a certificate needs.
+
+    Returns the sums of ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, and the number of rows with a second derivative.
+    """
+    paid = conjugates = coupled = 0.0
+    active = 0
+    for k in range(members.size):
+        i = members[k]
+        s, y = weight_of(terms.weights, i), terms.y[i]
+        a, h = response(terms.loss, centre[i], z[k], y, q, s, kinked)
+        alpha[i] = a
+        bend[i] = terms.C * h
+        active += h > 0.0
+        paid += s * value(terms.loss, z[k], y)
+        conjugates += conjugate(terms.loss, a, y, s)
+        coupled += a * z[k]
+    return paid, conjugates, coupled, active
+
+
+@inlined
+def slope_along(
+    terms: Terms,
+    members: np.ndarray,
+    z: np.ndarray,
+    dz: np.ndarray,
+    tau: float,
+    centre: np.ndarray,
+    q: float,
+    kinked: bool,
+) -> Any:
+    """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""
+    slope = bend = 0.0
+    for k in range(members.size):
+        i = members[k]
+        s = weight_of(terms.weights, i)
+        a, h = response(terms.loss, centre[i], z[k] + tau * dz[k], terms.y[i], q, s, kinked)
+        slope -= a * dz[k]
+        bend += h * dz[k] * dz[k]
+    return terms.C * slope, terms.C * bend
+
+
+@kernel
+def search(
+    terms: Terms,
+    members: np.ndarray,
+    z: np.ndarray,
+    dz: np.ndarray,
+    centre: np.ndarray,
+    q: float,
+    kinked: bool,
+    linear: float,
+    quadratic: float,
+    tolerance: float,
+) -> float:
+    """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``.
+
+    Newton's method on the derivative, which is monotone, guarded by a bracket; done when it has fallen to `tolerance`
+    times what it was at zero. Zero when the function does not fall.
+    """
+    slope, bend = slope_along(terms, members, z, dz, 0.0, centre, q, kinked)
+    begin = linear + slope
+    if not begin < 0.0:
+        return 0.0
+    low, high, tau = 0.0, np.inf, 1.0
+    for _ in range(SEARCH_STEPS):
+        slope, bend = slope_along(terms, members, z, dz, tau, centre, q, kinked)
+        residual = linear + tau * quadratic + slope
+        if abs(residual) <= -tolerance * begin:
+            break
+        if residual < 0.0:
+            low = tau
+        else:
+            high = tau
+        rise = quadratic + bend
+        newton = tau - residual / rise if rise > 0.0 else np.inf
+        if high == np.inf:
+            newton = min(newton, WIDEN * tau)
+        tau_next = newton if low < newton < high else 0.5 * (low + high)
+        if tau_next == tau or not np.isfinite(tau_next):
+            break
+        tau = tau_next
+    return tau
+
+
+@kernel
+def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
+    """``out += sum over active i of bend[i] x_i (x_i . v)``."""
+    for k in range(active.size):
+        i = active[k]
+        axpy(X, i, bend[i] * dot(X, i, v), out)
+
+
+@kernel
+def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """``out += sum_k factors[k] x_chosen[k]``."""
+    for k in range(chosen.size):
+        axpy(X, chosen[k], factors[k], out)
+
+
+@kernel
+def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """``out[k] = factors[k] x_chosen[k]`` in float64, the virtual feature in the last column."""
+    for k in range(chosen.size):
+        out[k, :] = 0.0
+        axpy(X, chosen[k], factors[k], out[k])
+
+
+def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., Any]:
+    def of_dense(X: Any, i: Any, c: Any, w: Any) -> Any:
+        row = X.values[i]
+        for j in range(row.size):
+            w[j] += c * np.float64(row[j]) * np.float64(row[j])
+        w[w.size - 1] += c * X.bias * X.bias
+
+    def of_csr(X: Any, i: Any, c: Any, w: Any) -> Any:
+        for p in range(X.indptr[i], X.indptr[i + 1]):
+            w[X.indices[p]] += c * np.float64(X.data[p]) * np.float64(X.data[p])
+        w[w.size - 1] += c * X.bias * X.bias
+
+    return of_dense if python_class(X) is Dense else of_csr
+
+
+@operation(_pick_add_squares)
+def add_squares(X: Rows, i: int, c: float, w: np.ndarray) -> None:
+    """``w += c x_i^2``, element by element; the virtual feature is included."""
+
+
+@kernel
+def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
+    """``out += the diagonal of sum over active i of bend[i] x_i x_i'``."""
+    for k in range(active.size):
+        add_squares(X, active[k], bend[active[k]], out)
+
+
+@kernel
+def add_outer_sparse(X: Rows, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
+    """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, CSR rows with sorted indices."""
+    last = upper.shape[0] - 1
+    for k in range(chosen.size):
+        start, stop = X.indptr[chosen[k]], X.indptr[chosen[k] + 1]
+        for p in range(start, stop):
+            j, c = X.indices[p], factors[k] * np.float64(X.data[p])
+            for r in range(p, stop):
+                upper[j, X.indices[r]] += c * np.float64(X.data[r])
+            upper[j, last] += c * X.bias
+        upper[last, last] += factors[k] * X.bias * X.bias
+
+
+@kernel
+def gram_sparse(
+    X: Rows,
+    chosen: np.ndarray,
+    data: np.ndarray,
+    places: np.ndarray,
+    indptr: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """``out[k, l] = x_chosen[k] . x_l`` with the rows l given by columns: `places` and `data` of each feature."""
+    for k in range(chosen.size):
+        row = out[k]
+        row[:] = X.bias * X.bias
+        for p in range(X.indptr[chosen[k]], X.indptr[chosen[k] + 1]):
+            j, c = X.indices[p], np.float64(X.data[p])
+            for r in range(indptr[j], indptr[j + 1]):
+                row[places[r]] += c * np.float64(data[r])

@@ -1,0 +1,78 @@
+"""certify: true for any model, tight for a good one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC as TheirSVC
+
+from saddlesvm import LinearSVC, LinearSVR, certify
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    return X, np.where(X[:, 0] + rng.normal(size=200) > 0, 1, 0)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("max_iter", [1, 10, 100_000])
+def test_scikit_learns_models(data, loss, max_iter):
+    X, y = data
+    optimum = LinearSVC(loss=loss, tol=1e-9, random_state=0).fit(X, y).certificate_
+    theirs = TheirSVC(loss=loss, dual=True, max_iter=max_iter, random_state=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sklearn.svm._base.warnings.warn", lambda *_: None)
+        theirs.fit(X, y)
+    found = certify(X, y, theirs.coef_, theirs.intercept_, loss=loss, C=1.0, penalized_intercept=True)
+    assert found.gap >= 0.0
+    assert found.dual <= optimum.primal
+    refined = certify(X, y, theirs.coef_, theirs.intercept_, loss=loss, C=1.0, penalized_intercept=True, refine=20)
+    assert found.dual <= refined.dual <= optimum.primal
+    assert refined.primal == found.primal
+
+
+def test_our_own_dual_point_gives_our_own_certificate(data):
+    X, y = data
+    model = LinearSVC(loss="hinge", tol=1e-6, random_state=0).fit(X, y)
+    again = certify(
+        X, y, model.coef_, model.intercept_, loss="hinge", C=1.0, dual=model.dual_coef_, penalized_intercept=True
+    )
+    assert again.primal == pytest.approx(model.certificate_.primal, rel=1e-12)
+    assert again.relative_gap <= 1e-6 + 1e-9
+
+
+def test_a_free_intercept_is_judged_as_it_stands(data):
+    X, y = data
+    model = LinearSVC(loss="hinge", intercept="free", tol=1e-6, random_state=0).fit(X, y)
+    own = certify(X, y, model.coef_, model.intercept_, loss="hinge", C=1.0)
+    worse = certify(X, y, model.coef_, model.intercept_ + 1.0, loss="hinge", C=1.0)
+    assert own.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    assert worse.primal > own.primal
+
+
+def test_regression(data):
+    X, _ = data
+    y = X[:, 0] * 3.0
+    model = LinearSVR(loss="squared", fit_intercept=False, tol=1e-8, random_state=0).fit(X, y)
+    found = certify(X, y, model.coef_, loss="squared", C=1.0)
+    assert 0.0 <= found.relative_gap < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"coef": np.ones(4)}, "coef has 4 entries; X has 5 features"),
+        ({"coef": np.full(5, np.nan)}, "must be finite"),
+        ({"dual": np.ones(3)}, "dual has 3 entries"),
+        ({"C": -1.0}, "C must be a positive"),
+        ({"C": None}, "either C or lam"),
+        ({"y": np.zeros(200)}, "y must hold two classes"),
+    ],
+)
+def test_bad_input_is_named(data, change, message):
+    X, y = data
+    given = {"X": X, "y": y, "coef": np.ones(5), "C": 1.0} | change
+    with pytest.raises(ValueError, match=message):
+        certify(given.pop("X"), given.pop("y"), given.pop("coef"), **given)

@@ -1,0 +1,164 @@
+"""The command line as a person and as a program would use it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from saddlesvm import LinearSVC, cli
+from saddlesvm.data import load_bundled
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments: object) -> tuple[int, str, str]:
+        try:
+            code = cli.main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory):
+    table = load_bundled("banknote")
+    path = tmp_path_factory.mktemp("data") / "notes.svm"
+    dump_svmlight_file(table.X, table.y, str(path), zero_based=False)
+    return path
+
+
+def test_train_says_what_was_read_done_and_what_it_is_worth(run):
+    code, out, err = run("train", "banknote", "--loss", "hinge", "--C", 0.1)
+    assert code == 0, err
+    for said in ("1,372", "relative gap", "certified", "support vectors", "train accuracy", "seconds solving"):
+        assert said in out
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_json_says_the_same_for_programs(run, notes):
+    code, out, _ = run("train", notes, "--test", notes, "--loss", "hinge", "--lambda", 1e-3, "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert facts["read"]["rows"] == 1372
+    assert facts["read"]["format"] == "libsvm"
+    assert facts["worth"]["relative gap"] <= 1e-4
+    assert facts["worth"]["train accuracy"] == facts["worth"]["test accuracy"] > 0.97
+
+
+def test_regression_reports_r2(run, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    path = tmp_path / "targets.csv"
+    np.savetxt(path, np.column_stack([X, X @ [1.0, 2.0, 3.0]]), delimiter=",")
+    code, out, err = run("train", path, "--loss", "epsilon_insensitive", "--epsilon", 0.01, "--json")
+    assert code == 0, err
+    assert json.loads(out)["worth"]["train R2"] > 0.99
+
+
+def test_a_saved_model_predicts_certifies_and_is_described(run, notes, tmp_path):
+    model = tmp_path / "notes.model"
+    assert run("train", notes, "--loss", "hinge", "--model", model)[0] == 0
+    code, out, err = run("predict", model, notes, "--scores")
+    table = load_bundled("banknote")
+    ours = LinearSVC(loss="hinge", random_state=0).fit(table.X, table.y)
+    lines = np.array([line.split() for line in out.splitlines()])
+    assert code == 0
+    assert (lines[:, 0].astype(int) == ours.predict(table.X)).mean() > 0.995
+    assert "accuracy" in err
+    code, out, _ = run("certify", model, notes, "--tol", 1e-3, "--json")
+    assert code == 0
+    assert 0.0 <= json.loads(out)["worth"]["relative gap"] <= 1e-3
+    code, out, _ = run("info", model)
+    assert code == 0
+    assert "LinearSVC" in out
+    assert "certified" in out
+    target = tmp_path / "out.txt"
+    assert run("predict", model, notes, "--output", target)[0] == 0
+    assert len(target.read_text().splitlines()) == 1372
+
+
+def test_liblinear_models_are_written_and_read(run, notes, tmp_path):
+    model = tmp_path / "notes.liblinear"
+    assert run("train", notes, "--loss", "hinge", "--liblinear", model)[0] == 0
+    assert model.read_text().startswith("solver_type L2R_L1LOSS_SVC_DUAL")
+    code, out, _ = run("certify", model, notes, "--C", 1.0, "--refine", 50, "--json")
+    assert code == 0
+    assert json.loads(out)["worth"]["relative gap"] < 0.5
+    assert run("predict", model, notes)[0] == 0
+    assert "LIBLINEAR" in run("info", model)[1]
+
+
+def test_info_diagnoses_data(run):
+    code, out, _ = run("info", "heart")
+    assert code == 0
+    assert "spread over a factor" in out
+
+
+def test_an_early_stop_exits_with_3(run):
+    code, out, _ = run("train", "toy", "--solver", "dcd", "--max-iter", 1)
+    assert code == 3
+    assert "epoch_limit" in out
+    assert "Raise max_iter" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "nosuchfile"], "nosuchfile"),
+        (["train", "toy", "--C", "-1"], "C must be a positive"),
+        (["train", "toy", "--C", "1", "--lambda", "1"], "not allowed with"),
+        (["train", "toy", "--nonsense"], "unrecognized arguments"),
+        (["train", "toy", "--solver", "nonsense"], "unknown solver"),
+        (["train", "toy", "--class-weight", "7=2"], "LABEL=FACTOR"),
+        (["train", "toy", "--model", "/nonexistent/folder/model"], "folder does not exist"),
+        (["predict", "nosuchmodel", "toy"], "no such file"),
+        (["nonsense"], "invalid choice"),
+        ([], "required"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_2(run, arguments, said):
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1
+    assert said in err
+
+
+def test_a_malformed_file_is_named_with_its_line(run, tmp_path):
+    path = tmp_path / "broken.svm"
+    path.write_text("1 1:0.5 2:1\n-1 1:oops\n")
+    code, _, err = run("train", path)
+    assert code == 2
+    assert "broken.svm" in err
+    assert "2" in err
+
+
+def test_a_model_that_does_not_fit_the_data(run, tmp_path):
+    model = tmp_path / "toy.model"
+    assert run("train", "toy", "--model", model)[0] == 0
+    code, _, err = run("certify", model, "banknote")
+    assert code == 2
+    assert "features" in err
+
+
+def test_class_weights_and_solver_options(run):
+    code, out, err = run(
+        "train", "toy", "--class-weight=-1=2,1=1", "--solver", "sdca:start=sgd", "--intercept", "free", "--json"
+    )
+    assert code == 0, err
+    assert "sgd" in json.loads(out)["done"]["solver"]
+
+
+def test_the_installed_command_runs():
+    done = subprocess.run(
+        [sys.executable, "-m", "saddlesvm.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("saddlesvm ")

@@ -1,0 +1,290 @@
+"""The scikit-learn face: its own checks, the same optimum as scikit-learn's, and the promises of the docstrings."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file, load_iris, load_svmlight_file
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC as TheirSVC
+from sklearn.svm import LinearSVR as TheirSVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from saddlesvm import DCD, SDCA, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome, Pegasos
+
+EXCUSED = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "compares predictions to 1e-7 at the default tol, which proves the objective to 1e-4 only; "
+        "test_weights_equal_repetition holds both fits to what their gaps allow"
+    ),
+    "check_sample_weight_equivalence_on_sparse_data": "as for dense data",
+}
+
+
+def excused(estimator: object) -> dict[str, str]:
+    return EXCUSED
+
+
+@pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")  # the checks set max_iter to 20
+@parametrize_with_checks([LinearSVC(), LinearSVR()], expected_failed_checks=excused)
+def test_scikit_learn_checks(estimator: object, check: object) -> None:
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def blobs() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    return X, np.where(X @ rng.normal(size=6) + rng.normal(size=300) > 0, "yes", "no")
+
+
+def distance_allowed(model: LinearSVC) -> float:
+    """Strong convexity: ``1/2 ||w - w*||^2 <= gap`` in the C form."""
+    return float(np.sqrt(2.0 * max(model.certificate_.gap, 0.0)))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_same_optimum_as_scikit_learn(blobs, loss, fit_intercept):
+    X, y = blobs
+    ours = LinearSVC(loss=loss, fit_intercept=fit_intercept, tol=1e-8, random_state=0).fit(X, y)
+    theirs = TheirSVC(loss=loss, fit_intercept=fit_intercept, dual=True, tol=1e-10, max_iter=10**6, random_state=0)
+    theirs.fit(X, y)
+    moved = np.append(ours.coef_ - theirs.coef_, ours.intercept_ - theirs.intercept_)
+    assert np.linalg.norm(moved) <= 2 * distance_allowed(ours) + 1e-6
+    assert (ours.predict(X) == theirs.predict(X)).mean() > 0.99
+
+
+def test_same_regression_optimum_as_scikit_learn(blobs):
+    X, _ = blobs
+    y = X @ np.arange(6.0) + 1.0
+    ours = LinearSVR(epsilon=0.2, tol=1e-8, random_state=0).fit(X, y)
+    theirs = TheirSVR(epsilon=0.2, dual=True, tol=1e-10, max_iter=10**6, random_state=0).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2 * distance_allowed(ours) + 1e-5)
+    assert ours.score(X, y) > 0.99
+
+
+def test_probabilities_are_those_of_logistic_regression(blobs):
+    X, y = blobs
+    ours = LinearSVC(loss="logistic", intercept="free", tol=1e-10, random_state=0).fit(X, y)
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+    np.testing.assert_allclose(ours.predict_log_proba(X), np.log(ours.predict_proba(X)))
+
+
+def test_probabilities_of_many_classes_sum_to_one():
+    X, y = load_iris(return_X_y=True)
+    model = LinearSVC(loss="logistic", random_state=0).fit(X, y)
+    assert model.predict_proba(X).shape == (150, 3)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert model.score(X, y) > 0.9
+
+
+def test_probabilities_need_the_logistic_loss(blobs):
+    model = LinearSVC().fit(*blobs)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="predict_proba"):
+        model.predict_proba(blobs[0])
+
+
+def test_weights_equal_repetition(blobs):
+    X, y = blobs
+    weights = np.random.default_rng(1).integers(0, 4, size=300)
+    repeated = np.repeat(np.arange(300), weights)
+    weighted = LinearSVC(tol=1e-9, random_state=0).fit(X, y, sample_weight=weights)
+    plain = LinearSVC(tol=1e-9, random_state=0).fit(X[repeated], y[repeated])
+    moved = np.linalg.norm(weighted.coef_ - plain.coef_)
+    assert moved <= distance_allowed(weighted) + distance_allowed(plain)
+
+
+def test_int64_indices_as_the_reader_gives_them(tmp_path, blobs):
+    X, y = blobs
+    path = tmp_path / "rows.txt"
+    dump_svmlight_file(X, (y == "yes").astype(int), str(path))
+    read, labels = load_svmlight_file(str(path))
+    read.indices, read.indptr = read.indices.astype(np.int64), read.indptr.astype(np.int64)
+    sparse_fit = LinearSVC(tol=1e-6, random_state=0).fit(read, labels)
+    dense_fit = LinearSVC(tol=1e-6, random_state=0).fit(X, y)
+    moved = np.linalg.norm(sparse_fit.coef_ - dense_fit.coef_)
+    assert moved <= distance_allowed(sparse_fit) + distance_allowed(dense_fit)
+
+
+@pytest.mark.parametrize("kind", [sparse.csc_matrix, sparse.coo_array, np.asfortranarray, lambda X: X.tolist()])
+def test_other_layouts_are_converted(blobs, kind):
+    X, y = blobs
+    model = LinearSVC(random_state=0).fit(X, y)
+    other = LinearSVC(random_state=0).fit(kind(X), y)
+    moved = np.linalg.norm(other.coef_ - model.coef_)
+    assert moved <= distance_allowed(other) + distance_allowed(model)
+
+
+def test_unsorted_and_repeated_indices_are_sorted_and_summed():
+    X = sparse.csr_matrix((np.array([2.0, 1.0, 1.0, -3.0]), np.array([1, 0, 0, 1]), np.array([0, 3, 4])), shape=(2, 2))
+    ours = LinearSVC(random_state=0).fit(X, [1, 0])
+    plain = LinearSVC(random_state=0).fit(np.array([[2.0, 2.0], [0.0, -3.0]]), [1, 0])
+    np.testing.assert_allclose(ours.coef_, plain.coef_, atol=distance_allowed(ours) + distance_allowed(plain))
+
+
+def test_indices_out_of_range_are_refused():
+    X = sparse.csr_matrix((np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 2))
+    X.indices[1] = 7
+    with pytest.raises(ValueError, match="column indices must be from 0 to 1"):
+        LinearSVC().fit(X, [0, 1])
+
+
+def test_mapped_and_read_only_data_are_used_in_place(tmp_path, blobs):
+    X, y = blobs
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = LinearSVC(random_state=0).fit(mapped, y)
+    assert model.score(mapped, y) > 0.7
+
+
+def test_repeatable_also_in_parallel_threads(blobs):
+    X, y = blobs
+    results: list[np.ndarray] = []
+
+    def work() -> None:
+        results.append(LinearSVC(solver=SDCA(), random_state=3).fit(X, y).coef_)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((one == results[0]).all() for one in results)
+
+
+def test_one_vs_rest_in_threads_is_the_same():
+    X, y = load_iris(return_X_y=True)
+    one = LinearSVC(random_state=0).fit(X, y)
+    two = LinearSVC(random_state=0, n_jobs=2).fit(X, y)
+    assert (one.coef_ == two.coef_).all()
+    assert len(one.certificates_) == 3
+    assert one.dual_coef_.shape == (3, 150)
+
+
+def test_dual_coef_gives_coef(blobs):
+    X, y = blobs
+    model = LinearSVC(tol=1e-6, fit_intercept=False, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.dual_coef_ @ X, model.coef_, rtol=1e-9)
+
+
+def test_lambda_is_c(blobs):
+    X, y = blobs
+    by_c = LinearSVC(C=0.5, random_state=0).fit(X, y)
+    by_lambda = LinearSVC(lam=1 / (0.5 * 300), random_state=0).fit(X, y)
+    np.testing.assert_allclose(by_lambda.coef_, by_c.coef_, rtol=1e-9)
+    assert by_lambda.certificate_.form == "lambda"
+    assert by_lambda.certificate_.primal == pytest.approx(by_c.certificate_.primal / (0.5 * 300))
+
+
+@pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
+def test_solver_options_in_a_grid_search(blobs):
+    X, y = blobs
+    search = GridSearchCV(
+        LinearSVC(solver="pegasos", max_iter=20, tol=0.5, random_state=0), {"solver__batch_size": [1, 16]}, cv=2
+    )
+    search.fit(X, y)
+    assert isinstance(search.best_estimator_.solver, Pegasos)
+    given = LinearSVC(solver=DCD())
+    given.set_params(solver__shrinking=False)
+    assert given.solver == DCD(shrinking=False)
+    with pytest.raises(ValueError, match="no option 'nonsense'"):
+        given.set_params(solver__nonsense=1)
+
+
+def test_clone_and_pickle_keep_the_solver(blobs):
+    model = LinearSVC(solver=SDCA(start="sgd"), random_state=0)
+    assert clone(model).solver == SDCA(start="sgd")
+    fitted = pickle.loads(pickle.dumps(model.fit(*blobs)))
+    assert fitted.certificate_ == model.certificate_
+
+
+def test_partial_fit_learns_from_batches(blobs):
+    X, y = blobs
+    model = LinearSVC(solver=Pegasos(batch_size=4), loss="hinge", lam=1e-2, random_state=0)
+    for _ in range(10):
+        for part in np.array_split(np.arange(300), 3):
+            model.partial_fit(X[part], y[part], classes=["no", "yes"])
+    assert model.score(X, y) > 0.8
+    assert model.certificate_.gap >= 0.0
+    assert not hasattr(LinearSVC(), "partial_fit")
+
+
+def test_warm_start_continues(blobs):
+    X, y = blobs
+    model = LinearSVC(loss="hinge", warm_start=True, tol=1e-6, random_state=0).fit(X, y)
+    cold = model.n_iter_
+    assert model.fit(X, y).n_iter_ <= cold
+
+
+def test_an_early_stop_warns_with_the_gap(blobs):
+    with pytest.warns(NotCertifiedWarning, match=r"relative gap is .* asked for; the objective is at most"):
+        model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0).fit(*blobs)
+    assert model.outcome_ is Outcome.EPOCH_LIMIT
+    assert model.certificate_.relative_gap > 1e-12
+
+
+def test_checkpoint_is_written_and_continued(tmp_path, blobs):
+    X, y = blobs
+    path = tmp_path / "run.ckpt"
+    with pytest.warns(NotCertifiedWarning):
+        LinearSVC(solver="dcd", tol=1e-9, max_iter=3, random_state=0, checkpoint=path).fit(X, y)
+    model = LinearSVC(solver="dcd", tol=1e-9, random_state=0, checkpoint=path).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert model.trace_[0]["epoch"] <= 3
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        LinearSVC(solver="dcd", C=2.0, checkpoint=path).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"C": 0.0}, "C must be a positive finite number; got 0.0"),
+        ({"lam": -1.0}, "lam must be a positive finite number"),
+        ({"C": 2.0, "lam": 1.0}, "either C or lam"),
+        ({"loss": "absolute"}, "regression loss: use LinearSVR"),
+        ({"loss": "nonsense"}, "unknown loss 'nonsense'"),
+        ({"solver": "nonsense"}, "unknown solver 'nonsense'"),
+        ({"solver": "sdca:nonsense=1"}, "no option 'nonsense'"),
+        ({"penalty": "l1"}, "penalty='l1' is not supported"),
+        ({"intercept": "none"}, "intercept must be"),
+        ({"intercept_scaling": 0.0}, "intercept_scaling must be positive"),
+        ({"multi_class": "nonsense"}, "multi_class must be"),
+        ({"dual": "maybe"}, "dual must be"),
+        ({"tol": -1.0}, "tol must be"),
+        ({"max_iter": 0}, "max_epochs must be positive"),
+        ({"loss": "smooth_hinge", "width": 0.0}, "width of the smooth hinge"),
+        ({"solver": Pegasos(batch_size=301)}, "larger than the number of rows"),
+        ({"class_weight": {"no": -1.0}}, "class_weight must be"),
+    ],
+)
+def test_bad_options_are_named(blobs, options, message):
+    with pytest.raises(ValueError, match=message):
+        LinearSVC(**options).fit(*blobs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, y[:-1], None), "inconsistent numbers of samples"),
+        (lambda X, y: (np.where(X > 2, np.nan, X), y, None), "contains NaN in row"),
+        (lambda X, y: (np.where(X > 2, np.inf, X), y, None), "contains infinity"),
+        (lambda X, y: (X, np.full(300, "a"), None), "1 class only, 'a'"),
+        (lambda X, y: (X, y, np.full(300, -1.0)), "must not be negative"),
+        (lambda X, y: (X, y, np.zeros(300)), "zero everywhere"),
+        (lambda X, y: (X, y, (y == "yes").astype(float)), "single class"),
+        (lambda X, y: (X[:0], y[:0], None), "minimum of 1"),
+    ],
+)
+def test_bad_data_are_named(blobs, change, message):
+    X, y, weights = change(*blobs)
+    with pytest.raises(ValueError, match=message):
+        LinearSVC().fit(X, y, sample_weight=weights)

@@ -1,0 +1,243 @@
+"""The losses' table is the specification; these laws are its proof."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from conftest import ALL_LOSSES, named
+from saddlesvm.compiled import kernel
+from saddlesvm.losses import (
+    ALIASES,
+    CLASSIFICATION,
+    LOSSES,
+    REGRESSION,
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Logistic,
+    Loss,
+    SmoothHinge,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    conjugate,
+    curvature,
+    dual_step,
+    is_smooth,
+    loss_name,
+    make_loss,
+    slopes,
+    subgradient,
+    value,
+)
+
+LOSSES_HERE = [*ALL_LOSSES, SmoothHinge(2.0), EpsilonInsensitive(0.0), SquaredEpsilonInsensitive(0.0)]
+BOXED = (Hinge, SmoothHinge, Logistic, Absolute, EpsilonInsensitive)
+
+every_loss = pytest.mark.parametrize("loss", LOSSES_HERE, ids=repr)
+real = st.floats(-4.0, 4.0)
+share = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.001, 0.999))
+weights = st.sampled_from([1.0, 0.3, 1.9, 7.0])
+curvatures = st.sampled_from([0.0, 0.01, 1.0, 30.0, 1000.0])
+
+
+def domain(loss: Loss, y: float, s: float) -> tuple[float, float]:
+    """The interval of the dual variable a (cut at 6 s where it has no end)."""
+    if type(loss) in CLASSIFICATION.values():
+        ends = (0.0, y * (s if isinstance(loss, BOXED) else 6.0 * s))
+        return min(ends), max(ends)
+    reach = s if isinstance(loss, BOXED) else 6.0 * s
+    return -reach, reach
+
+
+def target(loss: Loss, t: float) -> float:
+    """A label or a target from any number."""
+    return math.copysign(1.0, t) if type(loss) in CLASSIFICATION.values() else t
+
+
+def inside(loss: Loss, y: float, s: float, part: float) -> float:
+    """The dual variable at `part` of its domain."""
+    low, high = domain(loss, y, s)
+    return high if part == 1.0 else low + part * (high - low)
+
+
+def numerical_conjugate(loss: Loss, u: float, y: float) -> float:
+    """``sup_z u z - phi(z)`` over [-100, 100] by ternary search, which a concave function allows."""
+    low, high = -100.0, 100.0
+    for _ in range(150):
+        a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
+        if u * a - loss.value(a, y) < u * b - loss.value(b, y):
+            low = a
+        else:
+            high = b
+    return max(u * z - loss.value(z, y) for z in (0.5 * (low + high), -100.0, 100.0))
+
+
+@every_loss
+@given(t=real, s=weights, part=share)
+def test_conjugate_equals_a_numerical_one(loss: Loss, t: float, s: float, part: float) -> None:
+    y = target(loss, t)
+    a = inside(loss, y, s, part)
+    assert loss.conjugate(a, y, s) == pytest.approx(s * numerical_conjugate(loss, -a / s, y), rel=1e-9, abs=1e-9)
+
+
+@every_loss
+@given(t=real, s=weights, beyond=st.floats(0.01, 2.0), above=st.booleans())
+def test_conjugate_is_infinite_exactly_where_the_supremum_is(
+    loss: Loss, t: float, s: float, beyond: float, above: bool
+) -> None:
+    y = target(loss, t)
+    low, high = domain(loss, y, s)
+    a = high + beyond * s if above else low - beyond * s
+    far = max(-a / s * z - loss.value(z, y) for z in (-1e6, 1e6))
+    assert math.isinf(loss.conjugate(a, y, s)) == (far > 1e3)
+
+
+@every_loss
+@given(t=real, s=weights, part=share, z=real)
+def test_fenchel_and_young(loss: Loss, t: float, s: float, part: float, z: float) -> None:
+    y = target(loss, t)
+    a = inside(loss, y, s, part)
+    assert s * loss.value(z, y) + loss.conjugate(a, y, s) + a * z >= -1e-12 * s
+    tight = -s * loss.subgradient(z, y)
+    assert s * loss.value(z, y) + loss.conjugate(tight, y, s) + tight * z == pytest.approx(0.0, abs=1e-11 * s)
+
+
+@every_loss
+@given(t=real, z=real, other=real)
+def test_subgradient_inequality(loss: Loss, t: float, z: float, other: float) -> None:
+    y = target(loss, t)
+    assert loss.value(other, y) >= loss.value(z, y) + loss.subgradient(z, y) * (other - z) - 1e-12
+
+
+@every_loss
+@given(t=real, s=weights, part=share, z=real, q=curvatures)
+def test_dual_step_beats_a_fine_grid(loss: Loss, t: float, s: float, part: float, z: float, q: float) -> None:
+    y = target(loss, t)
+    z = z if q else 0.0  # a row of norm zero has margin zero
+    a = inside(loss, y, s, part)
+    low, high = domain(loss, y, s)
+    if not isinstance(loss, BOXED):
+        low, high = (low and 10.0 * low), (high and 10.0 * high)
+
+    def negated(to: float) -> float:
+        d = to - a
+        return loss.conjugate(to, y, s) + d * z + 0.5 * q * d * d
+
+    reached = a + loss.dual_step(a, z, y, q, s)
+    rounded = float(np.clip(reached, *domain(loss, y, s))) if isinstance(loss, BOXED) else reached
+    assert rounded == pytest.approx(reached, abs=1e-14 * s)
+    grid = np.concatenate([np.linspace(low, high, 301), np.clip(rounded + np.linspace(-1e-3, 1e-3, 41), low, high)])
+    best = min(negated(float(to)) for to in grid)
+    assert negated(rounded) <= best + 1e-10 * (1.0 + abs(best))
+
+
+@every_loss
+@given(t=real, s=weights, part=share, z=real)
+def test_slopes_equal_finite_differences(loss: Loss, t: float, s: float, part: float, z: float) -> None:
+    y = target(loss, t)
+    along = y if type(loss) in CLASSIFICATION.values() else 1.0
+    a = inside(loss, y, s, part)
+    h = 1e-6 * s
+    assume(not isinstance(loss, Logistic) or 0.01 <= part <= 0.99)
+    assume(min(abs(a - end) for end in (*domain(loss, y, s), 0.0)) > h or part in (0.0, 0.5, 1.0))
+
+    def negated_dual(b: float) -> float:
+        return loss.conjugate(along * b, y, s) + along * b * z
+
+    b = along * a
+    here = negated_dual(b)
+    left, right = loss.slopes(a, z, y, s)
+    assert left <= right
+    assert left == pytest.approx((here - negated_dual(b - h)) / h, rel=1e-4, abs=1e-4)
+    assert right == pytest.approx((negated_dual(b + h) - here) / h, rel=1e-4, abs=1e-4)
+
+
+def test_logistic_slopes_are_infinite_at_the_bounds() -> None:
+    assert Logistic().slopes(0.0, 0.5, 1.0, 1.0) == (-math.inf, -math.inf)
+    assert Logistic().slopes(-2.0, 0.5, -1.0, 2.0) == (math.inf, math.inf)
+
+
+@every_loss
+@given(t=real, z=real)
+def test_curvature_equals_finite_differences_off_the_corners(loss: Loss, t: float, z: float) -> None:
+    y = target(loss, t)
+    h = 1e-5
+    corners = {1.0 - y * z, abs(z - y), *(r - w for r, w in ((1.0 - y * z, getattr(loss, "width", 0.0)),))}
+    corners |= {abs(z - y) - getattr(loss, "epsilon", 0.0)}
+    assume(min(map(abs, corners)) > 2 * h)
+    rise = (loss.subgradient(z + h, y) - loss.subgradient(z - h, y)) / (2.0 * h)
+    assert loss.curvature(z, y) == pytest.approx(rise, abs=1e-6)
+
+
+@every_loss
+def test_is_smooth_says_whether_the_derivative_jumps(loss: Loss) -> None:
+    z = np.linspace(-5.0, 5.0, 20_001)
+    slope = np.array([loss.subgradient(float(at), 1.0) for at in z])
+    assert is_smooth(loss) == bool(np.abs(np.diff(slope)).max() < 0.1)
+
+
+def test_logistic_holds_far_out() -> None:
+    loss = Logistic()
+    assert loss.value(1e4, 1.0) == 0.0
+    assert loss.value(-1e4, 1.0) == 1e4
+    for m in (-1e4, -700.0, 0.0, 700.0, 1e4):
+        b = loss.dual_step(0.0, m, 1.0, 1e-3, 2.0)
+        assert 0.0 <= b <= 2.0
+        assert math.isfinite(loss.conjugate(b, 1.0, 2.0))
+
+
+@kernel
+def compiled_operations(loss, a, z, y, q, s):  # type: ignore[no-untyped-def]
+    primal = value(loss, z, y), subgradient(loss, z, y), curvature(loss, z, y)
+    return *primal, conjugate(loss, a, y, s), dual_step(loss, a, z, y, q, s), *slopes(loss, a, z, y, s)
+
+
+@pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+@given(t=real, s=weights, part=share, z=real, q=curvatures)
+def test_compiled_equals_python(loss: Loss, t: float, s: float, part: float, z: float, q: float) -> None:
+    y = target(loss, t)
+    a = inside(loss, y, s, part)
+    primal = value(loss, z, y), subgradient(loss, z, y), curvature(loss, z, y)
+    plain = *primal, conjugate(loss, a, y, s), dual_step(loss, a, z, y, q, s), *slopes(loss, a, z, y, s)
+    assert compiled_operations(loss, a, z, y, q, s) == pytest.approx(plain, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_make_loss_knows_every_name(name: str) -> None:
+    made = make_loss(name, width=0.25, epsilon=0.125)
+    assert type(made) is LOSSES[name]
+    assert loss_name(made) == name
+    assert make_loss(made) is made
+    assert set(made) <= {0.25, 0.125}
+
+
+def test_aliases_stand_for_names() -> None:
+    assert {make_loss(alias) for alias in ALIASES} == {Hinge(), SquaredHinge(), Logistic(), Squared(), Absolute()}
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "words"),
+    [
+        ("hinges", {}, ["hinges", "squared_hinge", "epsilon_insensitive"]),
+        (3, {}, ["3", "hinge"]),
+        ((), {}, ["hinge"]),
+        ("absolute", {"among": CLASSIFICATION}, ["absolute", "regression", "LinearSVR", "hinge"]),
+        (Squared(), {"among": CLASSIFICATION}, ["squared", "regression", "LinearSVR"]),
+        ("hinge", {"among": REGRESSION}, ["hinge", "classification", "LinearSVC", "absolute"]),
+        ("smooth_hinge", {"width": 0.0}, ["width", "positive", "0.0"]),
+        ("smooth_hinge", {"width": math.inf}, ["width", "inf"]),
+        (SmoothHinge(math.nan), {}, ["width", "nan"]),
+        ("epsilon_insensitive", {"epsilon": -0.1}, ["epsilon", "-0.1"]),
+        (SquaredEpsilonInsensitive(math.inf), {}, ["epsilon", "inf"]),
+    ],
+)
+def test_make_loss_says_what_is_wrong(loss: object, options: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(ValueError) as error:
+        make_loss(loss, **options)  # type: ignore[arg-type]
+    assert all(word in str(error.value) for word in words), str(error.value)

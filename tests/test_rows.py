@@ -1,0 +1,170 @@
+"""Rows: compiled operations against the plain ones, for every layout, precision, index type and kind of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import csr, matrix
+from saddlesvm import rows
+from saddlesvm.rows import as_dense_row, as_rows, first_bad_row
+
+F32, F64 = np.float32, np.float64
+LAYOUTS = ["dense", np.int32, np.int64]
+KINDS = [(layout, x, w) for layout in LAYOUTS for x, w in ((F32, F32), (F32, F64), (F64, F64))]
+
+shapes = {"n": st.integers(1, 12), "d": st.integers(1, 19), "seed": st.integers(0, 10**6)}
+densities = st.sampled_from([0.0, 0.2, 0.7, 1.0])
+biases = st.sampled_from([0.0, 1.0, 2.5])
+
+
+def laid_out(X: np.ndarray, layout: Any) -> Any:
+    return np.ascontiguousarray(X) if layout == "dense" else csr(X, layout)
+
+
+@pytest.mark.parametrize(("layout", "x_type", "w_type"), KINDS)
+@settings(max_examples=15)
+@given(**shapes, density=densities, bias=biases)
+def test_dot_and_axpy_equal_the_plain_ones(
+    layout: Any, x_type: type, w_type: type, n: int, d: int, seed: int, density: float, bias: float
+) -> None:
+    random = np.random.default_rng(seed)
+    X = as_rows(laid_out(matrix(n, d, seed, density).astype(x_type), layout), bias)
+    plain = np.array([as_dense_row(X, i) for i in range(n)])
+    members = np.flatnonzero(random.random(n) < 0.7).astype(np.int32)
+    w, c = random.normal(size=d + 1).astype(w_type), random.normal(size=n)
+    c[random.random(n) < 0.3] = 0.0
+    step = (d + n + 4) * np.finfo(w_type).eps
+
+    z = np.full(members.size, np.nan)
+    rows.dot_rows(X, members, w, z)
+    size = np.abs(plain[members]) @ np.abs(w.astype(F64))
+    assert np.all(np.abs(z - plain[members] @ w.astype(F64)) <= step * size)
+
+    moved = w.copy()
+    rows.add_rows(X, members, c, moved)
+    size = np.abs(w.astype(F64)) + np.abs(c[members]) @ np.abs(plain[members])
+    assert moved.dtype == w_type
+    assert np.all(np.abs(moved - (w.astype(F64) + c[members] @ plain[members])) <= step * size)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("x_type", [F32, F64])
+@settings(max_examples=10)
+@given(**shapes, density=densities, bias=biases)
+def test_squared_norms_are_exact_in_float64(
+    layout: Any, x_type: type, n: int, d: int, seed: int, density: float, bias: float
+) -> None:
+    X = as_rows(laid_out(matrix(n, d, seed, density).astype(x_type), layout), bias)
+    plain = [float(as_dense_row(X, i) @ as_dense_row(X, i)) for i in range(n)]
+    assert rows.squared_norms(X, n) == pytest.approx(plain, rel=1e-14)
+
+
+def test_without_a_bias_the_virtual_place_is_never_touched() -> None:
+    for X in (as_rows(matrix(6, 3)), as_rows(csr(matrix(6, 3)))):
+        w = np.array([0.0, 0.0, 0.0, 7.0])
+        rows.add_rows(X, np.arange(6, dtype=np.int32), np.ones(6), w)
+        assert w[-1] == 7.0
+
+
+def test_empty_rows_see_the_bias_only() -> None:
+    dense = matrix(5, 4)
+    dense[[0, 3, 4]] = 0.0
+    X = as_rows(csr(dense), 2.0)
+    z = np.empty(5)
+    rows.dot_rows(X, np.arange(5, dtype=np.int32), np.array([1.0, 1.0, 1.0, 1.0, 3.0]), z)
+    assert list(z[[0, 3, 4]]) == [6.0, 6.0, 6.0]
+    assert list(rows.squared_norms(X, 5)[[0, 3, 4]]) == [4.0, 4.0, 4.0]
+
+
+def parts(X: rows.Rows) -> list[np.ndarray]:
+    return [part for part in X if isinstance(part, np.ndarray)]
+
+
+@pytest.mark.parametrize("x_type", [F32, F64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_are_views(layout: Any, x_type: type) -> None:
+    given_rows = laid_out(matrix(7, 3).astype(x_type), layout)
+    X = as_rows(given_rows, 1.0)
+    sources = (
+        [given_rows] if isinstance(given_rows, np.ndarray) else [given_rows.data, given_rows.indices, given_rows.indptr]
+    )
+    for part, source in zip(parts(X), sources, strict=True):
+        assert np.shares_memory(part, source)
+        assert part.dtype == source.dtype
+        assert not part.flags.writeable
+        assert source.flags.writeable
+    assert (rows.n_rows(X), rows.n_features(X), rows.dtype_of(X)) == (7, 3, np.dtype(x_type))
+    assert rows.n_values(X) == 21
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_mapped_files_are_read_in_place_and_by_the_same_kernel(layout: Any, tmp_path: Path) -> None:
+    in_memory = as_rows(laid_out(matrix(9, 4, density=0.6), layout), 1.0)
+    mapped = []
+    for k, part in enumerate(parts(in_memory)):
+        np.save(tmp_path / f"{k}.npy", part)
+        mapped.append(np.load(tmp_path / f"{k}.npy", mmap_mode="r"))
+    if layout == "dense":
+        X: rows.Rows = as_rows(mapped[0], 1.0)
+    else:
+        S = csr(np.zeros((9, 4)), layout)
+        S.data, S.indices, S.indptr = mapped
+        X = as_rows(S, 1.0)
+    assert all(np.shares_memory(part, file) for part, file in zip(parts(X), mapped, strict=True))
+    w, members = np.arange(5.0), np.arange(9, dtype=np.int32)
+    kinds, answers = [], []
+    for each in (in_memory, X):
+        out = np.empty(9)
+        rows.dot_rows(each, members, w, out)
+        answers.append(out)
+        kinds.append(len(rows.dot_rows.signatures))
+    assert np.array_equal(*answers)
+    assert kinds[0] == kinds[1]
+
+
+def plain_first_bad_row(indices: np.ndarray, indptr: np.ndarray, d: int) -> int:
+    """The same answer by slicing."""
+    if indptr[0] != 0 or indptr[-1] > indices.size:
+        return -2
+    falls = np.flatnonzero(np.diff(indptr) < 0)
+    if falls.size:
+        return int(-2 - falls[0])
+    each = [indices[indptr[i] : indptr[i + 1]] for i in range(indptr.size - 1)]
+    outside = [i for i, row in enumerate(each) if ((row < 0) | (row >= d)).any()]
+    disorder = [i for i, row in enumerate(each) if (np.diff(row) <= 0).any()]
+    return -2 - outside[0] if outside else (disorder[0] if disorder else -1)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@given(**shapes, where=st.integers(0, 10**6), put=st.integers(-2, 40), pointer=st.booleans())
+def test_first_bad_row_finds_any_change(
+    index: type, n: int, d: int, seed: int, where: int, put: int, pointer: bool
+) -> None:
+    S = csr(matrix(n, d, seed, 0.6), index)
+    assert first_bad_row(S.indices, S.indptr, d) == -1
+    part = S.indptr if pointer or not S.indices.size else S.indices
+    part[where % part.size] = put
+    assert first_bad_row(S.indices, S.indptr, d) == plain_first_bad_row(S.indices, S.indptr, d)
+
+
+@pytest.mark.parametrize(
+    ("indices", "indptr", "answer"),
+    [
+        ([0, 2, 1, 2], [0, 2, 4], -1),
+        ([0, 2, 2, 1], [0, 2, 4], 1),
+        ([0, 2, 1, 1], [0, 2, 4], 1),
+        ([2, 0, 1, 3], [0, 2, 4], -3),
+        ([0, -1, 1, 2], [0, 2, 4], -2),
+        ([0, 1, 1, 2], [0, 3, 2, 4], -3),
+        ([0, 1], [1, 2], -2),
+        ([0, 1], [0, 3], -2),
+    ],
+)
+def test_first_bad_row_names_the_row(indices: list[int], indptr: list[int], answer: int) -> None:
+    assert first_bad_row(np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32), 3) == answer
