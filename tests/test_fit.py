@@ -293,7 +293,7 @@ def test_the_trace_has_a_row_for_each_certificate(solver: Any) -> None:
         small_problem(Hinge(), C=0.1),
         solver,
         Limits(tol=0.0, max_epochs=30),
-        callbacks=[records.append],  # type: ignore[list-item]
+        callbacks=[records.append],
         label="5 against 3",
     )
     assert len(records) == len(result.trace)
@@ -387,6 +387,19 @@ def test_a_resumed_run_ends_where_an_undisturbed_one_does(solver: Any, tmp_path:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("output", ["last", "random"])
+def test_a_resumed_run_never_returns_a_worse_model_than_it_had(output: str, tmp_path: Path) -> None:
+    problem, solver = small_problem(Hinge()), Pegasos(output=output)
+    limits = Limits(tol=0.0, max_epochs=9, certify_every=1)
+    for seed in range(8):
+        path = tmp_path / f"{seed}.ckpt"
+        first = fit(problem, solver, limits, seed=seed, checkpoint=Checkpoint(path), callbacks=[stop_at(8)])
+        second = fit(problem, solver, limits, seed=seed, checkpoint=Checkpoint(path))
+        assert second.certificate.primal <= first.certificate.primal
+        assert second.certificate.dual >= first.certificate.dual
+        assert np.all(np.diff(second.trace.column("primal")) <= 0.0)
+
+
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
 def test_an_interrupted_fit_goes_on_to_its_certificate(intercept: str, tmp_path: Path) -> None:
     problem, limits = small_problem(Hinge(), intercept=intercept), Limits(tol=1e-7, max_epochs=10_000)
@@ -411,7 +424,7 @@ def test_a_checkpoint_is_also_written_on_the_way(tmp_path: Path) -> None:
         SDCA(),
         Limits(tol=0.0, max_epochs=6, certify_every=2),
         checkpoint=Checkpoint(path, every=0.0),
-        callbacks=[lambda record: sizes.append(path.exists())],  # type: ignore[list-item]
+        callbacks=[lambda record: sizes.append(path.exists())],
     )
     assert sizes == [False, True, True]
 
@@ -473,7 +486,7 @@ def test_another_npz_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.ckpt"
     with path.open("wb") as file:
         np.savez(file, header=np.frombuffer(b'{"format": "something else"}', dtype=np.uint8))
-    with pytest.raises(ValueError, match="not a checkpoint of this version"):
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
         fit(small_problem(Hinge()), SDCA(), checkpoint=Checkpoint(path))
 
 

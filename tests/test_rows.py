@@ -37,7 +37,8 @@ def test_dot_and_axpy_equal_the_plain_ones(
     X = as_rows(laid_out(matrix(n, d, seed, density).astype(x_type), layout), bias)
     plain = np.array([as_dense_row(X, i) for i in range(n)])
     members = np.flatnonzero(random.random(n) < 0.7).astype(np.int32)
-    w, c = random.normal(size=d + 1).astype(w_type), random.normal(size=n)
+    w: np.ndarray = random.normal(size=d + 1).astype(w_type)
+    c = random.normal(size=n)
     c[random.random(n) < 0.3] = 0.0
     step = (d + n + 4) * np.finfo(w_type).eps
 
@@ -123,8 +124,8 @@ def test_mapped_files_are_read_in_place_and_by_the_same_kernel(layout: Any, tmp_
         out = np.empty(9)
         rows.dot_rows(each, members, w, out)
         answers.append(out)
-        kinds.append(len(rows.dot_rows.signatures))
-    assert np.array_equal(*answers)
+        kinds.append(len(rows.dot_rows.signatures))  # type: ignore[attr-defined]
+    assert np.array_equal(answers[0], answers[1])
     assert kinds[0] == kinds[1]
 
 

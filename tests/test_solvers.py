@@ -186,7 +186,7 @@ def plain_orders(problem: Problem, sampling: str, epochs: int, random: np.ndarra
         yield order.copy() if sampling != "replacement" else order[[draw(random, n) for _ in range(n)]]
 
 
-weighted_options = {"weights": np.linspace(0.3, 2.0, 60), "intercept": "regularized"}
+weighted_options: dict[str, Any] = {"weights": np.linspace(0.3, 2.0, 60), "intercept": "regularized"}
 
 
 @every_loss
@@ -316,7 +316,7 @@ def plain_pegasos(problem: Problem, solver: Pegasos, iterations: int, seed: int)
             position = (position + 1) % n
         g = sum(weight(problem, i) * problem.loss.subgradient(float(X[i] @ w), problem.y[i]) * X[i] for i in batch)
         w = (1.0 - 1.0 / (t + delay)) * w - g / (lam * (t + delay) * k)
-        w = w * min(1.0, radius / max(np.linalg.norm(w), 1e-300))
+        w = w * min(1.0, radius / max(float(np.linalg.norm(w)), 1e-300))
         seen.append(w)
     return np.array(seen)
 
@@ -602,7 +602,10 @@ def test_a_name_stands_for_a_solver_with_its_defaults(name: str) -> None:
         (lambda: DCD(threshold=0.0), ["threshold", "positive", "0.0"]),
         (lambda: DCD(threshold=math.nan), ["threshold", "nan"]),
         (lambda: Pegasos(0), ["batch_size", "at least 1", "0"]),
-        (lambda: Pegasos(2.5), ["batch_size", "2.5"]),
+        (
+            lambda: Pegasos(2.5),  # type: ignore[arg-type]
+            ["batch_size", "2.5"],
+        ),
         (lambda: Pegasos(sampling="cyclic"), ["sampling", "'cyclic'"]),
         (lambda: Pegasos(output="best"), ["output", "'tail_average'", "'best'"]),
         (lambda: make_solver("liblinear"), ["liblinear", "dcd", "sdca", "pegasos"]),

@@ -21,7 +21,7 @@ import numpy as np
 from saddlesvm import rows
 from saddlesvm.compiled import inlined, kernel
 from saddlesvm.losses import conjugate, curvature, slopes, subgradient, value
-from saddlesvm.problem import Problem, Terms
+from saddlesvm.problem import Pointwise, Problem
 
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
 SEARCH_STEPS = 200
@@ -109,7 +109,7 @@ def weight_of(weights: np.ndarray, i: int) -> float:
 
 
 @kernel
-def loss_sums(terms: Terms, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
+def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
     """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)`` and ``a z``."""
     paid = conjugates = coupled = 0.0
     for k in range(members.size):
@@ -122,7 +122,7 @@ def loss_sums(terms: Terms, members: np.ndarray, z: np.ndarray, offset: float, a
 
 
 @kernel
-def conjugate_sum(terms: Terms, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
+def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
     """Sum over the members of ``s phi*(-factor a / s)``."""
     total = 0.0
     for i in members:
@@ -131,7 +131,7 @@ def conjugate_sum(terms: Terms, members: np.ndarray, alpha: np.ndarray, factor: 
 
 
 @kernel
-def dual_of_margins(terms: Terms, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
+def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
     """``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""
     for k in range(members.size):
         i = members[k]
@@ -139,7 +139,7 @@ def dual_of_margins(terms: Terms, members: np.ndarray, z: np.ndarray, offset: fl
 
 
 @kernel
-def offset_slope(terms: Terms, members: np.ndarray, z: np.ndarray, offset: float) -> Any:
+def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float) -> Any:
     """First and second derivative of ``sum_i s_i phi_i(z_i + offset)`` by the offset."""
     slope = bend = 0.0
     for k in range(members.size):
@@ -151,7 +151,7 @@ def offset_slope(terms: Terms, members: np.ndarray, z: np.ndarray, offset: float
 
 
 @kernel
-def best_offset(terms: Terms, members: np.ndarray, z: np.ndarray, start: float) -> float:
+def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
     """The offset that minimises ``sum_i s_i phi_i(z_i + offset)``: guarded Newton on its monotone derivative."""
     slope, bend = offset_slope(terms, members, z, start)
     if slope == 0.0:
@@ -182,7 +182,7 @@ def best_offset(terms: Terms, members: np.ndarray, z: np.ndarray, start: float) 
 
 
 @kernel
-def balance(terms: Terms, members: np.ndarray, alpha: np.ndarray) -> None:
+def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
     """Make ``sum_i alpha_i`` zero by shortening variables of the heavier sign, inner ones first; stays feasible."""
     positive = negative = inner_positive = inner_negative = 0.0
     for i in members:
@@ -244,7 +244,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     alpha = point.alpha
     if free:
         alpha = alpha.copy()
-        balance(problem.terms, problem.members, alpha)
+        balance(problem.pointwise, problem.members, alpha)
     glance = point.tracks and not free and (not exact or point.w.dtype == np.float64)  # type: ignore[union-attr]
     rebuild = not glance and (point.w is None or point.tracks)
     w_dual = None if glance else dual_weights(problem, alpha)
@@ -254,7 +254,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     own = _squared_norm(problem, w)
     if w_dual is not None and not rebuild:
         return _against_dual(problem, w, z, offset, alpha, _squared_norm(problem, w_dual))
-    paid, conjugates, coupled = loss_sums(problem.terms, problem.members, z, offset, alpha)
+    paid, conjugates, coupled = loss_sums(problem.pointwise, problem.members, z, offset, alpha)
     dual_norm = 2.0 * problem.C * coupled - own if w_dual is None else own
     return _evaluation(problem, w, offset, alpha, paid, conjugates, own, dual_norm)
 
@@ -265,9 +265,9 @@ def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Eval
     w = np.asarray(point.w, dtype=np.float64)
     z, offset = _offset_margins(problem, w, given_offset)
     alpha = np.zeros(problem.y.size)
-    dual_of_margins(problem.terms, problem.members, z, offset, alpha)
+    dual_of_margins(problem.pointwise, problem.members, z, offset, alpha)
     if problem.intercept == "free":
-        balance(problem.terms, problem.members, alpha)
+        balance(problem.pointwise, problem.members, alpha)
     return _against_dual(problem, w, z, offset, alpha, _squared_norm(problem, dual_weights(problem, alpha)))
 
 
@@ -277,7 +277,7 @@ def _against_dual(
     """Certify w with a dual point of its own norm, scaled for the best bound."""
     factor = best_scale(problem, alpha, dual_norm)
     alpha = factor * alpha
-    paid, conjugates, _ = loss_sums(problem.terms, problem.members, z, offset, alpha)
+    paid, conjugates, _ = loss_sums(problem.pointwise, problem.members, z, offset, alpha)
     own = _squared_norm(problem, w)
     return _evaluation(problem, w, offset, alpha, paid, conjugates, own, factor * factor * dual_norm)
 
@@ -286,7 +286,7 @@ def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float) -> float:
     """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, by golden section search."""
 
     def negated_dual(factor: float) -> float:
-        sums = conjugate_sum(problem.terms, problem.members, alpha, factor)
+        sums = conjugate_sum(problem.pointwise, problem.members, alpha, factor)
         return problem.C * sums + 0.5 * factor * factor * dual_norm
 
     low, high = 0.0, 1.0
@@ -302,7 +302,7 @@ def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.nd
     z = margins(problem, w)
     if problem.intercept != "free" or given:
         return z, 0.0
-    return z, best_offset(problem.terms, problem.members, z, 0.0)
+    return z, best_offset(problem.pointwise, problem.members, z, 0.0)
 
 
 def _squared_norm(problem: Problem, w: np.ndarray) -> float:
@@ -323,6 +323,8 @@ def _evaluation(
 ) -> Evaluation:
     primal = 0.5 * own + problem.C * paid
     dual = -problem.C * conjugates - 0.5 * dual_norm
+    if 0.0 < dual - primal <= ROUNDING * abs(primal):
+        dual = primal  # the sums agree to their rounding
     form = "lambda" if problem.uses_lambda else "C"
     certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
     return Evaluation(w[:-1].copy(), float(w[-1] * problem.scale + offset), alpha, certificate)

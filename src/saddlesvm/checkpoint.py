@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import struct
 import time
 import zipfile
 import zlib
@@ -12,11 +13,26 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.certificate import Certificate, Evaluation
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.problem import Problem
 from saddlesvm.trace import Trace
 
 FORMAT = "saddlesvm checkpoint 1"
+DAMAGE = (
+    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, AttributeError, struct.error,
+    zlib.error, zipfile.BadZipFile, MemoryError,
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds: the solver's state, the run's numbers, its best model and bound, and its trace."""
+
+    state: Any
+    numbers: dict[str, Any]
+    points: dict[str, Evaluation]
+    trace: Trace
 
 
 def fingerprint(problem: Problem, solver: Any) -> dict[str, Any]:
@@ -57,24 +73,35 @@ class Checkpoint:
         """Whether it is time to write."""
         return time.monotonic() - self.written >= self.every
 
-    def write(self, mark: dict[str, Any], state: Any, clocks: dict[str, float], trace: Trace) -> None:
-        """Write the state under a temporary name and rename it."""
+    def write(self, mark: dict[str, Any], saved: Saved) -> None:
+        """Write everything under a temporary name and rename it."""
         arrays: dict[str, Any] = {}
         plain: dict[str, Any] = {}
-        for column in dataclasses.fields(state):
-            given = getattr(state, column.name)
+        for column in dataclasses.fields(saved.state):
+            given = getattr(saved.state, column.name)
             if isinstance(given, np.ndarray):
-                arrays[column.name] = given
+                arrays[f"state.{column.name}"] = given
             elif isinstance(given, (bool, int, float, str, np.number)):
                 plain[column.name] = given.item() if isinstance(given, np.number) else given
-        header = {"format": FORMAT, "mark": mark, "state": plain, "clocks": clocks, "trace": list(trace)}
+        points = {}
+        for name, point in saved.points.items():
+            arrays[f"{name}.coef"], arrays[f"{name}.alpha"] = point.coef, point.alpha
+            points[name] = {"intercept": np.asarray(point.intercept).tolist(), "certificate": dataclasses.asdict(point.certificate)}
+        header = {
+            "format": FORMAT,
+            "mark": mark,
+            "state": plain,
+            "numbers": saved.numbers,
+            "points": points,
+            "trace": list(saved.trace),
+        }
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         with atomic_write(self.path) as file:
             np.savez(file, header=text, **arrays)
         self.written = time.monotonic()
 
-    def read(self, mark: dict[str, Any], state: Any) -> tuple[Any, dict[str, float], list[dict[str, Any]]] | None:
-        """The stored state (in the shape of the fresh `state`), clocks and trace; None when there is no file.
+    def read(self, mark: dict[str, Any], state: Any) -> Saved | None:
+        """What was stored, the state in the shape of the fresh `state`; None when there is no file.
 
         Raises
         ------
@@ -84,18 +111,30 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as stored:
-                header = json.loads(stored["header"].tobytes())
-                arrays = {name: stored[name] for name in stored.files if name != "header"}
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+            header, arrays = self._load()
+            different = [name for name in mark if header["mark"].get(name) != json.loads(json.dumps(mark[name]))]
+        except DAMAGE as error:
             raise ValueError(f"{self.path} is not a readable checkpoint ({error}); remove it to start anew") from error
-        if header.get("format") != FORMAT:
-            raise ValueError(f"{self.path} is not a checkpoint of this version of saddlesvm")
-        stored_mark = header["mark"]
-        different = [name for name in mark if stored_mark.get(name) != json.loads(json.dumps(mark[name]))]
         if different:
             raise ValueError(
-                f"the checkpoint {self.path} belongs to another fit: {', '.join(different)} differ "
-                f"(it holds: {stored_mark.get('problem')}, {stored_mark.get('solver')}); remove it or name another file"
+                f"the checkpoint {self.path} belongs to another fit: {', '.join(different)} differ (it holds: "
+                f"{header['mark'].get('problem')}, {header['mark'].get('solver')}); remove it or name another file"
             )
-        return dataclasses.replace(state, **arrays, **header["state"]), header["clocks"], header["trace"]
+        kept = {name.removeprefix("state."): one for name, one in arrays.items() if name.startswith("state.")}
+        points = {
+            name: Evaluation(
+                arrays[f"{name}.coef"], np.asarray(one["intercept"])[()], arrays[f"{name}.alpha"], Certificate(**one["certificate"])
+            )
+            for name, one in header["points"].items()
+        }
+        restored = dataclasses.replace(state, **kept, **header["state"])
+        return Saved(restored, header["numbers"], points, Trace(header["trace"]))
+
+    def _load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header and arrays of the file."""
+        with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            header = json.loads(stored["header"].tobytes())
+            arrays = {name: stored[name] for name in stored.files if name != "header"}
+        if header.get("format") != FORMAT:
+            raise ValueError(f"it says {header.get('format')!r} where {FORMAT!r} is read")
+        return header, arrays

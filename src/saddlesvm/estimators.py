@@ -27,6 +27,7 @@ from saddlesvm.pairs import vote
 from saddlesvm.problem import Intercept, Problem, resolve_C
 from saddlesvm.progress import ProgressBar
 from saddlesvm.scores import linear_scores
+from saddlesvm.shared_start import SharedStart, block_size
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
@@ -131,37 +132,50 @@ class LinearModel(BaseEstimator):
         strength = self._strength(n)
         design, norms = self._rows(X, kind)
         seed = int(check_random_state(self.random_state).randint(SEEDS))
-        clock = multiclass.SharedTime(self.max_time, len(problems), multiclass.workers(len(problems), n_jobs))
+        jobs = multiclass.workers(len(problems), n_jobs)
+        clock = multiclass.SharedTime(self.max_time, len(problems), jobs)
+        together = block_size(design, len(problems), jobs) if self._may_share() else 1
+        shared = SharedStart(problems, together, self.tol, seed) if together > 1 else None
         bar: Any = contextlib.nullcontext()
         if self.verbose:
             bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
 
         def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
             problem = sub.problem(design, loss, weights=weights, intercept=kind, norms=norms, **strength)
+            if shared:
+                start: Point | None = shared.point(sub.index, problem, stop, clock.share())
+            else:
+                start = self._start(sub, problem, len(problems))
             result = fit(
                 problem,
                 solver,
                 dataclasses.replace(limits, max_time=clock.share()),
                 seed=seed + sub.index,
-                start=self._start(sub, problem, len(problems)),
+                start=start,
                 callbacks=[*(self.callbacks or ()), *([bar] if self.verbose else ())],
                 checkpoint=self._checkpoint(sub, len(problems)),
                 stop=stop,
                 label=sub.label,
             )
             clock.done()
+            result = shared.credited(sub.index, result) if shared else result
             if self.verbose:
                 bar.next_problem()
             return dataclasses.replace(result, alpha=sparse.csr_array(np.atleast_2d(result.alpha.T) * problem.C))
 
         with bar:
-            results = multiclass.solve_all(problems, solve, n_jobs)
+            results = multiclass.solve_all(problems, solve, n_jobs, together)
         self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
         self._keep(results)
         return results
 
     def _made_solver(self) -> Any:
         return make_solver(self.solver)
+
+    def _may_share(self) -> bool:
+        """Whether the sub-problems are over the same rows and may begin together: nothing counts their own epochs."""
+        free = self.max_iter is None and self.checkpoint is None and not self.warm_start
+        return free and self.tol > 0.0 and self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
 
     def _checkpoint(self, sub: SubProblem, count: int) -> Checkpoint | None:
         if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.certificate import Certificate, Evaluation, Point, evaluate
-from saddlesvm.checkpoint import Checkpoint, fingerprint
+from saddlesvm.checkpoint import Checkpoint, Saved, fingerprint
 from saddlesvm.interrupt import interruptible
 from saddlesvm.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem import Problem
@@ -28,7 +28,8 @@ CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
 ESTIMATED_SHARE = 0.1  # the same for solvers that know about where they are without
 GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0
 EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say that it is reached
-RATIOS = (0.1, 1e6)  # believable quotients of gap and estimate
+SMALLEST_ESTIMATE = 1e-300
+RATIOS = (0.1, 1e12)  # believable quotients of gap and estimate
 STALL_EPOCHS = 64  # no verdict of "no progress" before
 STALL_FACTOR = 0.98  # the gap must fall by this factor whenever the epochs double
 
@@ -142,8 +143,9 @@ class Run:
         self.problem, self.solver, self.limits, self.label = problem, solver, limits, label
         self.watches = Stopwatches()
         self.trace = Trace()
+        self.last: Evaluation | None = None
         self.best: Evaluation | None = None
-        self.best_dual = -np.inf
+        self.bound: Evaluation | None = None
         self.passes = 0.0
         self.looked_at = 0.0
         self.ratio = 1.0
@@ -152,9 +154,10 @@ class Run:
     @property
     def certificate(self) -> Certificate:
         """The best model's objective with the best bound seen."""
-        assert self.best is not None
-        own = self.best.certificate
-        return Certificate(own.primal, max(own.dual, self.best_dual), own.form)
+        assert self.best is not None and self.bound is not None
+        own, bound = self.best.certificate, self.bound.certificate.dual
+        combined = Certificate(own.primal, bound, own.form)
+        return combined if combined.gap > 0.0 or not combined.sound else Certificate(own.primal, own.primal, own.form)
 
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
@@ -193,13 +196,17 @@ class Run:
 
     def look_due(self, state: Any) -> bool:
         """Whether the schedule or the solver's estimate asks for a certificate."""
-        return state.epochs >= self.next_look(np.isfinite(state.estimate)) - 1e-9 or state.estimate <= self.threshold()
+        return state.epochs >= self.next_look(np.isfinite(state.estimate)) - 1e-9 or self.promising(state)
+
+    def promising(self, state: Any) -> bool:
+        """Whether the solver's estimate says that the gap asked for is reached."""
+        return self.limits.tol > 0.0 and state.estimate <= self.threshold()
 
     def look(self, state: Any, ending: bool) -> Any:
         """Certify: a glance first, and the exact certificate where it may be the last."""
         self.watches.lap("solving")
         point = self.solver.solution(self.problem, state)
-        likely = ending or state.estimate <= self.threshold() or not point.tracks
+        likely = ending or self.promising(state) or not point.tracks
         evaluation = evaluate(self.problem, point, exact=likely)
         self.passes += EXACT_PASSES if likely and state.w.dtype != np.float64 else GLANCE_PASSES
         glance = not likely
@@ -207,20 +214,24 @@ class Run:
             evaluation = evaluate(self.problem, point)
             self.passes += EXACT_PASSES
         self.looked_at = state.epochs
-        if 0.0 < state.estimate < np.inf and self.limits.tol > 0.0:
-            self.ratio = float(np.clip(evaluation.certificate.relative_gap / state.estimate, *RATIOS))
+        if 0.0 <= state.estimate < np.inf:
+            seen = evaluation.certificate.relative_gap / max(state.estimate, SMALLEST_ESTIMATE)
+            self.ratio = float(np.clip(seen, *RATIOS))
         state = self.solver.certified(self.problem, state, evaluation)
         self.keep(evaluation)
         self.watches.lap("certifying")
         return state
 
     def keep(self, evaluation: Evaluation) -> None:
-        """Remember the best model and the best bound."""
-        if not np.isfinite(evaluation.certificate.primal):
+        """Remember the last point, the best model and the best bound."""
+        own = evaluation.certificate
+        if not (np.isfinite(own.primal) and own.dual < np.inf):
             return
-        self.best_dual = max(self.best_dual, evaluation.certificate.dual)
-        if self.best is None or evaluation.certificate.primal <= self.best.certificate.primal:
+        self.last = evaluation
+        if self.best is None or own.primal <= self.best.certificate.primal:
             self.best = evaluation
+        if self.bound is None or own.dual >= self.bound.certificate.dual:
+            self.bound = evaluation
 
     def record(self, state: Any) -> Record:
         """The record of the last certificate, of the best model and bound so far."""
@@ -243,13 +254,36 @@ class Run:
             problem=self.label,
         )
 
+    def saved(self, state: Any) -> Saved:
+        """Everything that a resumed run must know."""
+        numbers: dict[str, Any] = {
+            "solving": self.watches.solving,
+            "certifying": self.watches.certifying,
+            "looked_at": self.looked_at,
+            "passes": self.passes,
+            "ratio": self.ratio,
+            "history": self.history,
+        }
+        points = {"best": self.best, "bound": self.bound}
+        return Saved(state, numbers, {name: one for name, one in points.items() if one is not None}, self.trace)
+
+    def restore(self, saved: Saved) -> None:
+        """Go on where a saved run was."""
+        self.watches.solving, self.watches.certifying = saved.numbers["solving"], saved.numbers["certifying"]
+        self.looked_at, self.passes = saved.numbers["looked_at"], saved.numbers["passes"]
+        self.ratio = saved.numbers["ratio"]
+        self.history = [(epoch, gap) for epoch, gap in saved.numbers["history"]]
+        self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
+        self.last = self.best
+        self.trace.extend(saved.trace)
+
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
         """What the last certificate decides: certified, failed, or no progress."""
         certificate = self.certificate
         if not certificate.sound:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
         gap = certificate.relative_gap
-        if gap <= self.limits.tol:
+        if gap <= self.limits.tol and self.limits.tol > 0.0:
             return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
         self.history.append((state.epochs, gap))
         earlier = [seen for epoch, seen in self.history if epoch <= 0.5 * state.epochs]
@@ -299,11 +333,9 @@ def fit(
     state = solver.init(problem, seed, start)
     mark = fingerprint(problem, solver) if checkpoint else {}
     stored = checkpoint.read(mark, state) if checkpoint else None
-    if stored:
-        state = stored[0]
-        run.watches.solving, run.watches.certifying = stored[1]["solving"], stored[1]["certifying"]
-        run.trace.extend(stored[2])
-        run.looked_at, run.passes = stored[1]["looked_at"], stored[1]["passes"]
+    if stored is not None:
+        state = stored.state
+        run.restore(stored)
     tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
     with interruptible(stop) as interrupted:
         end: tuple[Outcome, str] | None = None
@@ -324,26 +356,26 @@ def fit(
                     run.verdict(state) or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
                 )
             if checkpoint and (end is not None or checkpoint.due()):
-                clocks = {
-                    "solving": run.watches.solving,
-                    "certifying": run.watches.certifying,
-                    "looked_at": run.looked_at,
-                    "passes": run.passes,
-                }
-                checkpoint.write(mark, state, clocks, run.trace)
+                checkpoint.write(mark, run.saved(state))
     return _result(run, state, end)
 
 
 def _result(run: Run, state: Any, end: tuple[Outcome, str]) -> FitResult:
-    best = run.best
-    if best is None:
+    """The last point where that is certified by itself; otherwise the best model with the best bound."""
+    model, bound, last = run.best, run.bound, run.last
+    if model is None or bound is None or last is None:
         width, nothing = run.problem.n_features, Certificate(np.nan, np.nan)
-        best = Evaluation(np.zeros(width), 0.0, np.zeros(run.problem.y.size), nothing)
+        model = bound = last = Evaluation(np.zeros(width), 0.0, np.zeros(run.problem.y.size), nothing)
+        certificate = nothing
+    elif end[0] is Outcome.CERTIFIED and last.certificate.relative_gap <= run.limits.tol:
+        model, bound, certificate = last, last, last.certificate
+    else:
+        certificate = run.certificate
     return FitResult(
-        coef=best.coef,
-        intercept=best.intercept,
-        alpha=best.alpha,
-        certificate=run.certificate if run.best is not None else best.certificate,
+        coef=model.coef,
+        intercept=model.intercept,
+        alpha=bound.alpha,
+        certificate=certificate,
         outcome=end[0],
         tol=run.limits.tol,
         epochs=float(state.epochs),

@@ -32,7 +32,8 @@ from numba.core import types
 from saddlesvm.compiled import inlined, operation, python_class
 
 INF = math.inf
-LOGIT_STEPS = 40
+EDGE = 1.0 + 1e-15  # a + (s - a) may miss s by a rounding error
+LOGIT_STEPS = 60
 LOGIT_TOLERANCE = 1e-11
 
 
@@ -77,7 +78,8 @@ def sigmoid(t: float) -> float:
 
 @inlined
 def logit_step(b: float, m: float, q: float, s: float) -> float:
-    """The b in [0, s] where ``log(b / (s - b)) + m + q (b' - b) = 0``, by Newton's method guarded by a bracket.
+    """The b in [0, s] where ``log(b / (s - b)) + m + q (b' - b) = 0``, by Newton's method guarded by a bracket
+    and by bisection wherever a step is not half as long as the one before (Newton alone cycles for large q).
 
     It is solved for ``t = log(b / (s - b))``, in which the equation ``t + m + q (s sigmoid(t) - b) = 0`` is
     increasing with a slope between 1 and ``1 + q s / 4`` (compare Yu, Huang and Lin 2011, section 3).
@@ -86,6 +88,7 @@ def logit_step(b: float, m: float, q: float, s: float) -> float:
     high = -m + q * b
     t = clip(math.log(b / (s - b)) if 0.0 < b < s else -m, low, high)
     p = sigmoid(t)
+    moved = high - low
     for _ in range(LOGIT_STEPS):
         residual = t + m + q * (s * p - b)
         if residual > 0.0:
@@ -93,7 +96,7 @@ def logit_step(b: float, m: float, q: float, s: float) -> float:
         else:
             low = t
         t_next = t - residual / (1.0 + q * s * p * (1.0 - p))
-        if not low <= t_next <= high:
+        if not low <= t_next <= high or abs(t_next - t) > 0.5 * moved:
             t_next = 0.5 * (low + high)
         moved = abs(t_next - t)
         t = t_next
@@ -114,12 +117,12 @@ class Hinge(NamedTuple):
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         b = a * y
-        return -b if 0.0 <= b <= s else INF
+        return -b if 0.0 <= b <= s * EDGE else INF
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
         if q <= 0.0:
-            return y * (s - b)
+            return y * ((s if y * z < 1.0 else 0.0 if y * z > 1.0 else b) - b)
         return y * (clip(b + (1.0 - y * z) / q, 0.0, s) - b)
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
@@ -170,7 +173,7 @@ class SmoothHinge(NamedTuple):
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         b = a * y
-        return 0.5 * self.width * b * b / s - b if 0.0 <= b <= s else INF
+        return 0.5 * self.width * b * b / s - b if 0.0 <= b <= s * EDGE else INF
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
@@ -197,7 +200,7 @@ class Logistic(NamedTuple):
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         p = a * y / s
-        return s * (xlogx(p) + xlogx(1.0 - p)) if 0.0 <= p <= 1.0 else INF
+        return s * (xlogx(p) + xlogx(1.0 - p)) if 0.0 <= p <= EDGE else INF
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
@@ -246,7 +249,7 @@ class Absolute(NamedTuple):
         return math.copysign(1.0, z - y) if z != y else 0.0
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        return -a * y if -s <= a <= s else INF
+        return -a * y if abs(a) <= s * EDGE else INF
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         if q <= 0.0:
@@ -272,7 +275,7 @@ class EpsilonInsensitive(NamedTuple):
         return math.copysign(1.0, z - y) if abs(z - y) > self.epsilon else 0.0
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        return self.epsilon * abs(a) - a * y if -s <= a <= s else INF
+        return self.epsilon * abs(a) - a * y if abs(a) <= s * EDGE else INF
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         if q <= 0.0:

@@ -34,6 +34,14 @@ class Terms(NamedTuple):
     C: float
 
 
+class Pointwise(NamedTuple):
+    """The part of the terms that does not see the rows: kernels over it need no version for each layout."""
+
+    loss: Loss
+    y: np.ndarray
+    weights: np.ndarray
+
+
 def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]:
     """C and lambda from the one that was given: ``C = 1 / (lambda n)``; the only place where this is done.
 
@@ -113,6 +121,11 @@ class Problem:
     def terms(self) -> Terms:
         """The problem as compiled kernels take it."""
         return Terms(self.X, self.loss, self.y, self.weights, self.norms, self.C)
+
+    @cached_property
+    def pointwise(self) -> Pointwise:
+        """Loss, labels and weights as compiled kernels take them."""
+        return Pointwise(self.loss, self.y, self.weights)
 
     @cached_property
     def values_per_row(self) -> float:

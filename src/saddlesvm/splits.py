@@ -40,9 +40,7 @@ class JointSubProblem(SubProblem):
         """The duals of an earlier fit, shape (n_classes, n_all); for two classes their difference, shape (1, n_all)."""
         assert isinstance(problem, JointProblem)
         both = np.vstack([-0.5 * duals, 0.5 * duals]) if duals.shape[0] == 1 else duals
-        alpha = np.zeros((problem.y.size, self.n_classes))
-        alpha[problem.members] = both.T[problem.members] / problem.C
-        return Point(alpha=alpha) if problem.feasible(alpha) else None
+        return Point(alpha=problem.feasible(both.T / problem.C))
 
 
 def all_at_once(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], SubProblem]]:

@@ -98,6 +98,19 @@ class Budget:
     seconds: float = np.inf
 
 
+# Places of the running sums of an epoch, its estimate of the relative gap, and the primal objective (divided by C) of
+# the last certificate, which the estimate refers to.
+RESIDUAL, PAID, COUPLED, ESTIMATE, SCALE = range(5)
+
+
+@inlined
+def end_of_epoch(meters: np.ndarray) -> None:
+    """Turn the sums of an epoch into an estimate of the relative gap, and begin new ones."""
+    scale = meters[SCALE] if meters[SCALE] > 0.0 else meters[PAID] + 0.5 * meters[COUPLED]
+    meters[ESTIMATE] = meters[RESIDUAL] / scale if scale > 0.0 else np.inf
+    meters[:ESTIMATE] = 0.0
+
+
 class Solver(Protocol):
     """What ``fit.py`` asks of a solver. Options are the fields of a frozen dataclass."""
 
@@ -155,6 +168,7 @@ def refresh_weights(problem: Problem, state: AnyDualState, evaluation: Evaluatio
         tail = evaluation.intercept / problem.scale if problem.scale else 0.0
         state.w[:-1] = evaluation.coef
     state.w[-1] = tail
+    state.meters[SCALE] = evaluation.certificate.primal / (problem.unit * problem.C)
     if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
         state.w = state.w.astype(np.float64)
     return state
@@ -190,6 +204,13 @@ def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> n
     if problem.intercept == "free" and start is not None and start.w is not None:
         w[-1] += start.w[-1]
     return w.astype(dtype_of(problem.X))
+
+
+def start_offset(problem: Problem, start: Point | None) -> np.ndarray:
+    """The multiplier of a free intercept to begin with, shape (1,): that of `start`, or zero; empty without one."""
+    if problem.intercept != "free":
+        return np.zeros(0)
+    return np.array([0.0 if start is None or start.w is None else float(start.w[-1])])
 
 
 @inlined

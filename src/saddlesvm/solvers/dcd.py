@@ -26,21 +26,28 @@ from saddlesvm.problem import Problem, Terms
 from saddlesvm.randomness import seeded, shuffle
 from saddlesvm.rows import axpy, dot, look_ahead
 from saddlesvm.solvers.base import (
+    COUPLED,
+    ESTIMATE,
+    PAID,
+    RESIDUAL,
     Budget,
     DualState,
     SolverBase,
+    end_of_epoch,
     move_offset,
     nothing,
     one_of,
     refresh_weights,
     residual_and_loss,
     start_alpha,
+    start_offset,
     start_weights,
 )
 
 STOPPING = ("gap", "projected_gradient", "weight_change")
-# Places of the running figures of a pass, and of what is kept from one pass to the next.
-LARGEST, SMALLEST, RESIDUAL, PAID, COUPLED, ESTIMATE, BOUND_M, BOUND_m, RANGE = range(9)
+# Further places among the meters: the running range of a pass, what is kept from one to the next, and whether one is
+# under way.
+LARGEST, SMALLEST, BOUND_M, BOUND_m, RANGE, UNDER_WAY, METERS = range(5, 12)
 
 RECHECK = 0.1  # of the last gap over all rows: once the active ones are below it, the others are looked at again
 
@@ -62,16 +69,16 @@ def descend(
 ) -> Any:
     """Visit the first `active` rows of `order`; a row set aside changes places with the last active one.
 
-    At the end of a pass note its figures; return then, or when the visits are used up: the place in the order, the active rows, the visits done and the passes ended.
+    At the end of a pass note its figures; return then, or when the visits are used up: the place in the order, the
+    active rows, the visits done and the passes ended.
     """
     X, C = terms.X, terms.C
     done = passes = 0
     while done < visits:
-        if position == 0:
+        if meters[UNDER_WAY] == 0.0:
             if permute:
                 shuffle(random, order, active)
-            meters[LARGEST], meters[SMALLEST] = -np.inf, np.inf
-            meters[RESIDUAL], meters[PAID], meters[COUPLED] = 0.0, 0.0, 0.0
+            meters[LARGEST], meters[SMALLEST], meters[UNDER_WAY] = -np.inf, np.inf, 1.0
         while position < active and done < visits:
             look_ahead(X, order, position, active, alpha, terms.y, terms.norms)
             i = order[position]
@@ -97,7 +104,8 @@ def descend(
         if position >= active:
             position = 0
             passes += 1
-            meters[ESTIMATE] = meters[RESIDUAL] / max(meters[PAID] + 0.5 * meters[COUPLED], 1e-300)
+            meters[UNDER_WAY] = 0.0
+            end_of_epoch(meters)
             meters[RANGE] = meters[LARGEST] - meters[SMALLEST]
             meters[BOUND_M] = meters[LARGEST] if meters[LARGEST] > 0.0 else np.inf
             meters[BOUND_m] = meters[SMALLEST] if meters[SMALLEST] < 0.0 else -np.inf
@@ -146,14 +154,14 @@ class DCD(SolverBase):
         """Zeros or the given dual point; all rows active."""
         alpha = start_alpha(problem, start)
         w = start_weights(problem, alpha, start)
-        meters = np.zeros(9)
+        meters = np.zeros(METERS)
         meters[BOUND_M], meters[BOUND_m], meters[ESTIMATE] = np.inf, -np.inf, np.inf
         return DCDState(
             w=w,
             alpha=alpha,
             order=problem.members.copy(),
             random=seeded(seed),
-            offset=np.zeros(1 if problem.intercept == "free" else 0),
+            offset=start_offset(problem, start),
             meters=meters,
             active=problem.members.size,
             before=w.copy() if self.stopping == "weight_change" else nothing(),
@@ -203,6 +211,7 @@ class DCD(SolverBase):
     def _call_back(state: DCDState) -> None:
         """All rows are active again, and none is set aside in the next pass."""
         state.active, state.position = state.order.size, 0
+        state.meters[UNDER_WAY] = state.meters[RESIDUAL] = state.meters[PAID] = state.meters[COUPLED] = 0.0
         state.meters[BOUND_M], state.meters[BOUND_m] = np.inf, -np.inf
 
     def solution(self, problem: Problem, state: DCDState) -> Point:

@@ -35,10 +35,11 @@ Map = Callable[[np.ndarray], np.ndarray]
 
 FREE_PENALTY = 1e-8  # R of a free intercept, which is minimised over exactly elsewhere
 BLOCK_VALUES = 2**20  # float64 values of a block of widened rows
+NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
 REBUILD = 0.7  # a sum over rows is formed anew when more than this share of them changed
 SPARE = 1.25  # rows that the Gram matrix holds, beyond those in use
-BLAS_SPEED, SPARSE_SPEED = 3e10, 1e9  # operations a second, for comparing ways; only their ratio matters
+BLAS_SPEED, LOOP_SPEED = 3e10, 1e9  # operations a second, for comparing ways; only their ratio matters
 PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
 MOST_ITERATIONS = 500
 
@@ -121,7 +122,7 @@ class FeatureFactor:
         """Seconds that :meth:`update` will take, roughly."""
         d = self.penalty.size
         changed = self.plan(bend)[1].size
-        each = 0.5 * values_per_row**2 / SPARSE_SPEED if isinstance(self.X, CSR) else d * d / BLAS_SPEED
+        each = 0.5 * values_per_row**2 / LOOP_SPEED if isinstance(self.X, CSR) else d * d / BLAS_SPEED
         return changed * each + d**3 / (3.0 * BLAS_SPEED)
 
     def update(self, bend: np.ndarray) -> None:
@@ -177,7 +178,7 @@ class RowFactor:
         """Seconds that :meth:`update` will take, roughly."""
         new = int(np.count_nonzero(self.place[active] < 0))
         gram = new * active.size * values_per_row
-        share = 0.1 / SPARSE_SPEED if isinstance(self.X, CSR) else 2.0 / BLAS_SPEED
+        share = 0.1 / LOOP_SPEED if isinstance(self.X, CSR) else 2.0 / BLAS_SPEED
         return gram * share + active.size**3 / (3.0 * BLAS_SPEED)
 
     def update(self, active: np.ndarray, bend: np.ndarray) -> None:
@@ -304,8 +305,8 @@ class NewtonEquations:
         numpy.linalg.LinAlgError
             The matrix is not positive definite or not finite.
         """
-        X, active = self.problem.X, np.flatnonzero(bend)
-        self.iterations = 0
+        X, self.iterations = self.problem.X, 0
+        active = np.flatnonzero(bend * self.problem.norms > NEGLIGIBLE)
         if not active.size:
             self.way = "no active row"
             return rhs / self.penalty
@@ -317,7 +318,7 @@ class NewtonEquations:
 
         way, cost = self._cheapest(active, bend)
         direction, solved = np.zeros_like(rhs), False
-        patience = int(cost * SPARSE_SPEED / (4.0 * active.size * self.problem.values_per_row))
+        patience = int(cost * LOOP_SPEED / (4.0 * active.size * self.problem.values_per_row))
         if patience >= PATIENCE and not self.stiff:
             self.way = "conjugate gradients"
             diagonal = self.penalty.copy()

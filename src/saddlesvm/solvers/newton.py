@@ -32,7 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Point, dual_weights, margins
+from saddlesvm.certificate import Point, dual_weights, evaluate, margins
 from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared
 from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
@@ -46,8 +46,10 @@ SETTLED = 0.1  # share of the gap at which the first term is small enough for th
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps that a centre took, and what q is then divided by
 TOO_LONG = 40  # Newton steps at one centre after which q grows
 BACK = 4.0  # what it is then multiplied by
-FORCING = 1e-3
-LINE_TOLERANCE, INTERCEPT_TOLERANCE = 1e-6, 1e-12  # of the derivative, relative to its value at the start
+FORCING = 0.1  # residual of the Newton equations, relative; the line search and the next step make up for the rest
+USEFUL_GAP = 0.5  # of a starting point, for losses that are solved without a proximal term
+LINE_TOLERANCE = 1e-6  # of the derivative along the line, relative to its value at the start
+BALANCE = 1e-13  # of sum a_i with a free intercept, relative to sum |a_i|
 MOST_MOVES = 20  # of the centre between two Newton steps
 
 
@@ -58,7 +60,7 @@ def is_kinked(loss: Loss) -> bool:
 
 @dataclass
 class NewtonState(State):
-    """Where the second-order finish stands.
+    """Where the second-order finish stands. One epoch is one Newton step: a few passes over the data.
 
     Attributes
     ----------
@@ -137,14 +139,18 @@ class Newton(SolverBase):
         w = dual_weights(problem, alpha)
         if start is not None and start.w is not None:
             w = np.array(start.w, dtype=np.float64)
+        q = self._first_proximity(problem)
+        if q == 0.0 and w.any() and evaluate(problem, Point(w, alpha)).certificate.relative_gap > USEFUL_GAP:
+            w[:] = 0.0  # far out a smooth loss has no curvature to go by
         state = NewtonState(
             w=w,
             rows_touched=touched,
+            epochs=touched / problem.members.size,
             alpha=alpha.copy(),
             bend=np.zeros(alpha.size),
             centre=alpha,
             z=margins(problem, w),
-            q=self._first_proximity(problem),
+            q=q,
             active=problem.members.size,
             equations=NewtonEquations(problem, self.memory),
         )
@@ -177,7 +183,7 @@ class Newton(SolverBase):
         direction = state.equations.solve(state.bend, -state.gradient, FORCING)
         dz = margins(problem, direction)
         own, ahead = _seen(problem, state.w), _seen(problem, direction)
-        tau = _search(problem, state, dz, float(own @ ahead), float(ahead @ ahead))
+        tau = _search(problem, state, dz, float(own @ ahead), float(ahead @ ahead), LINE_TOLERANCE)
         state.w += tau * direction
         state.z += tau * dz
         state.steps += 1
@@ -185,8 +191,8 @@ class Newton(SolverBase):
         state.stuck = tau == 0.0
         n = problem.members.size
         state.rows_touched += 3 * n + state.equations.iterations * state.active
-        state.epochs = state.rows_touched / n
-        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
+        state.epochs += 1.0
+        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way} ({state.equations.iterations} iterations)"
         self._look(problem, state)
         self._settle(problem, state, budget.relative_gap)
         return state
@@ -249,7 +255,15 @@ def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:
     return w[:-1] if problem.intercept == "free" else w
 
 
-def _search(problem: Problem, state: NewtonState, dz: np.ndarray, linear: float, quadratic: float) -> float:
+def _search(
+    problem: Problem,
+    state: NewtonState,
+    dz: np.ndarray,
+    linear: float = 0.0,
+    quadratic: float = 0.0,
+    tolerance: float = 0.0,
+    smallest: float = 0.0,
+) -> float:
     """How far to go along the change `dz` of the margins."""
     return search(
         problem.terms,
@@ -261,14 +275,16 @@ def _search(problem: Problem, state: NewtonState, dz: np.ndarray, linear: float,
         is_kinked(problem.loss),
         linear,
         quadratic,
-        LINE_TOLERANCE if quadratic > 0.0 else INTERCEPT_TOLERANCE,
+        tolerance,
+        smallest,
     )
 
 
 def _best_intercept(problem: Problem, state: NewtonState) -> None:
     """Move a free intercept to where ``sum_i a_i = 0``."""
+    smallest = BALANCE * problem.C * float(np.abs(state.alpha[problem.members]).sum())
     for sign in (1.0, -1.0):
-        tau = _search(problem, state, np.full(state.z.size, sign), 0.0, 0.0)
+        tau = _search(problem, state, np.full(state.z.size, sign), smallest=smallest)
         if tau:
             state.z += sign * tau
             state.w[-1] += sign * tau / problem.scale

@@ -23,7 +23,7 @@ from saddlesvm.losses import Loss, conjugate, curvature, dual_step, slopes, subg
 from saddlesvm.problem import Terms
 from saddlesvm.rows import Dense, Rows, axpy, dot
 
-SEARCH_STEPS = 60
+SEARCH_STEPS = 100
 WIDEN = 10.0  # the search along a line looks at most so many times further at once
 
 
@@ -116,31 +116,39 @@ def search(
     linear: float,
     quadratic: float,
     tolerance: float,
+    smallest: float,
 ) -> float:
     """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``.
 
-    Newton's method on the derivative, which is monotone, guarded by a bracket; done when it has fallen to `tolerance`
-    times what it was at zero. Zero when the function does not fall.
+    Newton's method on the derivative, which is monotone, guarded by a bracket that is halved where it is slow; done
+    when the derivative has fallen to `tolerance` times what it was at zero, or to `smallest`. Zero when the function
+    does not fall.
     """
     slope, bend = slope_along(terms, members, z, dz, 0.0, centre, q, kinked)
-    begin = linear + slope
-    if not begin < 0.0:
+    begin, rise = linear + slope, quadratic + bend
+    if not begin < -smallest:
         return 0.0
-    low, high, tau = 0.0, np.inf, 1.0
+    low, high = 0.0, np.inf
+    tau = -begin / rise if rise > 0.0 else 1.0
+    before = np.inf
     for _ in range(SEARCH_STEPS):
         slope, bend = slope_along(terms, members, z, dz, tau, centre, q, kinked)
-        residual = linear + tau * quadratic + slope
-        if abs(residual) <= -tolerance * begin:
+        residual, rise = linear + tau * quadratic + slope, quadratic + bend
+        if abs(residual) <= max(smallest, -tolerance * begin):
             break
         if residual < 0.0:
             low = tau
         else:
             high = tau
-        rise = quadratic + bend
         newton = tau - residual / rise if rise > 0.0 else np.inf
+        slow = abs(residual) > 0.5 * before
+        before = abs(residual)
         if high == np.inf:
-            newton = min(newton, WIDEN * tau)
-        tau_next = newton if low < newton < high else 0.5 * (low + high)
+            tau_next = min(newton, WIDEN * tau)
+        elif low < newton < high and not slow:
+            tau_next = newton
+        else:
+            tau_next = 0.5 * (low + high)
         if tau_next == tau or not np.isfinite(tau_next):
             break
         tau = tau_next

@@ -48,7 +48,6 @@ def descend(
     batch: int,
     iteration: int,
     iterations: int,
-    n: int,
     delay: float,
     radius: float,
     lift: float,
@@ -67,8 +66,8 @@ def descend(
     ``v`` and ``numbers`` hold the iterate, ``u`` (empty if no average is wanted) the lazy part of the sum of iterates,
     ``slope_sums`` and ``visits`` (one place a row) the sub-gradients seen.
     """
-    lam = 1.0 / (n * terms.C)
     size = order.size
+    lam = 1.0 / (size * terms.C)
     for t in range(iteration + 1, iteration + iterations + 1):
         for k in range(batch):
             if replace:
@@ -191,10 +190,12 @@ class Pegasos(SolverBase):
     def step(self, problem: Problem, state: PegasosState, budget: Budget) -> PegasosState:
         """Iterations over at most ``budget.rows`` rows, at least one."""
         iterations = max(1, budget.rows // self.batch_size)
-        if state.iteration >= max(2 * state.forgotten, problem.members.size // self.batch_size):
+        epoch = max(1, problem.members.size // self.batch_size)
+        if state.iteration >= max(2 * state.forgotten, epoch):
             state.slope_sums *= FORGET
             state.visits *= FORGET
             state.forgotten = state.iteration
+        iterations = min(iterations, max(2 * state.forgotten, epoch) - state.iteration)
         if self.output == "random":
             iterations = min(iterations, max(1, problem.members.size // self.batch_size))
             cut = draw(state.random, iterations)
@@ -221,7 +222,6 @@ class Pegasos(SolverBase):
             self.batch_size,
             state.iteration,
             iterations,
-            problem.n,
             first_steps(problem),
             self.radius(problem),
             problem.scale**2 if free else 0.0,
@@ -247,7 +247,7 @@ class Pegasos(SolverBase):
         if not self.projection:
             return np.inf
         zeros = np.zeros(problem.members.size)
-        paid, _, _ = loss_sums(problem.terms, problem.members, zeros, 0.0, np.zeros(problem.y.size))
+        paid, _, _ = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))
         return math.sqrt(problem.C * paid)
 
     def solution(self, problem: Problem, state: PegasosState) -> Point:
@@ -293,7 +293,7 @@ def first_steps(problem: Problem) -> float:
     if not isinstance(problem.loss, (SquaredHinge, Squared, SquaredEpsilonInsensitive)):
         return 0.0
     curvature = 2.0 * CAUTION * (problem.weights[problem.members].max() if problem.weights.size else 1.0)
-    return float(curvature * problem.norms[problem.members].max() * problem.n * problem.C)
+    return float(curvature * problem.norms[problem.members].max() * problem.members.size * problem.C)
 
 
 def _iterate_of(state: PegasosState) -> np.ndarray:

@@ -22,21 +22,26 @@ from saddlesvm.problem import Problem, Terms
 from saddlesvm.randomness import below, draw, seeded, shuffle
 from saddlesvm.rows import axpy, dot, look_ahead
 from saddlesvm.solvers.base import (
+    COUPLED,
+    ESTIMATE,
+    PAID,
+    RESIDUAL,
     Budget,
     DualState,
     SolverBase,
+    end_of_epoch,
     move_offset,
     nothing,
     one_of,
     refresh_weights,
     residual_and_loss,
     start_alpha,
+    start_offset,
     start_weights,
 )
 
 PERMUTATION, REPLACEMENT, CYCLIC = 0, 1, 2
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "cyclic": CYCLIC}
-RESIDUAL, PAID, COUPLED, ESTIMATE = 0, 1, 2, 3  # places of the running sums of an epoch
 
 
 @kernel
@@ -87,8 +92,7 @@ def ascend(
         position = stop
         if position == n:
             position = 0
-            meters[ESTIMATE] = meters[RESIDUAL] / max(meters[PAID] + 0.5 * meters[COUPLED], 1e-300)
-            meters[:ESTIMATE] = 0.0
+            end_of_epoch(meters)
             move_offset(w, offset)
             if meters[ESTIMATE] <= target:
                 break
@@ -167,8 +171,8 @@ class SDCA(SolverBase):
             alpha=alpha,
             order=order,
             random=random,
-            offset=np.zeros(1 if problem.intercept == "free" else 0),
-            meters=np.zeros(4),
+            offset=start_offset(problem, start),
+            meters=np.zeros(5),
             active=order.size,
         )
         if self.start == "sgd" and (start is None or start.alpha is None):

@@ -1,0 +1,87 @@
+"""Many one-vs-rest problems begin together: a block of them descends over shared rows before each is certified alone.
+
+A fit of one class against the rest spends its time on loading rows and on its first passes, which all classes have in
+common. :mod:`saddlesvm.solvers.block_descent` does these for a block of classes at once; the fit of each class then
+starts from what that came to, and proves its own certificate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from saddlesvm import rows
+from saddlesvm.certificate import Point
+from saddlesvm.fit import FitResult
+from saddlesvm.multiclass import SubProblem
+from saddlesvm.problem import Problem
+from saddlesvm.rows import Dense, Rows
+from saddlesvm.solvers.block_descent import Block, stops
+
+FEWEST = 4  # problems that are worth a block
+LEAST_VALUES = 100_000_000  # values times problems below which separate fits are over in a moment
+LARGEST_BLOCK = 32
+WEIGHTS = 16_384  # of dense rows' problems that stay in the nearest cache
+TIME_SHARE = 0.5  # of the time that a block's problems have
+
+
+class SharedStart:
+    """Points to begin from, worked out a block at a time when the first problem of a block asks.
+
+    Parameters
+    ----------
+    problems : sequence of callables
+        The makers of the sub-problems, all over the same rows.
+    together : int
+        Problems a block.
+    tol : float
+        The relative gap that the fits will prove.
+    seed : int
+    """
+
+    def __init__(self, problems: Sequence[Callable[[], SubProblem]], together: int, tol: float, seed: int) -> None:
+        self.problems, self.together, self.tol, self.seed = problems, together, tol, seed
+        self.ready: dict[int, np.ndarray] = {}
+        self.spent: dict[int, tuple[float, float]] = {}
+
+    def point(self, index: int, problem: Problem, stop: threading.Event, seconds: float | None) -> Point:
+        """Where sub-problem `index` begins; `seconds` is what it may spend itself."""
+        if index not in self.ready:
+            self._work_out(index, problem, stop, seconds)
+        return Point(alpha=self.ready.pop(index))
+
+    def _work_out(self, first: int, problem: Problem, stop: threading.Event, seconds: float | None) -> None:
+        """Let the block that begins with sub-problem `first` descend."""
+        began = time.perf_counter()
+        places = range(first, min(first + self.together, len(self.problems)))
+        labels = np.empty((problem.y.size, len(places)), dtype=np.int8)
+        for column, k in enumerate(places):
+            labels[:, column] = self.problems[k]().y
+        block = Block(problem, labels, np.zeros(labels.shape))
+        most = None if seconds is None else TIME_SHARE * seconds * len(places)
+        passes = block.run(self.tol, self.seed + first, stops(stop, most))
+        for column, k in enumerate(places):
+            self.ready[k] = block.alpha[:, column].copy()
+            self.spent[k] = (passes, (time.perf_counter() - began) / len(places))
+
+    def credited(self, index: int, result: FitResult) -> FitResult:
+        """The result with the passes and the share of the time that its block took."""
+        passes, seconds = self.spent.pop(index)
+        return dataclasses.replace(
+            result, epochs=result.epochs + passes, seconds_solving=result.seconds_solving + seconds
+        )
+
+
+def block_size(X: Rows, problems: int, jobs: int) -> int:
+    """How many problems to solve in one block; 1 where sharing does not pay."""
+    if problems < FEWEST * jobs or rows.n_values(X) * problems < LEAST_VALUES:
+        return 1
+    cached: Any = WEIGHTS // (rows.n_features(X) + 1) if isinstance(X, Dense) else LARGEST_BLOCK
+    most = min(max(FEWEST, cached), LARGEST_BLOCK)
+    bundles = -(-problems // most)
+    return -(-problems // (-(-bundles // jobs) * jobs))

@@ -1,0 +1,241 @@
+"""The comparison lab: contenders, the tidy trace, continuing, interrupting, peers, the verdict."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+pytest.importorskip("plotly")
+
+from saddlesvm import SDCA, Pegasos, certify  # noqa: E402
+from saddlesvm.data import DataError, load_bundled  # noqa: E402
+from saddlesvm.lab import comparison, curves, tidy  # noqa: E402
+from saddlesvm.lab.comparison import compare  # noqa: E402
+from saddlesvm.lab.contenders import parse_contenders, split  # noqa: E402
+from saddlesvm.lab.dataset import make_dataset  # noqa: E402
+from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402
+from saddlesvm.lab.runs import judge, run_peer  # noqa: E402
+from saddlesvm.lab.verdict import reach_times, verdict  # noqa: E402
+from saddlesvm.losses import make_loss  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def toy():
+    table = load_bundled("toy")
+    return table.X[::8], table.y[::8]
+
+
+@pytest.fixture(scope="module")
+def found(toy):
+    X, y = toy
+    return compare(
+        X, y, solvers="dcd,sdca:start=sgd,pegasos", C=[0.1, 1.0], repeats=2, test=(X[:50], y[:50]), budget=0.3,
+        tol=1e-4, peers="sklearn", name="toy", intercept="regularized",
+    )  # fmt: skip
+
+
+def test_solvers_are_split_with_their_options():
+    assert split("pegasos:batch_size=64,output=average, dcd") == ["pegasos:batch_size=64,output=average", "dcd"]
+    found = parse_contenders(["sdca:start=sgd,dcd", Pegasos(batch_size=3)])
+    assert [one.label for one in found] == ["sdca (start=sgd)", "dcd", "pegasos (batch_size=3)"]
+    assert parse_contenders(SDCA(start="sgd"))[0].solver == found[0].solver
+
+
+@pytest.mark.parametrize(
+    ("solvers", "message"),
+    [
+        ("sdcb", "unknown solver"),
+        ("sdca:speed=2", "no option 'speed'"),
+        ("dcd,dcd", "named twice"),
+        ("", "no solver"),
+        ("pegasos:batch_size=0", "batch_size"),
+    ],
+)
+def test_bad_solvers_are_refused(solvers, message):
+    with pytest.raises(ValueError, match=message):
+        parse_contenders(solvers)
+
+
+def test_trace_has_every_column_and_cell(found):
+    trace = found.trace
+    assert list(trace.columns) == list(tidy.COLUMNS)
+    assert {name: str(kind) for name, kind in trace.dtypes.items() if tidy.COLUMNS[name] != "str"} == {
+        name: kind for name, kind in tidy.COLUMNS.items() if kind != "str"
+    }
+    assert len(tidy.done_cells(trace)) == 2 * 2 * 4
+    assert not found.interrupted
+
+
+def test_trace_obeys_weak_duality(found):
+    trace = found.trace
+    rounding = 1e-9 * trace["primal"].abs()
+    assert (trace["gap"] >= -rounding).all()
+    for _, problem in trace.groupby(["loss", "C"]):
+        assert problem["dual"].max() <= problem["primal"].min() + rounding.max()
+    np.testing.assert_allclose(trace["gap"], trace["primal"] - trace["dual"], rtol=1e-9, atol=1e-9)
+    assert (trace["suboptimality"] <= trace["gap"] + rounding).all()
+
+
+def test_own_solvers_and_peers_agree_within_their_gaps(found):
+    ends = found.trace.groupby(["C", "solver", "options", "repeat"]).last()
+    for _, problem in ends.groupby("C"):
+        assert problem["dual"].max() <= problem["primal"].min() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_trace_is_read_back_as_written(found, tmp_path, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"trace.{ending}"
+    tidy.write_trace(found.trace, path)
+    pd.testing.assert_frame_equal(tidy.read_trace(path), found.trace, check_exact=True)
+
+
+def test_bad_traces_are_refused(tmp_path):
+    with pytest.raises(DataError, match="written as"):
+        tidy.check_ending("trace.xlsx")
+    (tmp_path / "a.csv").write_text("solver,loss\ndcd,hinge\n")
+    with pytest.raises(DataError, match="no column 'data'"):
+        tidy.read_trace(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="cannot be read"):
+        tidy.read_trace(tmp_path / "b.csv")
+
+
+def test_a_second_call_goes_on(toy, tmp_path, monkeypatch):
+    X, y = toy
+    path = tmp_path / "trace.csv"
+    first = compare(X, y, solvers="dcd", budget=0.2, tol=1e-3, trace=path)
+    runs = []
+    real = comparison.run_solver
+    monkeypatch.setattr(comparison, "run_solver", lambda *a, **k: runs.append(a[2].name) or real(*a, **k))
+    second = compare(X, y, solvers="dcd,sdca", budget=0.2, tol=1e-3, trace=path)
+    assert runs == ["sdca"]
+    mine = second.trace[second.trace["solver"] == "dcd"].reset_index(drop=True)
+    pd.testing.assert_series_equal(mine["primal"], first.trace["primal"])
+    with pytest.raises(ValueError, match="other data"):
+        compare(X[:50], y[:50], solvers="dcd", budget=0.2, trace=path)
+
+
+def test_an_interrupt_keeps_what_is_done(toy, tmp_path, monkeypatch):
+    X, y = toy
+    real = comparison.run_solver
+
+    def interrupted_in_the_second(*arguments, stop: threading.Event, **options):
+        if arguments[2].name == "sdca":
+            stop.set()
+        return real(*arguments, stop=stop, **options)
+
+    monkeypatch.setattr(comparison, "run_solver", interrupted_in_the_second)
+    path = tmp_path / "trace.csv"
+    found = compare(X, y, solvers="dcd,sdca,pegasos", budget=0.2, tol=1e-3, trace=path)
+    assert found.interrupted
+    assert set(found.trace["solver"]) == {"dcd", "sdca"}
+    assert {cell[0] for cell in tidy.done_cells(found.trace)} == {"dcd"}
+    assert set(tidy.read_trace(path)["solver"]) == {"dcd"}
+    assert "Interrupted" in found.report(tmp_path / "report.html").read_text()
+    monkeypatch.undo()
+    whole = compare(X, y, solvers="dcd,sdca,pegasos", budget=0.2, tol=1e-3, trace=path)
+    assert {cell[0] for cell in tidy.done_cells(whole.trace)} == {"dcd", "sdca", "pegasos"}
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_peers_are_judged_by_our_objective(name, toy):
+    peer = PEERS[name]
+    if not peer.installed:
+        pytest.skip(f"{peer.title} is not installed")
+    X, y = toy
+    regression = name == "sklearn-svr"
+    data = make_dataset(X, y, task="regression" if regression else "classification")
+    problem = data.problem(make_loss(next(iter(peer.losses))), 1.0, "regularized")
+    rung = list(peer.climb(setting_of(data, problem), 0, 0.5))[-1]
+    judged = judge(problem, rung.w)
+    proof = certify(
+        X, y, judged.coef, judged.intercept, loss=problem.loss, C=1.0, penalized_intercept=True, refine=200
+    )
+    assert judged.certificate.primal == pytest.approx(proof.primal, rel=1e-12)
+    assert proof.relative_gap < 0.05, "a peer that minimises another objective would be far off"
+    rows = run_peer(data, problem, peer, 0.1)
+    assert rows[-1]["outcome"] in ("rule_met", "time_limit")
+
+
+def test_unknown_and_missing_peers_are_refused(monkeypatch):
+    with pytest.raises(ValueError, match="unknown peer"):
+        parse_peers("svmlight")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="not installed"):
+        parse_peers("cyanure")
+    assert parse_peers("all") == []
+
+
+def test_bad_data_are_refused(toy):
+    X, y = toy
+    with pytest.raises(ValueError, match="positive"):
+        make_dataset(X, np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match="one class"):
+        make_dataset(X, np.ones(len(y)))
+    with pytest.raises(ValueError, match="test data have 1 features"):
+        make_dataset(X, y, test=(X[:, :1], y))
+    with pytest.raises(ValueError, match="images of 3 x 3"):
+        make_dataset(X, y, image_shape=(3, 3))
+    with pytest.raises(ValueError, match="lack"):
+        make_dataset(X, y, test=(X, y + 7))
+    with pytest.raises(ValueError, match="C must be"):
+        compare(X, y, C=-1.0)
+    with pytest.raises(ValueError, match="regression loss"):
+        compare(X, y, losses="absolute")
+
+
+def test_one_class_against_the_rest(toy):
+    X, _ = toy
+    data = make_dataset(X, np.arange(len(X)) % 3, positive="2")
+    assert data.classes == ("not 2", "2")
+    assert (data.y == 1.0).sum() == (np.arange(len(X)) % 3 == 2).sum()
+
+
+def made_up_trace():
+    base = {"loss": "hinge", "C": 1.0, "repeat": 0, "dual": 1.0}
+    rows = [
+        base | {"solver": "quick", "epoch": 1.0, "seconds_solving": 1.0, "primal": 1.005},
+        base | {"solver": "quick", "epoch": 2.0, "seconds_solving": 2.0, "primal": 1.0},
+        base | {"solver": "slow", "epoch": 1.0, "seconds_solving": 3.0, "primal": 1.005},
+    ]
+    return tidy.tidy(rows)
+
+
+def test_verdict_names_the_first_and_the_factor():
+    trace = made_up_trace()
+    times = reach_times(trace, 1e-2).set_index("label")["seconds"]
+    assert times["quick"] == 1.0
+    assert times["slow"] == 3.0
+    first, _, last = verdict(trace)
+    assert "quick came within 1e-2 of the optimum first" in first
+    assert "slow 3" in first
+    assert "not in its time: slow" in last
+    assert verdict(tidy.tidy([])) == ["Nothing was run."]
+
+
+def test_curves_are_medians_with_their_range():
+    x = np.array([1.0, 2.0, 3.0])
+    series = curves.summarised("a", [(x, x), (x, 3 * x), (x[:2], 2 * x[:2])], 0)
+    np.testing.assert_array_equal(series.x, x)
+    np.testing.assert_array_equal(series.y, [2.0, 4.0, 4.0])
+    np.testing.assert_array_equal(series.low, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(series.high, [3.0, 6.0, 9.0])
+    assert curves.thinned(np.arange(1000.0), 10).size == 10
+
+
+def test_sparse_and_regression_data(toy):
+    from scipy import sparse
+
+    X, y = toy
+    dense = compare(X, y, solvers="dcd", budget=0.3, tol=1e-6)
+    scarce = compare(sparse.csr_matrix(X), y, solvers="dcd", budget=0.3, tol=1e-6, peers="sklearn")
+    a, b = dense.trace["primal"].min(), scarce.trace["primal"].min()
+    assert abs(a - b) <= 2e-6 * max(a, b)
+    regression = compare(X, X[:, 0] - X[:, 1], task="regression", solvers="sdca", budget=0.3, peers="sklearn-svr")
+    assert set(regression.trace["solver"]) == {"sdca", "sklearn-svr"}
+    assert regression.trace["train_error"].min() < 0.1
