@@ -220,9 +220,9 @@ def make_files(folder: Path) -> Path:
     """A data folder in the published layout, with made-up values."""
     random = np.random.default_rng(0)
     names = np.array(["eosinophil", "lymphocyte", "monocyte", "neutrophil"])
-    n = 960
+    n = 4000
     label = random.permutation(np.arange(n) % 4)
-    images = random.integers(0, 256, (n, 6, 6), dtype=np.uint8)
+    images = random.integers(0, 256, (n, 8, 8), dtype=np.uint8)
     images[label == 1, 2:4, 2:4] //= 3
     np.savez(
         folder / "blood-cells.npz", images=images, label=label.astype(np.uint8), label_names=names,

@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from conftest import csr, distance_bound
 from numba import njit
 from scipy.optimize import brentq
 from sklearn.calibration import CalibratedClassifierCV
@@ -16,6 +15,7 @@ from sklearn.svm import LinearSVC as Liblinear
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from conftest import csr, distance_bound
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome, multiclass, row_blocks, shared_start
 from saddlesvm.certificate import Point, evaluate
 from saddlesvm.fit import Limits, fit

@@ -3,8 +3,11 @@
 from saddlesvm.audit import certify
 from saddlesvm.certificate import Certificate
 from saddlesvm.estimators import LinearSVC, LinearSVR
+from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.solvers import DCD, SDCA, Pegasos
+from saddlesvm.solvers.kernel_pegasos import KernelPegasos
+from saddlesvm.solvers.kernel_sdca import KernelSDCA
 
 __version__ = "0.1.0"
 
@@ -12,6 +15,9 @@ __all__ = [
     "DCD",
     "SDCA",
     "Certificate",
+    "KernelPegasos",
+    "KernelSDCA",
+    "KernelSVC",
     "LinearSVC",
     "LinearSVR",
     "NotCertifiedWarning",

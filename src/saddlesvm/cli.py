@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 from saddlesvm import __version__, commands
 from saddlesvm.data import BUNDLED, DataError
 from saddlesvm.estimators import LinearSVC, LinearSVR
+from saddlesvm.kernel_estimators import KernelSVC
+from saddlesvm.kernels import KERNELS
 from saddlesvm.losses import LOSSES
 from saddlesvm.outcome import NotCertifiedWarning
 
@@ -37,7 +39,15 @@ def documented(*kinds: type) -> dict[str, str]:
         section = (kind.__doc__ or "").split("Parameters\n", 1)[1].split("Attributes\n", 1)[0]
         for name, text in re.findall(r"^    (\w+) : .*\n((?:        .*\n)*)", section, re.M):
             found.setdefault(name, re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", text).strip())
-    return found
+    return {name: text.replace("%", "%%") for name, text in found.items()}
+
+
+def number_or_name(text: str) -> float | str:
+    """A number where `text` is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +60,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 def add_train(commands_: Any) -> None:
     """``saddlesvm train``."""
-    texts = documented(LinearSVC, LinearSVR)
+    texts = documented(LinearSVC, LinearSVR, KernelSVC)
     parser = commands_.add_parser("train", help="train a linear model and say how good, and how optimal, it is")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("--test", metavar="DATA", help="data to test the model on")
@@ -68,6 +78,12 @@ def add_train(commands_: Any) -> None:
     parser.add_argument("--intercept", choices=("none", "regularized", "free"), help=texts["intercept"])
     parser.add_argument("--intercept-scaling", dest="intercept_scaling", type=float, help="value of that feature")
     parser.add_argument("--class-weight", dest="class_weight", help="'balanced', or LABEL=FACTOR,LABEL=FACTOR")
+    kernel = parser.add_argument_group("kernels")
+    kernel.add_argument("--kernel", choices=[name for name in KERNELS if name != "precomputed"], help=texts["kernel"])
+    kernel.add_argument("--gamma", type=number_or_name, help=texts["gamma"])
+    kernel.add_argument("--degree", type=float, help=texts["degree"])
+    kernel.add_argument("--coef0", type=float, help=texts["coef0"])
+    kernel.add_argument("--cache-size", dest="cache_size", type=float, help=texts["cache_size"])
     parser.add_argument("--n-jobs", dest="n_jobs", type=int, help=texts["n_jobs"])
     parser.add_argument("--seed", type=int, default=0, help="of the random choices; 0 by default")
     parser.add_argument("--checkpoint", metavar="PATH", help=texts["checkpoint"])

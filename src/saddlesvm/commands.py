@@ -17,11 +17,13 @@ from saddlesvm.data.models import is_model
 from saddlesvm.diagnosis import diagnose
 from saddlesvm.estimators import LinearModel, LinearSVC, LinearSVR
 from saddlesvm.facts import Facts, show
+from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.losses import REGRESSION
 from saddlesvm.outcome import Outcome
 
 OK, NOT_CERTIFIED = 0, 3
-SHARED_OPTIONS = ("C", "lam", "loss", "tol", "max_iter", "max_time", "intercept_scaling", "checkpoint")
+SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling")
+KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0", "cache_size")
 
 
 def read_table(options: argparse.Namespace, source: str, n_features: int | None = None, task: Any = None) -> Table:
@@ -54,23 +56,47 @@ def class_weights(text: str | None, y: np.ndarray) -> Any:
     return factors
 
 
-def make_estimator(options: argparse.Namespace, y: np.ndarray) -> LinearModel:
+def estimator_kind(options: argparse.Namespace) -> Any:
+    """The estimator that the options ask for.
+
+    Raises
+    ------
+    ValueError
+        An option was given that it does not have.
+    """
+    kind = KernelSVC if options.kernel else LinearSVR if options.loss in REGRESSION else LinearSVC
+    wrong = {
+        KernelSVC: ("checkpoint", "epsilon", "liblinear"),
+        LinearSVR: (*KERNEL_OPTIONS, "width", "multi_class", "class_weight", "n_jobs"),
+        LinearSVC: (*KERNEL_OPTIONS, "epsilon"),
+    }[kind]
+    given = [name for name in wrong if getattr(options, name) is not None]
+    if given:
+        what = f"--kernel {options.kernel}" if options.kernel else f"the loss {options.loss or 'squared_hinge'}"
+        raise ValueError(f"--{given[0].replace('_', '-')} does not go with {what}")
+    return kind
+
+
+def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
     """The estimator that the options describe; what is not given keeps the estimator's own default."""
     given: dict[str, Any] = {name: getattr(options, name) for name in SHARED_OPTIONS}
     given["random_state"] = options.seed
-    given["solver"] = options.solver
     if options.intercept is not None:
         given["fit_intercept"] = options.intercept != "none"
         given["intercept"] = None if options.intercept == "none" else options.intercept
-    regression = options.loss in REGRESSION
-    if regression:
-        given["epsilon"] = options.epsilon
+    kind = estimator_kind(options)
+    if kind is LinearSVR:
+        given |= {"epsilon": options.epsilon}
     else:
         given |= {"width": options.width, "multi_class": options.multi_class, "n_jobs": options.n_jobs}
         given["class_weight"] = class_weights(options.class_weight, y)
+    if kind is KernelSVC:
+        given |= {name: getattr(options, name) for name in KERNEL_OPTIONS}
+    else:
+        given["checkpoint"] = options.checkpoint
     chosen = {name: one for name, one in given.items() if one is not None}
     chosen["verbose"] = int(sys.stderr.isatty() and not options.json)
-    return LinearSVR(**chosen) if regression else LinearSVC(**chosen)
+    return kind(**chosen)
 
 
 def described(table: Table) -> dict[str, Any]:
@@ -120,6 +146,7 @@ def quality(model: Any, X: Any, y: np.ndarray, name: str) -> dict[str, Any]:
 def train(options: argparse.Namespace) -> int:
     """``saddlesvm train``: read, fit, test, save, and say what came of it."""
     task = "regression" if options.loss in REGRESSION else None
+    estimator_kind(options)
     for path in (options.model, options.liblinear, options.checkpoint):
         if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise DataError(f"{path}: its folder does not exist")
@@ -163,6 +190,8 @@ def done(model: Any, table: Table) -> dict[str, Any]:
 
 def support(model: Any) -> dict[str, Any]:
     """Number of rows with a dual variable other than zero in any of the sub-problems."""
+    if isinstance(model, KernelSVC):
+        return {"support vectors": model.support_.size}
     dual = sparse.csc_array(model.dual_coef_)
     return {"support vectors": int(np.count_nonzero(np.diff(dual.indptr)))}
 
@@ -198,6 +227,8 @@ def predict(options: argparse.Namespace) -> int:
 def certify(options: argparse.Namespace) -> int:
     """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
     model = persistence.load(options.model)
+    if isinstance(model, KernelSVC):
+        raise DataError(f"{options.model}: certify takes linear models; `saddlesvm info` shows this one's certificate")
     task = "regression" if isinstance(model, LinearSVR) else None
     table = read_table(options, options.data, model.n_features_in_, task)
     y = labels_of(table)
@@ -281,7 +312,6 @@ def looks_like_model(path: str) -> bool:
 
 def model_facts(model: Any, path: str) -> Facts:
     """What a saved model is."""
-    weights = np.atleast_2d(model.coef_)
     facts: Facts = {
         "model": {
             "file": path,
@@ -290,15 +320,18 @@ def model_facts(model: Any, path: str) -> Facts:
                 name: one for name, one in model.get_params(False).items() if one is not None and name != "verbose"
             },
             "features": model.n_features_in_,
-            "non-zero weights": int(np.count_nonzero(weights)),
-            "norm of the weights": float(np.linalg.norm(weights)),
             "classes": ", ".join(map(str, model.classes_)) if hasattr(model, "classes_") else None,
         }
     }
+    if hasattr(model, "coef_"):
+        facts["model"]["non-zero weights"] = int(np.count_nonzero(model.coef_))
+        facts["model"]["norm of the weights"] = float(np.linalg.norm(model.coef_))
+    if hasattr(model, "kernel_"):
+        facts["model"]["kernel"] = str(model.kernel_)
     if hasattr(model, "certificate_"):
         facts["worth"] = worth(model, model.certificate_)
     if hasattr(model, "dual_coef_"):
-        facts["worth"] |= support(model)
+        facts.setdefault("worth", {}).update(support(model))
     if model.notes_:
         facts["notes"] = model.notes_
     return facts

@@ -16,6 +16,7 @@ from saddlesvm.kernels import Kernel, Matrix
 from saddlesvm.losses import Loss
 from saddlesvm.multiclass import SubProblem, solve_all
 from saddlesvm.progress import ProgressBar
+from saddlesvm.solvers import parse_solver
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.kernel_pegasos import KernelPegasos
 from saddlesvm.solvers.kernel_sdca import KernelSDCA
@@ -37,10 +38,7 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     """
     if isinstance(solver, (KernelSDCA, KernelPegasos)):
         return solver
-    if not isinstance(solver, str) or solver not in KERNEL_SOLVERS:
-        known = ", ".join(KERNEL_SOLVERS)
-        raise ValueError(f"solver must be one of {known}, or a KernelSDCA or KernelPegasos object; got {solver!r}")
-    return KERNEL_SOLVERS[solver]()
+    return parse_solver(solver, KERNEL_SOLVERS)
 
 
 def fit_kernels(

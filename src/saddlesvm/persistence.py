@@ -14,24 +14,29 @@ from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.liblinear import read_liblinear, write_liblinear
 from saddlesvm.data.models import is_model
 from saddlesvm.estimators import LinearModel, LinearSVC, LinearSVR
+from saddlesvm.kernel_estimators import KernelSVC
+from saddlesvm.kernel_fit import KERNEL_SOLVERS
+from saddlesvm.kernels import Kernel
 from saddlesvm.losses import LOSSES, loss_name, make_loss
 from saddlesvm.outcome import Outcome
-from saddlesvm.solvers import SOLVERS, make_solver
+from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.trace import Trace
 
-KINDS: dict[str, type[LinearModel]] = {"LinearSVC": LinearSVC, "LinearSVR": LinearSVR}
+KINDS: dict[str, Any] = {"LinearSVC": LinearSVC, "LinearSVR": LinearSVR, "KernelSVC": KernelSVC}
 UNSAVED = ("callbacks", "checkpoint", "random_state")
 NUMBERS = ("n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "_fitted_C")
-ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_")
+ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "support_", "n_support_")
+MATRICES = ("dual_coef_", "support_vectors_")  # dense or CSR
+CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def save(model: LinearModel, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
+def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
     """Write a fitted estimator to `path` (to a temporary name first, then renamed).
 
     Parameters
     ----------
-    model : LinearSVC or LinearSVR
+    model : LinearSVC, LinearSVR or KernelSVC
     path : path-like
     notes : dict, optional
         Plain facts to keep with it, such as where the data came from.
@@ -39,18 +44,20 @@ def save(model: LinearModel, path: str | os.PathLike[str], notes: dict[str, Any]
     Raises
     ------
     DataError
-        The file cannot be written, or the labels are objects other than text.
+        The file cannot be written, the labels are objects other than text, or the kernel is a function of yours.
     """
     arrays = {name: np.asarray(getattr(model, name)) for name in ARRAYS if hasattr(model, name)}
-    if hasattr(model, "dual_coef_"):
-        dual = sparse.csr_array(model.dual_coef_)
-        arrays |= {"dual_data": dual.data, "dual_indices": dual.indices, "dual_indptr": dual.indptr}
-        arrays["dual_shape"] = np.array(dual.shape)
+    for name in MATRICES:
+        if hasattr(model, name):
+            arrays |= _parts(name, getattr(model, name))
+    if callable(getattr(model, "kernel", None)):
+        raise DataError(f"{path}: a model whose kernel is a Python function cannot be saved: only data are")
     certificates = getattr(model, "certificates_", [])
     meta = {
         "params": {name: _plain(given) for name, given in model.get_params(False).items() if name not in UNSAVED},
         "numbers": {name: getattr(model, name) for name in NUMBERS if hasattr(model, name)},
         "certificates": [dataclasses.asdict(one) for one in certificates],
+        "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
         "outcome": str(getattr(model, "outcome_", "")),
         "trace": list(getattr(model, "trace_", [])),
         "notes": notes or {},
@@ -81,10 +88,14 @@ def load(path: str | os.PathLike[str]) -> Any:
         setattr(model, name, given)
     if kind == "LinearSVR":
         model.intercept_ = float(model.intercept_)
-    if "dual_data" in arrays:
-        parts = (arrays["dual_data"], arrays["dual_indices"], arrays["dual_indptr"])
-        dual = sparse.csr_array(parts, shape=tuple(arrays["dual_shape"]))
-        model.dual_coef_ = dual.toarray() if dual.shape[0] == 1 else dual
+    for name in MATRICES:
+        if name in arrays:
+            setattr(model, name, arrays[name])
+        elif f"{name}data" in arrays:
+            data, indices, indptr, shape = (arrays[name + part] for part in CSR_PARTS)
+            setattr(model, name, sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist())))
+    if meta["kernel"]:
+        model.kernel_ = Kernel(**meta["kernel"])
     model.certificates_ = [Certificate(**one) for one in meta["certificates"]]
     if model.certificates_:
         primal, dual_sum = (sum(getattr(one, side) for one in model.certificates_) for side in ("primal", "dual"))
@@ -94,6 +105,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     model.trace_ = Trace(meta["trace"])
     model.notes_ = meta["notes"]
     return model
+
+
+def _parts(name: str, matrix: Any) -> dict[str, np.ndarray]:
+    """A matrix as plain arrays: itself, or the parts of a CSR matrix."""
+    if not sparse.issparse(matrix):
+        return {name: np.asarray(matrix)}
+    csr = sparse.csr_array(matrix)
+    return {
+        name + part: np.asarray(one)
+        for part, one in zip(CSR_PARTS, (csr.data, csr.indices, csr.indptr, csr.shape), strict=True)
+    }
 
 
 def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
@@ -134,7 +156,7 @@ def _from_liblinear(path: str | os.PathLike[str]) -> Any:
 def _plain(option: Any) -> Any:
     """An option as JSON can hold it: solver and loss objects as name and fields, dict keys as pairs."""
     if isinstance(option, SolverBase):
-        return {"solver": option.name, "options": option.get_params()}
+        return {"solver": option.name, "options": option.get_params(), "kernel": option.name in KERNEL_SOLVERS}
     if type(option) in LOSSES.values():
         return {"loss": loss_name(option), "options": option._asdict()}
     if isinstance(option, dict):
@@ -147,7 +169,7 @@ def _restored(name: str, given: Any) -> Any:
     if not isinstance(given, dict):
         return given
     if "solver" in given:
-        return SOLVERS[given["solver"]](**given["options"]) if given["options"] else make_solver(given["solver"])
+        return (KERNEL_SOLVERS if given["kernel"] else SOLVERS)[given["solver"]](**given["options"])
     if "loss" in given:
         return LOSSES[given["loss"]](**given["options"])
     return {key: factor for key, factor in given["pairs"]}  # noqa: C416

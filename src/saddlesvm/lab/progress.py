@@ -9,7 +9,7 @@ from saddlesvm.trace import Record
 
 
 class LabProgress:
-    """A bar over all cells of a comparison or experiment, on standard error; it draws nothing unless `shown`.
+    """A bar over all cells of a comparison or experiment, on standard error where that is a terminal.
 
     Parameters
     ----------
@@ -30,7 +30,10 @@ class LabProgress:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
             columns = (MofNCompleteColumn(), BarColumn(24), TextColumn("{task.description}"), TimeElapsedColumn())
-            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            console = Console(stderr=True)
+            if not console.is_terminal:
+                return self
+            self.bar = Progress(*columns, console=console, transient=True)
             self.task = self.bar.add_task("starting", total=self.total)
             self.bar.start()
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -13,7 +14,7 @@ from saddlesvm.solvers.sdca import SDCA
 
 SOLVERS: dict[str, type[SolverBase]] = {kind.name: kind for kind in (DCD, SDCA, Pegasos)}
 
-__all__ = ["DCD", "SDCA", "SOLVERS", "Pegasos", "make_solver"]
+__all__ = ["DCD", "SDCA", "SOLVERS", "Pegasos", "make_solver", "parse_solver"]
 
 
 def make_solver(solver: str | SolverBase) -> Any:
@@ -26,19 +27,28 @@ def make_solver(solver: str | SolverBase) -> Any:
     """
     if isinstance(solver, SolverBase):
         return solver
+    return parse_solver(solver, {"auto": DCD} | SOLVERS)
+
+
+def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
+    """A solver object from ``"name"`` or ``"name:option=value,option=value"``, of those `among` which it may be.
+
+    Raises
+    ------
+    ValueError
+        It is no text, or the name or an option is unknown.
+    """
     if not isinstance(solver, str):
-        raise ValueError(f"solver must be a name or a solver object; got {solver!r}")
+        raise ValueError(f"solver must be one of {', '.join(among)}, or a solver object that fits; got {solver!r}")
     name, _, listed = solver.partition(":")
-    if name == "auto":
-        return DCD()
-    if name not in SOLVERS:
-        raise ValueError(f"unknown solver {name!r}: use one of auto, {', '.join(SOLVERS)}, or a solver object")
+    if name not in among:
+        raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object")
     options = [option.partition("=") for option in listed.split(",") if option]
-    known = [field.name for field in fields(SOLVERS[name])]
+    known = [field.name for field in fields(among[name])]
     for option, equals, _ in options:
         if option not in known or not equals:
             raise ValueError(f"the solver {name!r} has no option {option!r}; it has: {', '.join(known) or 'none'}")
-    return SOLVERS[name](**{option: _literal(text) for option, _, text in options})
+    return among[name](**{option: _literal(text) for option, _, text in options})
 
 
 def _literal(text: str) -> Any:

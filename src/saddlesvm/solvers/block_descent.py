@@ -1,4 +1,4 @@
-"""Dual coordinate descent for several two-class problems over the same rows at once: each row is loaded for all of them.
+"""Dual coordinate descent for several two-class problems over the same rows: each row is loaded for all of them.
 
 The steps and the shrinking are those of :mod:`saddlesvm.solvers.dcd`, a column of dual variables a problem. A row keeps
 the list of the problems that still work on it, and leaves when the list is empty. What comes out is where the fit of
@@ -50,7 +50,7 @@ def descend(
     most: int,
     meters: np.ndarray,
 ) -> Any:
-    """Visit rows until the pass ends or about `most` scores are computed: place, active rows, whether the pass ended."""
+    """Visit rows until the pass ends or about `most` scores are computed: place, active rows, and whether it ended."""
     z = np.empty(labels.shape[1], dtype=W.dtype)
     if position == 0:
         shuffle(random, order, active)

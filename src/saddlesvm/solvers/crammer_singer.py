@@ -105,7 +105,7 @@ def ascend(
     shrink: bool,
     meters: np.ndarray,
 ) -> Any:
-    """Visit rows until the pass ends or `most` scores are computed: place, active rows, scores computed, passes ended."""
+    """Visit rows until the pass ends or `most` scores are computed: place, active rows, scores, passes ended."""
     K = alpha.shape[1]
     z = np.empty(K, dtype=W.dtype)
     G, B, sorted_D = np.empty(K), np.empty(K), np.empty(K)
@@ -252,7 +252,7 @@ class CrammerSinger(SolverBase):
         """The last iterate."""
         return Point(by_class(problem.X, state.w), state.alpha, tracks=True)
 
-    def certified(self, problem: JointProblem, state: JointState, evaluation: Evaluation) -> JointState:
+    def certified(self, problem: Any, state: JointState, evaluation: Evaluation) -> JointState:
         """Take the rebuilt weights over; call all back when the gap is not where the active classes see it."""
         state.known = evaluation.certificate.relative_gap
         if state.known > 2.0 * state.estimate:

@@ -32,7 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Point, dual_weights, evaluate, margins
+from saddlesvm.certificate import Point, balance, dual_weights, evaluate, loss_sums, margins
 from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared
 from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
@@ -212,6 +212,9 @@ class Newton(SolverBase):
             state.alpha,
             state.bend,
         )
+        if problem.intercept == "free":
+            balance(problem.terms, problem.members, state.alpha)
+            paid, conjugates, coupled = loss_sums(problem.terms, problem.members, state.z, 0.0, state.alpha)
         w_dual = dual_weights(problem, state.alpha)
         state.gradient = state.w - w_dual
         if problem.intercept == "free":

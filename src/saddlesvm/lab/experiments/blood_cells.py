@@ -165,7 +165,7 @@ class BloodCells(Experiment):
     def rate_in_rows(self) -> None:
         """Row visits until the gap is eps, against n; for Pegasos until the primal is within eps."""
         data, lam, eps = self.components, 1e-2, 1e-2
-        sizes = [size for size in (156, 312, 623, 1246, 2491, 4982) if size <= data.X.shape[0]][: 2 if self.quick else None]
+        sizes = [data.X.shape[0] >> halvings for halvings in reversed(range(2 if self.quick else 6))]
         order = np.random.default_rng(0).permutation(data.X.shape[0])
         sdca, pegasos = [], []
         for size in sizes:
