@@ -153,9 +153,7 @@ def test_peers_are_judged_by_our_objective(name, toy):
     problem = data.problem(make_loss(next(iter(peer.losses))), 1.0, "regularized")
     rung = list(peer.climb(setting_of(data, problem), 0, 0.5))[-1]
     judged = judge(problem, rung.w)
-    proof = certify(
-        X, y, judged.coef, judged.intercept, loss=problem.loss, C=1.0, penalized_intercept=True, refine=200
-    )
+    proof = certify(X, y, judged.coef, judged.intercept, loss=problem.loss, C=1.0, penalized_intercept=True, refine=200)
     assert judged.certificate.primal == pytest.approx(proof.primal, rel=1e-12)
     assert proof.relative_gap < 0.05, "a peer that minimises another objective would be far off"
     rows = run_peer(data, problem, peer, 0.1)

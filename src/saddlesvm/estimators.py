@@ -149,7 +149,7 @@ class LinearModel(BaseEstimator):
             result = fit(
                 problem,
                 solver,
-                dataclasses.replace(limits, max_time=clock.share()),
+                dataclasses.replace(limits, max_time=clock.share(), certify_start=shared is not None),
                 seed=seed + sub.index,
                 start=start,
                 callbacks=[*(self.callbacks or ()), *([bar] if self.verbose else ())],

@@ -47,12 +47,15 @@ class Limits:
         Seconds, certificates included.
     certify_every : float, optional
         Epochs between certificates; left out, at growing intervals and when the solver's estimate is below `tol`.
+    certify_start : bool, default=False
+        Certify the point that the fit starts from before any work: it may do.
     """
 
     tol: float = 1e-4
     max_epochs: float | None = None
     max_time: float | None = None
     certify_every: float | None = None
+    certify_start: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "max_time", "certify_every"):
@@ -339,6 +342,8 @@ def fit(
     tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
     with interruptible(stop) as interrupted:
         end: tuple[Outcome, str] | None = None
+        if limits.certify_start and start is not None and stored is None:
+            state, end = _certify(run, state, None, callbacks)
         while end is None:
             state = solver.step(problem, state, run.budget(state))
             run.watches.lap("solving")
@@ -346,18 +351,24 @@ def fit(
             for tick in tickers:
                 tick(state.epochs, state.estimate, run.watches.total)
             if end is not None or run.look_due(state):
-                state = run.look(state, ending=end is not None)
-                if run.best is None:
-                    end = end or (Outcome.FAILED, "no point with a finite objective")
-                    break
-                record = run.record(state)
-                asked = [callback(record) for callback in (run.trace, *callbacks)]
-                end = (
-                    run.verdict(state) or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
-                )
+                state, end = _certify(run, state, end, callbacks)
+            if run.best is None and end is not None:
+                break
             if checkpoint and (end is not None or checkpoint.due()):
                 checkpoint.write(mark, run.saved(state))
     return _result(run, state, end)
+
+
+def _certify(
+    run: Run, state: Any, end: tuple[Outcome, str] | None, callbacks: Sequence[Callback]
+) -> tuple[Any, tuple[Outcome, str] | None]:
+    """Look, tell the callbacks, and say whether that ends the fit; exact where `end` says that it ends anyway."""
+    state = run.look(state, ending=end is not None or state.epochs == 0.0)
+    if run.best is None:
+        return state, end or (Outcome.FAILED, "no point with a finite objective")
+    record = run.record(state)
+    asked = [callback(record) for callback in (run.trace, *callbacks)]
+    return state, run.verdict(state) or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
 
 
 def _result(run: Run, state: Any, end: tuple[Outcome, str]) -> FitResult:

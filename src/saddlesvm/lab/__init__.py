@@ -31,7 +31,7 @@ HOMES = {
     "write_trace": "tidy",
 }
 
-__all__ = list(HOMES)  # noqa: PLE0604
+__all__ = list(HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Bounds on how far Pegasos is from the optimum, as functions of (R, lambda, T, delta).
 
-With ``f(w) = (lambda / 2) ||w||^2 + (1/n) sum_i max(0, 1 - y_i x_i . w)`` its minimum at ``w*``, iterates ``w_1 ... w_T``
-of Pegasos with step sizes ``1 / (lambda t)``, and ``R`` the largest norm of a row, put
+With ``f(w) = (lambda / 2) ||w||^2 + (1/n) sum_i max(0, 1 - y_i x_i . w)`` its minimum at ``w*``, iterates
+``w_1 ... w_T`` of Pegasos with step sizes ``1 / (lambda t)``, and ``R`` the largest norm of a row, put
 
     c = (sqrt(lambda) + R)^2   with the projection onto the ball of radius 1 / sqrt(lambda),   c = 4 R^2   without.
 
@@ -81,7 +81,7 @@ def deterministic_regret_bound(R: float, lam: float, T: float, *, projection: bo
 
 
 def average_regret_bound(R: float, lam: float, T: float, delta: float, *, projection: bool = False) -> float:
-    """Theorem 2: with probability at least ``1 - delta``, ``21 c ln(T / delta) / (lambda T)`` bounds the average regret.
+    """Theorem 2: ``21 c ln(T / delta) / (lambda T)`` bounds the average regret with probability ``1 - delta`` or more.
 
         (1/T) sum_t f(w_t) - f(w*) <= 21 c ln(T / delta) / (lambda T).
 

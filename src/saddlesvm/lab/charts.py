@@ -109,13 +109,15 @@ class Chart:
         ax.set(title=self.title, xlabel=self.x_title, ylabel=self.y_title)
         if self.x_log and has_positive(self.series, "x"):
             ax.set_xscale("log")
+            _label_sparsely(ax.xaxis)
         if self.y_log and has_positive(self.series, "y"):
             ax.set_yscale("log")
+            _label_sparsely(ax.yaxis)
         if self.equal:
             ax.set_aspect("equal")
         ax.grid(True, linewidth=0.4, alpha=0.4)
         if any(not series.follows for series in self.series):
-            ax.legend(fontsize=7, frameon=False)
+            ax.legend(fontsize=7, framealpha=0.75, edgecolor="none")
         return ax
 
 
@@ -173,6 +175,16 @@ def has_positive(series: tuple[Series, ...], axis: str) -> bool:
     return any(bool((getattr(one, axis) > 0.0).any()) for one in series)
 
 
+def _label_sparsely(axis: Any) -> None:
+    """On a logarithmic axis, labels between the powers of ten only where there are few of these."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    few = high < 50.0 * low
+    axis.set_minor_locator(LogLocator(subs=(2.0, 5.0) if few else "auto"))
+    axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if few else NullFormatter())
+
+
 def _draw_series(ax: Axes, series: Series) -> None:
     marker = MARKERS[series.style % len(MARKERS)]
     label = "_nolegend_" if series.follows else series.name
@@ -180,7 +192,7 @@ def _draw_series(ax: Axes, series: Series) -> None:
         area = 12.0 if series.size is None else series.size
         ax.scatter(series.x, series.y, s=area, marker=marker, color=series.colour, linewidths=0, alpha=0.8, label=label)
         return
-    shown = marker if series.x.size <= FEW_POINTS else ""
+    shown = marker if 2 < series.x.size <= FEW_POINTS else ""
     line = MATPLOTLIB_DASHES[series.dash]
     ax.plot(series.x, series.y, line, marker=shown, markersize=3.5, color=series.colour, linewidth=1.4, label=label)
     if series.low is not None and series.high is not None:

@@ -35,12 +35,16 @@ def add_compare(subparsers: Any) -> None:
     parser.add_argument(
         "--solvers", default="dcd,sdca,pegasos", help="by name, with options: dcd,pegasos:batch_size=64,output=average"
     )
-    parser.add_argument("--with", dest="peers", default="", metavar="PEERS", help="sklearn,sgd,liblinear,cyanure,... or all")
+    parser.add_argument(
+        "--with", dest="peers", default="", metavar="PEERS", help="sklearn,sgd,liblinear,cyanure,... or all"
+    )
     parser.add_argument("--C", default="1", help="one or several, with commas: 0.1,1,10")
     parser.add_argument("--loss", default=None, help=f"one or several, with commas: {', '.join(LOSSES)}")
     parser.add_argument("--repeats", type=int, default=1, help="runs with the seeds 0, 1, ... (default 1)")
     parser.add_argument("--test", metavar="DATA", help="data to measure the test error on")
-    parser.add_argument("--max-time", dest="max_time", type=float, default=10.0, help="seconds for each run (default 10)")
+    parser.add_argument(
+        "--max-time", dest="max_time", type=float, default=10.0, help="seconds for each run (default 10)"
+    )
     parser.add_argument("--tol", type=float, default=1e-6, help="relative duality gap that ends a run (default 1e-6)")
     parser.add_argument("--intercept", choices=("none", "regularized", "free"), default="none")
     parser.add_argument("--positive", metavar="LABEL", help="the class compared with the rest, if there are several")
@@ -58,7 +62,9 @@ def add_compare(subparsers: Any) -> None:
 def add_reproduce(subparsers: Any) -> None:
     """``saddlesvm reproduce``."""
     parser = subparsers.add_parser("reproduce", help="run the published experiments again")
-    parser.add_argument("name", metavar="NAME", nargs="?", choices=tuple(HOMES), help=f"{', '.join(HOMES)}; all if left out")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", choices=tuple(HOMES), help=f"{', '.join(HOMES)}; all if left out"
+    )
     parser.add_argument("--data", metavar="DIR", help="folder with the data files; else a cache folder, then OpenML")
     parser.add_argument("--report", metavar="PATH", help="HTML file; a folder where all are run (default: ./reports)")
     parser.add_argument("--figures", metavar="DIR", help="write every figure here as PNG")

@@ -275,7 +275,8 @@ def _cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
                 if peer not in able and note not in notes:
                     notes.append(note)
             for repeat in range(plan.repeats):
-                for entrant in (*plan.contenders, *able):
+                entrants: list[Contender | Peer] = [*plan.contenders, *able]
+                for entrant in entrants:
                     yield Cell(dataset, problem, entrant, plan.limits, repeat)
 
 

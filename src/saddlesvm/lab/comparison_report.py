@@ -64,7 +64,9 @@ def first_to_reach(trace: pd.DataFrame) -> Table:
     tables = [medians(reach_times(trace, level)).set_index([*PROBLEM, "label"]) for level in LEVELS]
     rows = []
     for key in tables[-1].index:
-        cells = [cell for found in tables for cell in (seconds(found.loc[key, "seconds"]), count(found.loc[key, "epochs"]))]
+        cells = [
+            cell for found in tables for cell in (seconds(found.loc[key, "seconds"]), count(found.loc[key, "epochs"]))
+        ]
         rows.append([str(key[0]), f"{key[1]:g}", str(key[2]), *cells])
     columns = ["loss", "C", "solver"]
     columns += [word for level in LEVELS for word in (f"time to {level:.0e}", "epochs")]

@@ -98,7 +98,8 @@ def summarised(
 ) -> Series:
     """The median (or mean) of several runs, and their range.
 
-    A run counts with its latest value at each point; one that has ended goes on with its last.
+    A run counts with its latest value at each point; one that has ended goes on with its last. The line begins where
+    half of the runs have a value.
 
     Parameters
     ----------
@@ -117,11 +118,17 @@ def summarised(
     if len(clean) == 1:
         return Series(name, *clean[0], style=style, dash=dash)
     grid = thinned(np.unique(np.concatenate([x for x, _ in clean])))
-    grid = grid[grid >= max(x[0] for x, _ in clean)]
-    values = np.stack([y[np.searchsorted(x, grid, side="right") - 1] for x, y in clean])
-    middle = np.median(values, axis=0) if centre == "median" else values.mean(axis=0)
-    low, high = values.min(axis=0), values.max(axis=0)
+    grid = grid[grid >= np.median([x[0] for x, _ in clean])]
+    values = np.stack([_held(x, y, grid) for x, y in clean])
+    middle = np.nanmedian(values, axis=0) if centre == "median" else np.nanmean(values, axis=0)
+    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
     return Series(name, grid, middle, low, high, style=style, dash=dash)
+
+
+def _held(x: np.ndarray, y: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """The latest value at each point of the grid; NaN before the first."""
+    place = np.searchsorted(x, grid, side="right") - 1
+    return np.where(place >= 0, y[np.maximum(place, 0)], np.nan)
 
 
 def _finite(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -169,8 +176,8 @@ def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart
     for style, ((solver, options, loss), line) in enumerate(lines):
         values = line.groupby("C")[column].agg(["median", "min", "max"]).dropna()
         label = f"{label_of(str(solver), str(options))}, {loss}"
-        numbers = [values[name].to_numpy() for name in ("median", "min", "max")]
-        series.append(Series(label, values.index.to_numpy(dtype=float), *numbers, style=style))
+        middle, low, high = (values[name].to_numpy() for name in ("median", "min", "max"))
+        series.append(Series(label, values.index.to_numpy(dtype=float), middle, low, high, style=style))
     shown = tuple(one for one in series if one.x.size)
     words = "Where each run ended; median and range over the repeats."
     return Chart(title or f"{y_title} against C", "C", y_title, shown, x_log=True, y_log=logarithmic, caption=words)

@@ -96,4 +96,3 @@ def against_C(trace: pd.DataFrame, quantity: str = "test_error", ax: Axes | None
     ax : matplotlib.axes.Axes, optional
     """
     return curves.strength_chart(trace, quantity).draw(ax)
-

@@ -1,4 +1,4 @@
-"""Other people's solvers behind one adapter: each is fitted with a growing number of epochs, and judged by our objective.
+"""Other people's solvers behind one adapter: fitted with a growing number of epochs, and judged by our objective.
 
 A peer gives a final model only, so its curve is a ladder of fits from scratch. All of them see the same data: a
 regularised intercept is a constant column that is appended before the clock starts. Their objective is recomputed in
@@ -54,7 +54,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Rung:
-    """One fit of a peer: epochs (NaN if it does not tell), seconds, weights of shape (columns of the setting,), whether it says it is done."""
+    """One fit of a peer: epochs (NaN if it does not tell), seconds, weights, and whether it says it is done."""
 
     epochs: float
     seconds: float
@@ -175,6 +175,7 @@ def fit_lightning(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[
 
 
 HINGES = {"hinge": "hinge", "squared_hinge": "squared_hinge"}
+LIBLINEAR_TYPES = {"hinge": "3", "squared_hinge": "1", "logistic": "7"}
 TUBES = {name: name for name in ("epsilon_insensitive", "squared_epsilon_insensitive")}
 PEERS: dict[str, Peer] = {
     peer.name: peer
@@ -182,7 +183,7 @@ PEERS: dict[str, Peer] = {
         Peer("sklearn", "scikit-learn LinearSVC", "sklearn", HINGES, fit_linear_svc),
         Peer("sklearn-svr", "scikit-learn LinearSVR", "sklearn", TUBES, fit_linear_svr),
         Peer("sgd", "scikit-learn SGDClassifier", "sklearn", HINGES | {"logistic": "log_loss"}, fit_sgd),
-        Peer("liblinear", "LIBLINEAR", "liblinear", {"hinge": "3", "squared_hinge": "1", "logistic": "7"}, fit_liblinear),
+        Peer("liblinear", "LIBLINEAR", "liblinear", LIBLINEAR_TYPES, fit_liblinear),
         Peer(
             "cyanure", "cyanure", "cyanure",
             {"squared_hinge": "sqhinge", "logistic": "logistic"}, fit_cyanure,

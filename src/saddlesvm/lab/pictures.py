@@ -1,4 +1,4 @@
-"""Pictures of a classifier: confusion matrix, misclassified images, decision function, and rows set aside by shrinking."""
+"""Pictures of a classifier: confusion matrix, misclassified images, decision function, rows set aside by shrinking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ BIG, SMALL = 26.0, 4.0  # areas of active rows and of those set aside, in square
 CLASS_STYLES = (0, 1)
 
 
-def confusion_grid(y: np.ndarray, predicted: np.ndarray, labels: Sequence[Any], title: str = "Confusion matrix") -> Grid:
+def confusion_grid(
+    y: np.ndarray, predicted: np.ndarray, labels: Sequence[Any], title: str = "Confusion matrix"
+) -> Grid:
     """The confusion matrix: true classes down, predicted ones across.
 
     Parameters
@@ -128,7 +130,7 @@ def margins(X: Any, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes 
     scores = np.asarray(X @ coef.astype(X.dtype), dtype=float) + intercept
     edges = np.histogram_bin_edges(scores, bins=60)
     for sign, style in zip((-1.0, 1.0), CLASS_STYLES, strict=True):
-        ax.hist(scores[y == sign], bins=edges, color=PALETTE[style], alpha=0.6, label=f"class {sign:+.0f}")
+        ax.hist(scores[y == sign], bins=list(edges), color=PALETTE[style], alpha=0.6, label=f"class {sign:+.0f}")
     for level, line in ((-1.0, ":"), (0.0, "-"), (1.0, ":")):
         ax.axvline(level, color="0.3", linewidth=0.9, linestyle=line)
     ax.set(xlabel="decision function", ylabel="rows", title="decision function and margin")

@@ -65,7 +65,7 @@ def _traces(series: Series) -> list[dict[str, Any]]:
         sizes = 5 if series.size is None else numbers(np.sqrt(series.size) * 1.4)
         main["marker"] |= {"size": sizes, "opacity": 0.8}
         return [main | {"type": "scatter", "mode": "markers"}]
-    mode = "lines+markers" if series.x.size <= FEW_POINTS else "lines"
+    mode = "lines+markers" if 2 < series.x.size <= FEW_POINTS else "lines"
     main |= {"type": "scatter", "mode": mode, "line": {"color": series.colour, "dash": series.dash, "width": 2}}
     if series.low is None or series.high is None:
         return [main]

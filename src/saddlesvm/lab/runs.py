@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -21,31 +21,16 @@ GROWTH = 0.1  # spacing of certificates, as a share of the epochs done
 WARM_ROWS = 256
 
 
-@dataclass
-class Schedule:
+@dataclass(frozen=True)
+class Schedule(Limits):
     """Limits of a run whose certificates become rarer as it goes on; also the callback that makes them so.
 
     A certificate every epoch would slow a long run down, and would call rows back that shrinking had set aside.
-
-    Attributes
-    ----------
-    tol, max_epochs, max_time
-        As in :class:`saddlesvm.fit.Limits`.
-    first : float
-        Epochs between the first certificates.
+    ``certify_every`` begins as it is given; it is the one field that changes, and only by a call.
     """
 
-    tol: float
-    max_epochs: float | None
-    max_time: float | None
-    first: float
-    certify_every: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.certify_every = self.first
-
     def __call__(self, record: Record, /) -> None:
-        self.certify_every = max(self.first, GROWTH * record.epoch)
+        object.__setattr__(self, "certify_every", max(self.certify_every or 1.0, GROWTH * record.epoch))
 
 
 @dataclass
@@ -85,8 +70,8 @@ def run_solver(
     """
     recorder = Recorder()
     schedule = Schedule(limits.tol, limits.max_epochs, limits.max_time, limits.certify_every or 1.0)
-    callbacks = [recorder, schedule] if ticker is None else [recorder, schedule, ticker]
-    result = fit(problem, solver, cast(Limits, schedule), seed=seed, callbacks=callbacks, stop=stop)
+    callbacks: list[Any] = [recorder, schedule] if ticker is None else [recorder, schedule, ticker]
+    result = fit(problem, solver, schedule, seed=seed, callbacks=callbacks, stop=stop)
     rows = [row_of(dataset, record) for record in recorder.records]
     if rows:
         rows[-1]["outcome"] = str(result.outcome)
@@ -154,6 +139,8 @@ def iterates(
 ) -> Iterator[tuple[Any, Point]]:
     """State and point of a solver at the given epochs, as they are, without the fit's choice of the best one.
 
+    The weights of a point are a copy; the state, and the dual variables, change with the next step.
+
     Parameters
     ----------
     problem : Problem
@@ -170,4 +157,5 @@ def iterates(
     for epoch in epochs:
         while (left := round((epoch - state.epochs) * n)) > 0:
             state = solver.step(problem, state, Budget(left))
-        yield state, solver.solution(problem, state)
+        point = solver.solution(problem, state)
+        yield state, Point(None if point.w is None else point.w.copy(), point.alpha, point.tracks)

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.sdca import SDCA
 
-SOLVERS: dict[str, type[SolverBase]] = {kind.name: kind for kind in (DCD, SDCA, Pegasos)}
+SOLVERS: dict[str, type[SolverBase]] = {kind.name: kind for kind in (Auto, DCD, SDCA, Pegasos, Newton)}
 
-__all__ = ["DCD", "SDCA", "SOLVERS", "Pegasos", "make_solver", "parse_solver"]
+__all__ = ["DCD", "SDCA", "SOLVERS", "Auto", "Newton", "Pegasos", "make_solver", "parse_solver"]
 
 
 def make_solver(solver: str | SolverBase) -> Any:
@@ -27,7 +29,7 @@ def make_solver(solver: str | SolverBase) -> Any:
     """
     if isinstance(solver, SolverBase):
         return solver
-    return parse_solver(solver, {"auto": DCD} | SOLVERS)
+    return parse_solver(solver, SOLVERS)
 
 
 def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:

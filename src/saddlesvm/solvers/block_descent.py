@@ -27,9 +27,10 @@ from saddlesvm.row_blocks import add_row, dots, new_weights
 from saddlesvm.rows import dtype_of, look_ahead
 
 # Places of the running figures of a problem's pass, and of what is kept from one pass to the next.
-LARGEST, SMALLEST, RESIDUAL, PAID, COUPLED, ESTIMATE, BOUND_M, BOUND_m = range(8)
+LARGEST, SMALLEST, RESIDUAL, PAID, COUPLED, ESTIMATE, BOUND_M, BOUND_m, ASIDE = range(9)
 READY = 0.5  # of the gap asked for, at which a problem's estimate ends its work here
-RECHECK = 0.1  # of the last estimate over all rows: once the active ones are below it, the others are looked at again
+RECHECK = 0.003  # of the last estimate over all rows: once the active ones are below it, the others are looked at again
+EAGER = 0.25  # of the largest slope of a pass, beyond which a row at its bound is set aside in the next
 PASSES = 100  # at most
 SLICE_SCORES = 200_000  # scores between two looks at the clock
 
@@ -78,14 +79,15 @@ def descend(
             a, y, figures = alpha[i, k], np.float64(labels[i, k]), meters[k]
             score = np.float64(z[k])
             left, right = slopes(terms.loss, a, score, y, s)
+            paid = s * value(terms.loss, score, y)
             if right > figures[BOUND_M] and left < figures[BOUND_m]:
                 count -= 1
                 mine[q], mine[count] = mine[count], k
+                figures[ASIDE] += paid + 0.5 * a * score
                 continue
             projected = right if right < 0.0 else (left if left > 0.0 else 0.0)
             figures[LARGEST] = max(figures[LARGEST], projected)
             figures[SMALLEST] = min(figures[SMALLEST], projected)
-            paid = s * value(terms.loss, score, y)
             figures[RESIDUAL] += paid + conjugate(terms.loss, a, y, s) + a * score
             figures[PAID] += paid
             figures[COUPLED] += a * score
@@ -105,7 +107,8 @@ def descend(
     for k in range(meters.shape[0]):
         if not finished[k]:
             figures = meters[k]
-            figures[ESTIMATE] = figures[RESIDUAL] / max(figures[PAID] + 0.5 * figures[COUPLED], 1e-300)
+            objective = figures[PAID] + 0.5 * figures[COUPLED] + figures[ASIDE]
+            figures[ESTIMATE] = figures[RESIDUAL] / max(objective, 1e-300)
             figures[BOUND_M] = figures[LARGEST] if figures[LARGEST] > 0.0 else np.inf
             figures[BOUND_m] = figures[SMALLEST] if figures[SMALLEST] < 0.0 else -np.inf
     return 0, active, True
@@ -133,7 +136,7 @@ class Block:
         """Descend until each problem's own estimate of its relative gap is well below `tol`; passes over the data."""
         problem, (n_all, B) = self.problem, self.labels.shape
         W = new_weights(problem.X, B, dtype_of(problem.X))
-        order, random, meters = problem.members.copy(), seeded(seed), np.zeros((B, 8))
+        order, random, meters = problem.members.copy(), seeded(seed), np.zeros((B, 9))
         problems = np.empty((n_all, B), dtype=np.int16)
         problems[:] = np.arange(B)
         counts = np.full(n_all, B, dtype=np.int32)
@@ -148,13 +151,14 @@ class Block:
             if not ended:
                 continue
             passes += 1
+            meters[:, [BOUND_M, BOUND_m]] *= EAGER
             finished |= meters[:, ESTIMATE] <= READY * tol
             estimate = float(meters[~finished, ESTIMATE].max(initial=0.0))
             if whole:
                 known, whole = estimate, False
             elif estimate <= RECHECK * known or active == 0:
                 active, whole, counts[:] = order.size, True, B
-                meters[:, BOUND_M], meters[:, BOUND_m] = np.inf, -np.inf
+                meters[:, BOUND_M], meters[:, BOUND_m], meters[:, ASIDE] = np.inf, -np.inf, 0.0
         return passes
 
 

@@ -16,8 +16,8 @@ beside the second, the centre moves to a and q shrinks (Rockafellar 1976). A row
 
 Smooth losses without corners in their derivative need no proximal term: with ``q = 0`` this is Newton's method itself.
 The squared and smooth hinge and the squared epsilon-insensitive loss begin with a small one, which carries them
-through problems that are (nearly) separable. A free intercept is minimised over exactly after each step, so that
-``sum_i a_i = 0`` holds throughout.
+through problems that are (nearly) separable. With a free intercept ``sum_i a_i`` comes to zero with the gradient; the
+bound is that of the balanced multipliers.
 
 Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
 problems", algorithms SSNAL and SSN; Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of
@@ -33,15 +33,14 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.certificate import Point, balance, dual_weights, evaluate, loss_sums, margins
-from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared
+from saddlesvm.losses import Logistic, Squared, is_smooth
 from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.linear_algebra import NewtonEquations
+from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.newton_kernels import respond, search
 
-KINKED = (Hinge, Absolute, EpsilonInsensitive)
-SMOOTH = (Logistic, Squared)
+CORNERLESS = (Logistic, Squared)  # losses whose derivative has no corner
 SETTLED = 0.1  # share of the gap at which the first term is small enough for the centre to move
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps that a centre took, and what q is then divided by
 TOO_LONG = 40  # Newton steps at one centre after which q grows
@@ -49,13 +48,7 @@ BACK = 4.0  # what it is then multiplied by
 FORCING = 0.1  # residual of the Newton equations, relative; the line search and the next step make up for the rest
 USEFUL_GAP = 0.5  # of a starting point, for losses that are solved without a proximal term
 LINE_TOLERANCE = 1e-6  # of the derivative along the line, relative to its value at the start
-BALANCE = 1e-13  # of sum a_i with a free intercept, relative to sum |a_i|
 MOST_MOVES = 20  # of the centre between two Newton steps
-
-
-def is_kinked(loss: Loss) -> bool:
-    """Whether the loss is piecewise linear, so that only a proximal term gives it a second derivative."""
-    return type(loss) in KINKED
 
 
 @dataclass
@@ -166,11 +159,12 @@ class Newton(SolverBase):
         return Point(state.w.astype(np.float64), state.alpha), state.rows_touched
 
     def _first_proximity(self, problem: Problem) -> float:
+        kinked = not is_smooth(problem.loss)
         if self.proximity is None:
-            share = 1.0 if is_kinked(problem.loss) else 0.0 if type(problem.loss) in SMOOTH else 0.01
+            share = 1.0 if kinked else 0.0 if type(problem.loss) in CORNERLESS else 0.01
         else:
             share = self.proximity
-            if share == 0.0 and is_kinked(problem.loss):
+            if share == 0.0 and kinked:
                 raise ValueError(f"proximity must be positive for the piecewise linear {type(problem.loss).__name__}")
         norms = problem.norms[problem.members]
         norms = norms[norms > 0.0]
@@ -183,7 +177,19 @@ class Newton(SolverBase):
         direction = state.equations.solve(state.bend, -state.gradient, FORCING)
         dz = margins(problem, direction)
         own, ahead = _seen(problem, state.w), _seen(problem, direction)
-        tau = _search(problem, state, dz, float(own @ ahead), float(ahead @ ahead), LINE_TOLERANCE)
+        tau = search(
+            problem.pointwise,
+            problem.C,
+            problem.members,
+            state.z,
+            dz,
+            state.centre,
+            state.q,
+            not is_smooth(problem.loss),
+            float(own @ ahead),
+            float(ahead @ ahead),
+            LINE_TOLERANCE,
+        )
         state.w += tau * direction
         state.z += tau * dz
         state.steps += 1
@@ -192,44 +198,53 @@ class Newton(SolverBase):
         n = problem.members.size
         state.rows_touched += 3 * n + state.equations.iterations * state.active
         state.epochs += 1.0
-        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way} ({state.equations.iterations} iterations)"
+        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
         self._look(problem, state)
         self._settle(problem, state, budget.relative_gap)
         return state
 
-    @staticmethod
-    def _look(problem: Problem, state: NewtonState) -> None:
-        """Multipliers, gradient and gap at the present margins; keeps the best of either side."""
-        if problem.intercept == "free":
-            _best_intercept(problem, state)
+    def _look(self, problem: Problem, state: NewtonState) -> None:
+        """Multipliers, gradient and the two terms of the gap at the present margins."""
         paid, conjugates, coupled, active = respond(
-            problem.terms,
+            problem.pointwise,
+            problem.C,
             problem.members,
             state.z,
             state.centre,
             state.q,
-            is_kinked(problem.loss),
+            not is_smooth(problem.loss),
             state.alpha,
             state.bend,
         )
-        if problem.intercept == "free":
-            balance(problem.terms, problem.members, state.alpha)
-            paid, conjugates, coupled = loss_sums(problem.terms, problem.members, state.z, 0.0, state.alpha)
+        state.active = int(active)
         w_dual = dual_weights(problem, state.alpha)
         state.gradient = state.w - w_dual
-        if problem.intercept == "free":
-            state.gradient[-1] = -w_dual[-1]
-        own, dual, apart = (_seen(problem, v) for v in (state.w, w_dual, state.gradient))
+        apart = _seen(problem, state.gradient)
         state.residual = 0.5 * float(apart @ apart)
         state.left = problem.C * (paid + conjugates + coupled)
+        alpha = state.alpha
+        if problem.intercept == "free":
+            state.gradient[-1] = -w_dual[-1]
+            state.residual += self._unbalance(problem, state)
+            alpha = state.alpha.copy()
+            balance(problem.pointwise, problem.members, alpha)
+            _, conjugates, _ = loss_sums(problem.pointwise, problem.members, state.z, 0.0, alpha)
+            w_dual = dual_weights(problem, alpha)
+        own, dual = _seen(problem, state.w), _seen(problem, w_dual)
         primal = 0.5 * float(own @ own) + problem.C * paid
         bound = -0.5 * float(dual @ dual) - problem.C * conjugates
         if primal < state.best_primal:
             state.best_primal, state.best_w = primal, state.w.copy()
         if bound > state.best_dual:
-            state.best_dual, state.best_alpha = bound, state.alpha.copy()
-        state.active = int(active)
+            state.best_dual, state.best_alpha = bound, alpha.copy()
         state.estimate = (state.best_primal - state.best_dual) / max(state.best_primal, 1e-300)
+
+    @staticmethod
+    def _unbalance(problem: Problem, state: NewtonState) -> float:
+        """What a Newton step on a free intercept alone would gain: its share of the residual."""
+        bend = problem.scale**2 * float(state.bend.sum())
+        slope = float(state.gradient[-1]) ** 2
+        return 0.5 * slope / bend if bend > 0.0 else (np.inf if slope > 0.0 else 0.0)
 
     def _settle(self, problem: Problem, state: NewtonState, target: float) -> None:
         """Move the centre and shrink the proximity as long as Newton's method has nothing to do there."""
@@ -256,39 +271,3 @@ class Newton(SolverBase):
 def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:
     """The part of w that the regulariser sees."""
     return w[:-1] if problem.intercept == "free" else w
-
-
-def _search(
-    problem: Problem,
-    state: NewtonState,
-    dz: np.ndarray,
-    linear: float = 0.0,
-    quadratic: float = 0.0,
-    tolerance: float = 0.0,
-    smallest: float = 0.0,
-) -> float:
-    """How far to go along the change `dz` of the margins."""
-    return search(
-        problem.terms,
-        problem.members,
-        state.z,
-        dz,
-        state.centre,
-        state.q,
-        is_kinked(problem.loss),
-        linear,
-        quadratic,
-        tolerance,
-        smallest,
-    )
-
-
-def _best_intercept(problem: Problem, state: NewtonState) -> None:
-    """Move a free intercept to where ``sum_i a_i = 0``."""
-    smallest = BALANCE * problem.C * float(np.abs(state.alpha[problem.members]).sum())
-    for sign in (1.0, -1.0):
-        tau = _search(problem, state, np.full(state.z.size, sign), smallest=smallest)
-        if tau:
-            state.z += sign * tau
-            state.w[-1] += sign * tau / problem.scale
-            return

@@ -20,8 +20,8 @@ from numba.core import types
 from saddlesvm.certificate import weight_of
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
-from saddlesvm.problem import Terms
-from saddlesvm.rows import Dense, Rows, axpy, dot
+from saddlesvm.problem import Pointwise
+from saddlesvm.rows import CSR, Dense, Rows, axpy, dot
 
 SEARCH_STEPS = 100
 WIDEN = 10.0  # the search along a line looks at most so many times further at once
@@ -54,7 +54,8 @@ def response(loss: Loss, centre: float, z: float, y: float, q: float, s: float, 
 
 @kernel
 def respond(
-    terms: Terms,
+    terms: Pointwise,
+    C: float,
     members: np.ndarray,
     z: np.ndarray,
     centre: np.ndarray,
@@ -74,7 +75,7 @@ def respond(
         s, y = weight_of(terms.weights, i), terms.y[i]
         a, h = response(terms.loss, centre[i], z[k], y, q, s, kinked)
         alpha[i] = a
-        bend[i] = terms.C * h
+        bend[i] = C * h
         active += h > 0.0
         paid += s * value(terms.loss, z[k], y)
         conjugates += conjugate(terms.loss, a, y, s)
@@ -84,7 +85,8 @@ def respond(
 
 @inlined
 def slope_along(
-    terms: Terms,
+    terms: Pointwise,
+    C: float,
     members: np.ndarray,
     z: np.ndarray,
     dz: np.ndarray,
@@ -101,12 +103,13 @@ def slope_along(
         a, h = response(terms.loss, centre[i], z[k] + tau * dz[k], terms.y[i], q, s, kinked)
         slope -= a * dz[k]
         bend += h * dz[k] * dz[k]
-    return terms.C * slope, terms.C * bend
+    return C * slope, C * bend
 
 
 @kernel
 def search(
-    terms: Terms,
+    terms: Pointwise,
+    C: float,
     members: np.ndarray,
     z: np.ndarray,
     dz: np.ndarray,
@@ -116,25 +119,23 @@ def search(
     linear: float,
     quadratic: float,
     tolerance: float,
-    smallest: float,
 ) -> float:
     """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``.
 
     Newton's method on the derivative, which is monotone, guarded by a bracket that is halved where it is slow; done
-    when the derivative has fallen to `tolerance` times what it was at zero, or to `smallest`. Zero when the function
-    does not fall.
+    when the derivative has fallen to `tolerance` times what it was at zero. Zero when the function does not fall.
     """
-    slope, bend = slope_along(terms, members, z, dz, 0.0, centre, q, kinked)
+    slope, bend = slope_along(terms, C, members, z, dz, 0.0, centre, q, kinked)
     begin, rise = linear + slope, quadratic + bend
-    if not begin < -smallest:
+    if not begin < 0.0:
         return 0.0
     low, high = 0.0, np.inf
     tau = -begin / rise if rise > 0.0 else 1.0
     before = np.inf
     for _ in range(SEARCH_STEPS):
-        slope, bend = slope_along(terms, members, z, dz, tau, centre, q, kinked)
+        slope, bend = slope_along(terms, C, members, z, dz, tau, centre, q, kinked)
         residual, rise = linear + tau * quadratic + slope, quadratic + bend
-        if abs(residual) <= max(smallest, -tolerance * begin):
+        if abs(residual) <= -tolerance * begin:
             break
         if residual < 0.0:
             low = tau
@@ -206,7 +207,7 @@ def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndar
 
 
 @kernel
-def add_outer_sparse(X: Rows, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
+def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
     """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, CSR rows with sorted indices."""
     last = upper.shape[0] - 1
     for k in range(chosen.size):
@@ -221,7 +222,7 @@ def add_outer_sparse(X: Rows, chosen: np.ndarray, factors: np.ndarray, upper: np
 
 @kernel
 def gram_sparse(
-    X: Rows,
+    X: CSR,
     chosen: np.ndarray,
     data: np.ndarray,
     places: np.ndarray,

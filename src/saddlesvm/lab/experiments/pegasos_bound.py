@@ -150,24 +150,26 @@ class PegasosBound(Experiment):
             y = np.array([bound(R, LAM, float(t), DELTA) for t in T])
             series.append(Series(name, T, y, style=4, dash=dash))
         series.append(Series("ln T / (lambda T)", T, np.array([bounds.rate(LAM, t) for t in T]), style=7, dash="dot"))
-        caption = f"f(w) - f(w*) for {n:,} rows, lambda = {LAM:g}, R = {R:.2f}, delta = {DELTA:g}; with the largest row norm as R."
+        caption = f"{n:,} rows, lambda = {LAM:g}, the largest row norm R = {R:.2f}, delta = {DELTA:g}."
         title = "Suboptimality and its bounds"
         chart = Chart(title, "iterations", "f(w) - f(w*)", tuple(series), True, True, caption=caption)
         self.report.section("The bounds", chart, self._bound_table(R))
-        reached, bound = float(series[1].y[-1]), bounds.average_iterate_bound(R, LAM, float(T[-1]), DELTA)
+        last, reached = float(T[-1]), float(series[1].y[-1])
+        most = bounds.average_iterate_bound(R, LAM, last, DELTA)
         self.say(
-            f"After {T[-1]:,.0f} iterations the average iterate is {reached:.2g} above the optimum; the bound says at most "
-            f"{bound:.2g}: {bound / reached:.2g} times as much. The rate ln T/(lambda T) alone is {bounds.rate(LAM, T[-1]):.2g}."
+            f"After {last:,.0f} iterations the average iterate is {reached:.2g} above the optimum; the bound says at "
+            f"most {most:.2g}: {most / reached:.2g} times as much. "
+            f"ln T/(lambda T) alone is {bounds.rate(LAM, last):.2g}."
         )
 
     def _suboptimality(self, data: Dataset, output: str, optimum: float, style: int) -> Series:
         problem = data.problem(Hinge(), lam=LAM)
         solver = Pegasos(sampling="replacement", output=output)
         epochs = list(self.iterations / problem.n)
-        runs = [
-            (self.iterations, np.array([primal(data, LAM, point.w) - optimum for _, point in iterates(problem, solver, epochs, seed)]))
-            for seed in range(self.repeats)
-        ]  # fmt: skip
+        runs = []
+        for seed in range(self.repeats):
+            values = [primal(data, LAM, point.w) for _, point in iterates(problem, solver, epochs, seed)]
+            runs.append((self.iterations, np.array(values) - optimum))
         return summarised(WORDS[output], runs, style, logarithmic=True)
 
     def _bound_table(self, R: float) -> Table:
@@ -181,7 +183,14 @@ class PegasosBound(Experiment):
                 bounds.average_iterate_bound(R, LAM, T, DELTA, projection=True),
             ]
             rows.append([f"{T:,.0f}", *(f"{number:.3g}" for number in numbers)])
-        columns = ["T", "ln T/(lambda T)", "theorem 1, regret", "average iterate", "random iterate", "average, with projection"]
+        columns = [
+            "T",
+            "ln T/(lambda T)",
+            "theorem 1, regret",
+            "average iterate",
+            "random iterate",
+            "average, with projection",
+        ]
         return Table(columns, rows, f"The bounds for R = {R:.2f}, lambda = {LAM:g}, delta = {DELTA:g}.")
 
 

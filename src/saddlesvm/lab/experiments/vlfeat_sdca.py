@@ -1,8 +1,8 @@
 """SDCA on five losses: objective, dual and gap, lambda against C, the bias multiplier, weights.
 
-Published: VLFeat's SVM documentation, which trains one 2-D problem with SDCA on the hinge, squared hinge, logistic, L1 and
-L2 losses and draws the energies as they close in on each other. Its own points are not published; the toy set stands for
-them, in VLFeat's form of the objective: lambda = 0.01 and a bias that is the weight of a constant feature.
+Published: VLFeat's SVM documentation, which trains one 2-D problem with SDCA on the hinge, squared hinge, logistic, L1
+and L2 losses and draws the energies as they close in on each other. Its own points are not published; the toy set
+stands for them, in VLFeat's form of the objective: lambda = 0.01 and a bias that is the weight of a constant feature.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from saddlesvm.data import read
 from saddlesvm.fit import FitResult, Limits, fit
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.curves import closing_chart, curve_chart
@@ -20,7 +21,7 @@ from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.base import Experiment, Step, percent
 from saddlesvm.lab.pictures import plane_chart
 from saddlesvm.lab.report import Prose, Table
-from saddlesvm.lab.runs import iterates, run_solver
+from saddlesvm.lab.runs import iterates, run_solver, warm_up
 from saddlesvm.lab.tidy import tidy
 from saddlesvm.losses import Absolute, Hinge, Logistic, Loss, Squared, SquaredHinge, loss_name
 from saddlesvm.problem import Problem
@@ -45,11 +46,12 @@ class VLFeatSDCA(Experiment):
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
-        from saddlesvm.data import read
-
         table = read("toy")
+        assert table.y is not None
         step = 5 if self.quick else 1
-        self.data: Dataset = make_dataset(table.X[::step] + np.array([1.0, 0.0]), table.y[::step], name="toy, moved by 1")
+        self.data: Dataset = make_dataset(
+            table.X[::step] + np.array([1.0, 0.0]), table.y[::step], name="toy, moved by 1"
+        )
         self.report.data = self.data.describe()
 
     @property
@@ -75,8 +77,12 @@ class VLFeatSDCA(Experiment):
         section = self.report.section("Objective, dual and gap")
         table, found = [], []
         for name, loss in LOSSES.items():
-            problem, limits = self.problem(loss), Limits(tol=1e-8, max_epochs=30.0 if self.quick else 300.0, certify_every=1.0)
+            problem, limits = (
+                self.problem(loss),
+                Limits(tol=1e-8, max_epochs=30.0 if self.quick else 300.0, certify_every=1.0),
+            )
             rows_of_loss = []
+            warm_up(problem, SDCA())
             for seed in range(self.repeats):
                 records, result = run_solver(self.data, problem, SDCA(), limits, seed=seed)
                 cell = {"solver": "sdca", "options": name, "loss": loss_name(loss), "C": problem.C, "repeat": seed}
@@ -131,8 +137,14 @@ class VLFeatSDCA(Experiment):
             largest = max(largest, difference)
             ratio = second.certificate.primal / first.certificate.primal
             lines.append([name, f"{LAM:g}", f"{by_lam.C:g}", f"{difference:.1e}", f"{ratio:.6f}", f"{1 / LAM:g}"])
-        columns = ["loss", "lambda", "C = 1/(lambda n)", "largest difference of a weight", "objectives: C form / lambda form",
-                   "1/lambda"]  # fmt: skip
+        columns = [
+            "loss",
+            "lambda",
+            "C = 1/(lambda n)",
+            "largest difference of a weight",
+            "objectives, C : lambda",
+            "1/lambda",
+        ]
         words = "Both forms are the same problem; the objective of the C form is 1/lambda times the other one."
         self.report.section("lambda and C", Prose(words), Table(columns, lines))
         self.say(f"lambda = {LAM:g} and C = 1/(lambda n) give the same weights: they differ by {largest:.1e} at most.")
@@ -148,9 +160,9 @@ class VLFeatSDCA(Experiment):
         lines.append(self._bias_row("free", free))
         columns = ["bias multiplier", "w1", "w2", "bias", "objective", "relative gap", "epochs"]
         caption = (
-            "Hinge. The larger the constant feature, the less its weight is penalised; the bias goes to that of the exactly "
-            "free one. But the norm of the rows grows with it, and SDCA slows down: see the gaps. All runs have the same epochs, "
-            "the free one ends at a relative gap of 1e-6."
+            "Hinge. The larger the constant feature, the less its weight is penalised; the bias goes to that of the "
+            "exactly free one. But the norm of the rows grows with it, and SDCA slows down: see the gaps. All "
+            "runs have the same epochs, the free one ends at a relative gap of 1e-6."
         )
         self.report.section("Bias multiplier", Table(columns, lines, caption))
         self.say(
@@ -173,4 +185,3 @@ def _restyled(series: Sequence[Series]) -> tuple[Series, ...]:
         name = one.name.split("(")[1].split(")")[0]
         found.append(replace(one, name=name, style=names.index(name), dash="solid"))
     return tuple(found)
-

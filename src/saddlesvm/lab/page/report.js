@@ -55,6 +55,10 @@
             change[name + "." + part] = theme.rule;
           });
         });
+        const square = place(number).classList.contains("square");
+        change.width = printing ? (square ? 520 : 660) : null;
+        change.height = printing ? (square ? 480 : 350) : null;
+        change.autosize = !printing;
         Plotly.relayout(place(number), change);
       }
     });

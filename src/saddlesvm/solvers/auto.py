@@ -1,0 +1,223 @@
+"""The automatic solver: dual coordinate descent, watched by its own progress, with a second-order finish.
+
+Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. From how fast its estimate of the
+gap falls, the work that is left for it is predicted; from the sizes of the problem and the number of rows that bend, the
+work of the Newton steps that are left for the finish. It changes over when those are cheaper, and changes back when the
+finish does not keep what was predicted. All predictions count operations, not seconds: the decisions do not depend on
+the clock, and a fit is repeatable.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.certificate import Evaluation, Point, weight_of
+from saddlesvm.compiled import kernel
+from saddlesvm.losses import is_smooth, slopes
+from saddlesvm.problem import Pointwise, Problem
+from saddlesvm.rows import Dense
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.newton_equations import NewtonEquations
+from saddlesvm.solvers.newton import Newton
+
+FIRST_LOOK = 8.0  # epochs before the first prediction
+NEXT_LOOK = 1.25  # growth of the epochs between two predictions
+DENSE_COST, SPARSE_COST = 1.2e-9, 4e-9  # seconds a value and visit, roughly; only the ratio to a factor's cost matters
+PASSES = 2.0  # of a Newton step over the data, in epochs of coordinate descent
+STEPS = {True: (4.0, 1.0), False: (6.0, 3.5)}  # Newton steps: at least, and for each power of ten of the gap
+MARGIN = 1.0  # the finish must be cheaper by this factor
+BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
+SHOWN = 0.3  # of the gap at the change-over: what it must be below by then
+COORDINATES, FINISH = "coordinate descent", "Newton"
+
+
+@kernel
+def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
+    """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
+    for i in members:
+        left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
+        mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < 1e-12 else 0.0
+
+
+@dataclass
+class AutoState(State):
+    """Where a run stands: the solver at work (`phase`), its state, and what the predictions go by.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_all,)
+        The dual point to go on from (of the solver at work).
+    seen : ndarray of shape (k, 2)
+        Epochs and estimates of coordinate descent, for the rate.
+    inner : DCDState or NewtonState
+        Made anew from `alpha` and `w` after a checkpoint.
+    """
+
+    alpha: np.ndarray = field(default_factory=nothing)
+    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    phase: str = COORDINATES
+    seed: int = 0
+    next_prediction: float = FIRST_LOOK
+    base_epochs: float = 0.0
+    base_rows: int = 0
+    promised: float = 0.0
+    spent: float = 0.0
+    gap_then: float = np.inf
+    given_up: bool = False
+    decision: str = ""
+    inner: Any = field(default=None, repr=False)
+    equations: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Auto(SolverBase):
+    """Coordinate descent with a second-order finish, each while it is the cheaper one.
+
+    Parameters
+    ----------
+    memory : float, default=1e9
+        Bytes that factored matrices of the finish may take.
+    """
+
+    name: ClassVar[str] = "auto"
+    memory: float = 1e9
+
+    def check(self) -> None:
+        if not self.memory > 0.0:
+            raise ValueError(f"memory must be positive; got {self.memory!r}")
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
+        """Begin with coordinate descent."""
+        inner = DCD().init(problem, seed, start)
+        state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
+        return _mirror(state)
+
+    def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
+        """A step of the solver at work, and a prediction when it is time for one."""
+        if state.inner is None:
+            self._enter(problem, state, state.phase)
+        if state.phase == FINISH:
+            return self._newton_step(problem, state, budget)
+        rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
+        until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
+        state.inner = DCD().step(problem, state.inner, until)
+        _mirror(state)
+        if state.epochs >= state.next_prediction - 1e-9 and state.estimate > budget.relative_gap > 0.0:
+            self._predict(problem, state, budget.relative_gap)
+        return state
+
+    def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
+        try:
+            state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
+        except np.linalg.LinAlgError as error:
+            state.given_up = True
+            self._change(problem, state, COORDINATES, f"the Newton equations cannot be solved ({error})")
+            return state
+        _mirror(state)
+        state.spent += self._step_cost(problem, state.inner.bend, state.inner.equations)
+        if state.spent > BROKEN_PROMISE * state.promised:
+            if state.estimate > SHOWN * state.gap_then:
+                why = f"{state.inner.steps} Newton steps brought the gap from {state.gap_then:.1e} to {state.estimate:.1e}"
+                self._change(problem, state, COORDINATES, why)
+            else:
+                state.spent, state.gap_then = 0.0, state.estimate
+        return state
+
+    def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
+        """Compare what is left for either solver, and say so."""
+        state.seen = np.vstack([state.seen, [state.epochs, state.estimate]])
+        state.next_prediction = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
+        rate = _rate(state.seen)
+        if state.given_up or rate is None:
+            return
+        powers = math.log(state.estimate / target)
+        left = powers / rate if rate > 0.0 else np.inf
+        here = left * problem.members.size * problem.values_per_row * _visit_cost(problem)
+        least, each = STEPS[is_smooth(problem.loss)]
+        steps = least + each * powers / math.log(10.0)
+        mask = np.zeros(problem.y.size)
+        bending_rows(problem.pointwise, problem.members, state.alpha, mask)
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
+        there = steps * self._step_cost(problem, mask, state.equations)
+        change = there * MARGIN < here
+        falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch" if rate > 0.0 else "not falling"
+        until = f"about {left:.0f} epochs left" if np.isfinite(left) else "no end in sight"
+        verdict = "changing over" if change else "staying"
+        why = (
+            f"gap {state.estimate:.1e}, {falling}; {until}, or about {steps:.0f} Newton steps of "
+            f"{there / steps / max(here / max(left, 1e-9), 1e-300):.2g} epochs: {verdict}"
+        )
+        state.decision = f"epoch {state.epochs:.0f}: {why}"
+        state.remark = state.decision
+        if change:
+            state.promised, state.spent, state.gap_then = there, 0.0, state.estimate
+            self._change(problem, state, FINISH, why)
+
+    def _step_cost(self, problem: Problem, bend: np.ndarray, equations: NewtonEquations) -> float:
+        """Roughly the seconds of a Newton step whose Hessian has the rows where `bend` is not zero."""
+        passes = PASSES * problem.members.size * problem.values_per_row * _visit_cost(problem)
+        active = np.flatnonzero(bend)
+        return passes + (equations.cheapest(active, bend)[1] if active.size else 0.0)
+
+    def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
+        """Hand the present point to the other solver."""
+        if state.phase == FINISH:
+            state.w, state.alpha = state.inner.best_w, state.inner.best_alpha
+            state.given_up = True
+        state.base_epochs, state.base_rows = state.epochs, state.rows_touched
+        state.decision = f"epoch {state.epochs:.0f}: {why}"
+        state.seen = np.empty((0, 2))
+        self._enter(problem, state, phase)
+
+    def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
+        state.phase = phase
+        start = Point(state.w.astype(np.float64), state.alpha)
+        state.inner = (Newton(memory=self.memory) if phase == FINISH else DCD()).init(problem, state.seed, start)
+        if phase == FINISH and state.equations is not None:
+            state.inner.equations = state.equations
+        state.base_epochs, state.base_rows = state.epochs, state.rows_touched
+        _mirror(state)
+
+    def solution(self, problem: Problem, state: AutoState) -> Point:
+        """The point of the solver at work."""
+        return self._at_work(state).solution(problem, state.inner)
+
+    def certified(self, problem: Problem, state: AutoState, evaluation: Evaluation) -> AutoState:
+        """Tell the solver at work."""
+        state.inner = self._at_work(state).certified(problem, state.inner, evaluation)
+        state.w = state.inner.w
+        return state
+
+    def _at_work(self, state: AutoState) -> Any:
+        return Newton(memory=self.memory) if state.phase == FINISH else DCD()
+
+
+def _mirror(state: AutoState) -> AutoState:
+    """Show the inner solver's progress as one's own."""
+    inner = state.inner
+    state.w, state.alpha = inner.w, inner.best_alpha if state.phase == FINISH else inner.alpha
+    state.rows_touched = state.base_rows + inner.rows_touched
+    state.epochs = state.base_epochs + inner.epochs
+    state.estimate, state.active, state.change = inner.estimate, inner.active, inner.change
+    state.remark = "; ".join(part for part in (state.decision, inner.remark) if part)
+    return state
+
+
+def _visit_cost(problem: Problem) -> float:
+    return DENSE_COST if isinstance(problem.X, Dense) else SPARSE_COST
+
+
+def _rate(seen: np.ndarray) -> float | None:
+    """Fall of log(gap) an epoch over the later half of the run; None while too little is seen."""
+    if seen.shape[0] < 2:
+        return None
+    now, then = seen[-1], seen[max(0, np.searchsorted(seen[:, 0], 0.6 * seen[-1, 0]) - 1)]
+    if now[0] <= then[0]:
+        then = seen[-2]
+    return float(math.log(then[1] / now[1]) / (now[0] - then[0])) if now[1] > 0.0 else math.inf

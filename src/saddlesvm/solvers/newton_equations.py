@@ -1,0 +1,127 @@
+"""Newton's equations ``(R + X_J' B_J X_J) d = r`` for the rows J that bend, in whichever way is cheapest.
+
+Few features: Cholesky of the matrix itself. Few active rows: Cholesky of ``X_J R^-1 X_J' + B_J^-1``. Neither, or both
+dear beside products with the matrix: conjugate gradients. Every way ends in conjugate gradients on the exact matrix,
+with the factor as the preconditioner (Nocedal and Wright 2006, algorithm 5.3); an exact factor makes that one
+iteration, and another one where rounding asks for refinement.
+
+R is one, but for the weight of a free intercept, where it is a number that is small beside the data.
+Memory: blocks of rows in float64, the factors within a stated number of bytes, never a widened copy of X.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from saddlesvm.problem import Problem
+from saddlesvm.solvers.feature_factor import FeatureFactor
+from saddlesvm.solvers.linear_algebra import BLAS_SPEED, LOOP_SPEED, Map, conjugate_gradients
+from saddlesvm.solvers.newton_kernels import hessian_diagonal, hessian_product
+from saddlesvm.solvers.row_factor import RowFactor
+
+FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active row means no division by zero
+NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
+PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
+MOST_ITERATIONS = 500
+
+
+@dataclass
+class NewtonEquations:
+    """Solves Newton's equations of one problem again and again; holds the factors between the calls.
+
+    Parameters
+    ----------
+    problem : Problem
+    memory : float
+        Bytes that the factors may take.
+    """
+
+    problem: Problem
+    memory: float
+    way: str = ""
+    iterations: int = 0
+    stiff: bool = False
+    penalty: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        problem, count = self.problem, self.problem.y.size
+        self.penalty = np.ones(problem.n_features + 1)
+        if problem.intercept == "free":
+            self.penalty[-1] = FREE_PENALTY
+        self.most_features = math.isqrt(int(self.memory / 24.0))  # the sum, the matrix, its factor
+        self.most_rows = math.isqrt(int(self.memory / 42.0))  # two pools while one grows, the matrix, its factor
+        self.features = FeatureFactor(problem.X, self.penalty, count)
+        self.rows = RowFactor(problem.X, self.penalty, count)
+
+    def solve(self, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
+        """The direction d, to a residual of `forcing` times the right hand side's (in the preconditioner's norm).
+
+        Parameters
+        ----------
+        bend : ndarray of shape (n_all,)
+            Second derivatives B, zero for rows outside J.
+        rhs : ndarray of shape (d + 1,)
+        forcing : float
+        """
+        X, self.iterations = self.problem.X, 0
+        active = np.flatnonzero(bend * self.problem.norms > NEGLIGIBLE)
+        if not active.size:
+            self.way = "no active row"
+            return rhs / self.penalty
+
+        def matrix(v: np.ndarray) -> np.ndarray:
+            out = self.penalty * v
+            hessian_product(X, active, bend, v, out)
+            return out
+
+        way, cost = self.cheapest(active, bend)
+        direction, solved = np.zeros_like(rhs), False
+        patience = int(cost * LOOP_SPEED / (4.0 * active.size * self.problem.values_per_row))
+        if patience >= PATIENCE and not self.stiff:
+            self.way = "conjugate gradients"
+            direction, self.iterations, solved = conjugate_gradients(
+                matrix, self._diagonal(active, bend), rhs, direction, forcing, min(patience, MOST_ITERATIONS)
+            )
+            self.stiff = not solved
+        if not solved:
+            self.way = way
+            try:
+                precondition = self._factor(way, active, bend)
+            except np.linalg.LinAlgError:
+                precondition = self._diagonal(active, bend)
+            direction, more, _ = conjugate_gradients(matrix, precondition, rhs, direction, forcing, MOST_ITERATIONS)
+            self.iterations += more
+        return direction
+
+    def cheapest(self, active: np.ndarray, bend: np.ndarray) -> tuple[str, float]:
+        """The way to factor that costs least among those that fit the memory, and its seconds, roughly."""
+        per_row = self.problem.values_per_row
+        ways: list[tuple[float, str]] = []
+        if self.penalty.size <= self.most_features:
+            ways.append((self.features.cost(bend, per_row), "features"))
+        if active.size <= self.most_rows:
+            ways.append((self.rows.cost(active, bend, per_row), "rows"))
+        if not ways:
+            ways.append((self.most_rows**3 / (3.0 * BLAS_SPEED), "heaviest rows"))
+        cost, way = min(ways)
+        return way, cost
+
+    def _diagonal(self, active: np.ndarray, bend: np.ndarray) -> Map:
+        """The function that divides by the diagonal of the matrix."""
+        diagonal = self.penalty.copy()
+        hessian_diagonal(self.problem.X, active, bend, diagonal)
+        return lambda v: v / diagonal
+
+    def _factor(self, way: str, active: np.ndarray, bend: np.ndarray) -> Map:
+        """Factor in the given way; the function that applies the inverse."""
+        if way == "features":
+            self.features.update(bend)
+            return self.features.solve
+        if way == "heaviest rows":
+            weight = bend[active] * self.problem.norms[active]
+            active = np.sort(active[np.argpartition(-weight, self.most_rows)[: self.most_rows]])
+        self.rows.update(active, bend)
+        return self.rows.solve
