@@ -97,7 +97,8 @@ def against_liblinear(folder: Path, repeats: int) -> None:
         theirs = Liblinear(multi_class="crammer_singer", C=C, max_iter=100_000, random_state=0)
         ours.fit(rows, labels)
         measured = interleaved(
-            {"ours": lambda: ours.fit(rows, labels), "theirs": lambda: theirs.fit(rows, labels)}, repeats  # noqa: B023
+            {"ours": lambda: ours.fit(rows, labels), "theirs": lambda: theirs.fit(rows, labels)},
+            repeats,  # noqa: B023
         )
         reached = joint_objective(rows, labels, theirs.coef_, theirs.intercept_, C)
         proof = ours.certificate_

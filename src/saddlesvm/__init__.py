@@ -5,7 +5,8 @@ from saddlesvm.certificate import Certificate
 from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.solvers import DCD, SDCA, Pegasos
+from saddlesvm.paths import LinearSVCCV
+from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos
 from saddlesvm.solvers.kernel_pegasos import KernelPegasos
 from saddlesvm.solvers.kernel_sdca import KernelSDCA
 
@@ -14,12 +15,15 @@ __version__ = "0.1.0"
 __all__ = [
     "DCD",
     "SDCA",
+    "Auto",
     "Certificate",
     "KernelPegasos",
     "KernelSDCA",
     "KernelSVC",
     "LinearSVC",
+    "LinearSVCCV",
     "LinearSVR",
+    "Newton",
     "NotCertifiedWarning",
     "Outcome",
     "Pegasos",

@@ -282,7 +282,7 @@ def _against_dual(
     return _evaluation(problem, w, offset, alpha, paid, conjugates, own, factor * factor * dual_norm)
 
 
-def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float) -> float:
+def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision: float = 1e-6) -> float:
     """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, by golden section search."""
 
     def negated_dual(factor: float) -> float:
@@ -290,11 +290,18 @@ def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float) -> float:
         return problem.C * sums + 0.5 * factor * factor * dual_norm
 
     low, high = 0.0, 1.0
-    while high - low > 1e-6:
-        inner, outer = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        low, high = (low, outer) if negated_dual(inner) <= negated_dual(outer) else (inner, high)
-    middle = 0.5 * (low + high)
-    return min((middle, 1.0), key=negated_dual)
+    inner, outer = 1.0 - GOLDEN, GOLDEN
+    at_inner, at_outer = negated_dual(inner), negated_dual(outer)
+    while high - low > precision:
+        if at_inner <= at_outer:
+            high, outer, at_outer = outer, inner, at_inner
+            inner = high - GOLDEN * (high - low)
+            at_inner = negated_dual(inner)
+        else:
+            low, inner, at_inner = inner, outer, at_outer
+            outer = low + GOLDEN * (high - low)
+            at_outer = negated_dual(outer)
+    return min((0.5 * (low + high), 1.0), key=negated_dual)
 
 
 def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.ndarray, float]:

@@ -86,7 +86,10 @@ class Checkpoint:
         points = {}
         for name, point in saved.points.items():
             arrays[f"{name}.coef"], arrays[f"{name}.alpha"] = point.coef, point.alpha
-            points[name] = {"intercept": np.asarray(point.intercept).tolist(), "certificate": dataclasses.asdict(point.certificate)}
+            points[name] = {
+                "intercept": np.asarray(point.intercept).tolist(),
+                "certificate": dataclasses.asdict(point.certificate),
+            }
         header = {
             "format": FORMAT,
             "mark": mark,
@@ -102,6 +105,8 @@ class Checkpoint:
 
     def read(self, mark: dict[str, Any], state: Any) -> Saved | None:
         """What was stored, the state in the shape of the fresh `state`; None when there is no file.
+
+        A field of the state that is neither number, text nor array is not stored, and comes back as None.
 
         Raises
         ------
@@ -123,11 +128,19 @@ class Checkpoint:
         kept = {name.removeprefix("state."): one for name, one in arrays.items() if name.startswith("state.")}
         points = {
             name: Evaluation(
-                arrays[f"{name}.coef"], np.asarray(one["intercept"])[()], arrays[f"{name}.alpha"], Certificate(**one["certificate"])
+                arrays[f"{name}.coef"],
+                _intercept(one["intercept"]),
+                arrays[f"{name}.alpha"],
+                Certificate(**one["certificate"]),
             )
             for name, one in header["points"].items()
         }
-        restored = dataclasses.replace(state, **kept, **header["state"])
+        lost = {
+            column.name: None
+            for column in dataclasses.fields(state)
+            if column.name not in kept and column.name not in header["state"]
+        }
+        restored = dataclasses.replace(state, **kept, **header["state"], **lost)
         return Saved(restored, header["numbers"], points, Trace(header["trace"]))
 
     def _load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -138,3 +151,8 @@ class Checkpoint:
         if header.get("format") != FORMAT:
             raise ValueError(f"it says {header.get('format')!r} where {FORMAT!r} is read")
         return header, arrays
+
+
+def _intercept(stored: Any) -> Any:
+    """A number, or an array with one for each class of a joint model."""
+    return np.array(stored) if isinstance(stored, list) else stored

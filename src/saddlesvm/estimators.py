@@ -29,6 +29,7 @@ from saddlesvm.progress import ProgressBar
 from saddlesvm.scores import linear_scores
 from saddlesvm.shared_start import SharedStart, block_size
 from saddlesvm.solvers import make_solver
+from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.streaming import PegasosStream
@@ -116,7 +117,9 @@ class LinearModel(BaseEstimator):
         duals = kept[[sub.index]] if count > 1 else kept
         share = problem.y.size / problem.n if self.certificate_.form == "lambda" else 1.0
         fitted_C = self._fitted_C * share
-        return sub.start(problem, (duals.toarray() if sparse.issparse(duals) else duals) * (problem.C / fitted_C))
+        k = sub.index if np.ndim(self.coef_) > 1 else 0
+        w = np.append(np.atleast_2d(self.coef_)[k], np.ravel(self.intercept_)[k] / (problem.scale or 1.0))
+        return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, fitted_C, w)
 
     def _solve(
         self,
@@ -148,7 +151,7 @@ class LinearModel(BaseEstimator):
                 start = self._start(sub, problem, len(problems))
             result = fit(
                 problem,
-                solver,
+                self._begun(solver, sub.index, start),
                 dataclasses.replace(limits, max_time=clock.share(), certify_start=shared is not None),
                 seed=seed + sub.index,
                 start=start,
@@ -169,6 +172,13 @@ class LinearModel(BaseEstimator):
         self._keep(results)
         return results
 
+    def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
+        """The solver; one that has a finish begins with it where the fit before, of a warm start, ended with it."""
+        before = getattr(self, "_phases", [])
+        if isinstance(solver, Auto) and self.warm_start and start is not None and index < len(before):
+            return dataclasses.replace(solver, begin=FINISH if FINISH in before[index] else solver.begin)
+        return solver
+
     def _made_solver(self) -> Any:
         return make_solver(self.solver)
 
@@ -188,6 +198,11 @@ class LinearModel(BaseEstimator):
         self.intercept_ = np.hstack([result.intercept for result in results])
         dual = sparse.vstack([result.alpha for result in results], format="csr")
         self.dual_coef_ = dual.toarray() if dual.shape[0] == 1 else dual
+        self._phases = [result.phases for result in results]
+        self.phases_: dict[str, float] = {}
+        for phases in self._phases:
+            for phase, spent in phases.items():
+                self.phases_[phase] = self.phases_.get(phase, 0.0) + spent
         self.certificates_ = [result.certificate for result in results]
         self.certificate_ = multiclass.total_certificate(results)
         self.outcome_ = worst.outcome
@@ -291,6 +306,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         A row for each certificate on the way.
     n_iter_ : int
         Epochs.
+    phases_ : dict of str to float
+        Seconds of solving by what was at work.
     seconds_solving_, seconds_certifying_ : float
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -385,6 +402,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
             splits.use_two_class_form(self)
         return self
 
+    def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
+        """The solver; one that has a finish begins with it where the fit before, of a warm start, ended with it."""
+        before = getattr(self, "_phases", [])
+        if isinstance(solver, Auto) and self.warm_start and start is not None and index < len(before):
+            return dataclasses.replace(solver, begin=FINISH if FINISH in before[index] else solver.begin)
+        return solver
+
     def _made_solver(self) -> Any:
         return splits.solver_for(self.multi_class, self.solver)
 
@@ -418,6 +442,28 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if not (np.isfinite(factors) & (factors >= 0)).all():
             raise ValueError(f"class_weight must be finite and not negative; got {self.class_weight!r}")
         return factors[codes] * (1.0 if weights is None else weights)
+
+    @classmethod
+    def path(cls, X: Any, y: Any, *, Cs: Any = 13, sample_weight: Any = None, **options: Any) -> Any:
+        """Models for a grid of C, each fit started from its neighbour, each certified.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        Cs : int or sequence of float, default=13
+            Values of C, or how many between 1e-3 and 1e3.
+        sample_weight : array-like of shape (n,), optional
+        **options
+            Of the estimator.
+
+        Returns
+        -------
+        saddlesvm.paths.RegularizationPath
+        """
+        from saddlesvm.paths import check_Cs, fit_path
+
+        return fit_path(cls(**options), X, y, check_Cs(Cs), sample_weight)
 
     @available_if(_is_pegasos)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LinearSVC:

@@ -86,6 +86,8 @@ class FitResult:
     trace : Trace
     reason : str
         Why it ended, in words.
+    phases : dict of str to float
+        Seconds solving by what was at work: the solver, or the phases of one that has several.
     """
 
     coef: np.ndarray
@@ -100,6 +102,7 @@ class FitResult:
     seconds_certifying: float
     trace: Trace = field(repr=False)
     reason: str = ""
+    phases: dict[str, float] = field(default_factory=dict)
 
     @property
     def message(self) -> str:
@@ -145,6 +148,7 @@ class Run:
     def __init__(self, problem: Problem, solver: Any, limits: Limits, label: str) -> None:
         self.problem, self.solver, self.limits, self.label = problem, solver, limits, label
         self.watches = Stopwatches()
+        self.phases: dict[str, float] = {}
         self.trace = Trace()
         self.last: Evaluation | None = None
         self.best: Evaluation | None = None
@@ -196,6 +200,12 @@ class Run:
         if state.satisfied:
             return Outcome.RULE_MET, "the solver's own stopping rule"
         return None
+
+    def worked(self, phase: str) -> None:
+        """Note the time of a step."""
+        before = self.watches.solving
+        self.watches.lap("solving")
+        self.phases[phase] = self.phases.get(phase, 0.0) + self.watches.solving - before
 
     def look_due(self, state: Any) -> bool:
         """Whether the schedule or the solver's estimate asks for a certificate."""
@@ -266,6 +276,7 @@ class Run:
             "passes": self.passes,
             "ratio": self.ratio,
             "history": self.history,
+            "phases": self.phases,
         }
         points = {"best": self.best, "bound": self.bound}
         return Saved(state, numbers, {name: one for name, one in points.items() if one is not None}, self.trace)
@@ -274,7 +285,7 @@ class Run:
         """Go on where a saved run was."""
         self.watches.solving, self.watches.certifying = saved.numbers["solving"], saved.numbers["certifying"]
         self.looked_at, self.passes = saved.numbers["looked_at"], saved.numbers["passes"]
-        self.ratio = saved.numbers["ratio"]
+        self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
         self.history = [(epoch, gap) for epoch, gap in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
         self.last = self.best
@@ -346,7 +357,7 @@ def fit(
             state, end = _certify(run, state, None, callbacks)
         while end is None:
             state = solver.step(problem, state, run.budget(state))
-            run.watches.lap("solving")
+            run.worked(getattr(state, "phase", solver.name))
             end = run.reason_to_end(state, interrupted.is_set())
             for tick in tickers:
                 tick(state.epochs, state.estimate, run.watches.total)
@@ -395,4 +406,5 @@ def _result(run: Run, state: Any, end: tuple[Outcome, str]) -> FitResult:
         seconds_certifying=run.watches.certifying,
         trace=run.trace,
         reason=end[1],
+        phases=run.phases,
     )

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from saddlesvm.certificate import Certificate, Point, conjugate_sum
+from saddlesvm.certificate import Certificate, Point
 from saddlesvm.fit import FitResult
 from saddlesvm.interrupt import interruptible
 from saddlesvm.losses import Loss
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Problem, make_problem
 from saddlesvm.rows import Rows
+from saddlesvm.warm import carried
 
 SEVERITY = (
     Outcome.CERTIFIED,
@@ -58,12 +59,9 @@ class SubProblem:
         """The regularised risk problem behind it; `options` are those of :func:`~saddlesvm.problem.make_problem`."""
         return make_problem(X, self.y, loss, members=self.members, **options)
 
-    def start(self, problem: Problem, duals: np.ndarray) -> Point | None:
-        """A point to begin from, of an earlier fit's duals in the C form, shape (1, n_all); None if it does not fit."""
-        alpha = np.zeros(problem.y.size)
-        alpha[problem.members] = duals[0, problem.members] / problem.C
-        feasible = np.isfinite(conjugate_sum(problem.terms, problem.members, alpha, 1.0))
-        return Point(alpha=alpha) if feasible else None
+    def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
+        """A point to begin from, of an earlier fit's duals in the C form, shape (1, n_all), its C and its weights."""
+        return carried(problem, duals[0], former_C, w)
 
 
 class SharedTime:

@@ -64,16 +64,16 @@ class SharedStart:
             labels[:, column] = self.problems[k]().y
         block = Block(problem, labels, np.zeros(labels.shape))
         most = None if seconds is None else TIME_SHARE * seconds * len(places)
-        passes = block.run(self.tol, self.seed + first, stops(stop, most))
+        epochs = block.run(self.tol, self.seed + first, stops(stop, most))
         for column, k in enumerate(places):
             self.ready[k] = block.alpha[:, column].copy()
-            self.spent[k] = (passes, (time.perf_counter() - began) / len(places))
+            self.spent[k] = (epochs, (time.perf_counter() - began) / len(places))
 
     def credited(self, index: int, result: FitResult) -> FitResult:
-        """The result with the passes and the share of the time that its block took."""
-        passes, seconds = self.spent.pop(index)
+        """The result with the epochs and the share of the time that its block took."""
+        epochs, seconds = self.spent.pop(index)
         return dataclasses.replace(
-            result, epochs=result.epochs + passes, seconds_solving=result.seconds_solving + seconds
+            result, epochs=result.epochs + epochs, seconds_solving=result.seconds_solving + seconds
         )
 
 

@@ -36,11 +36,11 @@ class JointSubProblem(SubProblem):
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
         return make_joint_problem(X, self.y, self.n_classes, loss, **options)
 
-    def start(self, problem: Problem, duals: np.ndarray) -> Point | None:
+    def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
         """The duals of an earlier fit, shape (n_classes, n_all); for two classes their difference, shape (1, n_all)."""
         assert isinstance(problem, JointProblem)
         both = np.vstack([-0.5 * duals, 0.5 * duals]) if duals.shape[0] == 1 else duals
-        return Point(alpha=problem.feasible(both.T / problem.C))
+        return Point(alpha=problem.feasible(both.T / former_C))
 
 
 def all_at_once(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], SubProblem]]:

@@ -38,8 +38,6 @@ class Series:
         One of :data:`DASHES`; "none" draws points only.
     size : ndarray of shape (m,), optional
         Areas of the points, in square points.
-    labels : tuple of str
-        Shown by the points when hovered over.
     follows : str
         Name of a series whose legend entry stands for this one too.
     """
@@ -52,7 +50,6 @@ class Series:
     style: int = 0
     dash: str = "solid"
     size: np.ndarray | None = None
-    labels: tuple[str, ...] = ()
     follows: str = ""
 
     @property

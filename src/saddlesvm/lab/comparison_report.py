@@ -17,7 +17,7 @@ from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.report import Picture, Prose, Report, Section, Table
 from saddlesvm.lab.tidy import PROBLEM
 from saddlesvm.lab.verdict import LEVELS, medians, reach_times, seconds
-from saddlesvm.losses import loss_name
+from saddlesvm.losses import loss_name, make_loss
 from saddlesvm.solvers.dcd import DCD
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def classifier(comparison: Comparison) -> Section:
     dataset, trace = comparison.dataset, comparison.trace
     column = "test_error" if dataset.test_X is not None else "train_error"
     best = trace.loc[trace[column].fillna(np.inf).idxmin()]
-    loss = next(one for one in comparison.plan.losses if loss_name(one) == best["loss"]) if len(trace) else None
-    assert loss is not None
+    planned = {loss_name(one): one for one in comparison.plan.losses}
+    loss = planned.get(best["loss"]) or make_loss(best["loss"])
     problem = dataset.problem(loss, float(best["C"]), comparison.plan.intercept, comparison.plan.scaling)
     result = fit(problem, DCD(), Limits(tol=1e-4, max_time=MODEL_SECONDS))
     model = Evaluation(result.coef, result.intercept, result.alpha, result.certificate)

@@ -59,8 +59,6 @@ def _traces(series: Series) -> list[dict[str, Any]]:
         "showlegend": not series.follows,
         "marker": {"color": series.colour, "symbol": SYMBOLS[series.style % len(SYMBOLS)], "size": 5},
     }
-    if series.labels:
-        main |= {"text": list(series.labels), "hovertemplate": "%{text}<extra>%{fullData.name}</extra>"}
     if series.dash == "none":
         sizes = 5 if series.size is None else numbers(np.sqrt(series.size) * 1.4)
         main["marker"] |= {"size": sizes, "opacity": 0.8}

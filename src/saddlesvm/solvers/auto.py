@@ -20,7 +20,7 @@ from saddlesvm.compiled import kernel
 from saddlesvm.losses import is_smooth, slopes
 from saddlesvm.problem import Pointwise, Problem
 from saddlesvm.rows import Dense
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.newton import Newton
@@ -82,20 +82,29 @@ class Auto(SolverBase):
     ----------
     memory : float, default=1e9
         Bytes that factored matrices of the finish may take.
+    begin : {"coordinate descent", "Newton"}, default="coordinate descent"
+        What to begin with; the finish is worth it where a neighbouring problem, solved before, ended with it.
     """
 
     name: ClassVar[str] = "auto"
     memory: float = 1e9
+    begin: str = COORDINATES
 
     def check(self) -> None:
+        one_of("begin", self.begin, (COORDINATES, FINISH))
         if not self.memory > 0.0:
             raise ValueError(f"memory must be positive; got {self.memory!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
-        """Begin with coordinate descent."""
+        """Begin with coordinate descent, unless told otherwise."""
         inner = DCD().init(problem, seed, start)
         state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
-        return _mirror(state)
+        _mirror(state)
+        if self.begin == FINISH and start is not None:
+            state.w = state.w if start.w is None else start.w
+            self._enter(problem, state, FINISH)
+            state.promised, state.gap_then = np.inf, state.estimate
+        return state
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """A step of the solver at work, and a prediction when it is time for one."""

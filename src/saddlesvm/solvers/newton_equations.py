@@ -25,7 +25,9 @@ from saddlesvm.solvers.row_factor import RowFactor
 FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active row means no division by zero
 NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
 PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
-MOST_ITERATIONS = 500
+MOST_ITERATIONS = 1000
+HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
+PLAIN = "conjugate gradients"
 
 
 @dataclass
@@ -79,14 +81,14 @@ class NewtonEquations:
 
         way, cost = self.cheapest(active, bend)
         direction, solved = np.zeros_like(rhs), False
-        patience = int(cost * LOOP_SPEED / (4.0 * active.size * self.problem.values_per_row))
-        if patience >= PATIENCE and not self.stiff:
-            self.way = "conjugate gradients"
+        patience = cost * LOOP_SPEED / (4.0 * active.size * self.problem.values_per_row)
+        if way == PLAIN or (patience >= PATIENCE and not self.stiff):
+            self.way, most = PLAIN, int(min(patience, MOST_ITERATIONS))
             direction, self.iterations, solved = conjugate_gradients(
-                matrix, self._diagonal(active, bend), rhs, direction, forcing, min(patience, MOST_ITERATIONS)
+                matrix, self._diagonal(active, bend), rhs, direction, forcing, most
             )
             self.stiff = not solved
-        if not solved:
+        if not solved and way != PLAIN:
             self.way = way
             try:
                 precondition = self._factor(way, active, bend)
@@ -97,15 +99,20 @@ class NewtonEquations:
         return direction
 
     def cheapest(self, active: np.ndarray, bend: np.ndarray) -> tuple[str, float]:
-        """The way to factor that costs least among those that fit the memory, and its seconds, roughly."""
+        """The way that costs least among those that fit the memory, and its seconds, roughly.
+
+        Infinite for conjugate gradients with the diagonal alone, which is what is left when no factor fits.
+        """
         per_row = self.problem.values_per_row
         ways: list[tuple[float, str]] = []
         if self.penalty.size <= self.most_features:
             ways.append((self.features.cost(bend, per_row), "features"))
         if active.size <= self.most_rows:
             ways.append((self.rows.cost(active, bend, per_row), "rows"))
-        if not ways:
+        if not ways and active.size <= HEAVIEST * self.most_rows:
             ways.append((self.most_rows**3 / (3.0 * BLAS_SPEED), "heaviest rows"))
+        if not ways:
+            ways.append((math.inf, PLAIN))
         cost, way = min(ways)
         return way, cost
 

@@ -97,7 +97,7 @@ class PegasosBound(Experiment):
     def generalisation(self) -> None:
         """Generalisation error against iterations, one chart an output, one line a size."""
         section = self.report.section("Generalisation error against iterations")
-        best = percent(NOISE + (1 - 2 * NOISE) * _tail(DISTANCE))
+        best = percent(least_error())
         section.items.append(Prose(f"No classifier can have less than {best} % error on these data."))
         for output in OUTPUTS:
             section.items.append(self._chart(output))
@@ -120,8 +120,8 @@ class PegasosBound(Experiment):
             for style, n in enumerate(self.sizes)
         )
         caption = "Median over the runs, and their range."
-        title = f"Test error of the {WORDS[output]}"
-        return Chart(title, "iterations", "error on new data", series, x_log=True, caption=caption)
+        title, levels = f"Test error of the {WORDS[output]}", {least_error(): "least possible"}
+        return Chart(title, "iterations", "error on new data", series, x_log=True, levels=levels, caption=caption)
 
     def _table(self) -> Table:
         places = np.unique(np.linspace(0, len(self.iterations) - 1, 5).round().astype(int))
@@ -199,8 +199,8 @@ def _error(X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> float:
     return float((np.where(X @ w[:-1] > 0.0, 1.0, -1.0) != y).mean())
 
 
-def _tail(distance: float) -> float:
-    """Share of a standard normal variable beyond `distance`."""
+def least_error() -> float:
+    """The error of the best classifier that there can be on these data."""
     from scipy.stats import norm
 
-    return float(norm.sf(distance))
+    return float(NOISE + (1.0 - 2.0 * NOISE) * norm.sf(DISTANCE))

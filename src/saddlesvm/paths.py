@@ -1,0 +1,238 @@
+"""Paths over C, and choosing C by cross-validation: every fit starts from its neighbour, every one is certified."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm.certificate import Certificate
+from saddlesvm.estimators import LinearSVC
+from saddlesvm.outcome import NotCertifiedWarning, Outcome
+
+RULES = ("best", "one_standard_error")
+
+
+@dataclass(frozen=True)
+class RegularizationPath:
+    """Models for a grid of C, in ascending order.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (k,)
+    models : list of LinearSVC
+        A fitted one for each C.
+    seconds : ndarray of shape (k,)
+        Of each fit, given its neighbour.
+    """
+
+    Cs: np.ndarray
+    models: list[LinearSVC] = dataclasses.field(repr=False)
+    seconds: np.ndarray = dataclasses.field(repr=False)
+
+    @property
+    def coefs(self) -> np.ndarray:
+        """Weights, shape (k, 1 or n_classes, d)."""
+        return np.stack([model.coef_ for model in self.models])
+
+    @property
+    def intercepts(self) -> np.ndarray:
+        """Intercepts, shape (k, 1 or n_classes)."""
+        return np.stack([model.intercept_ for model in self.models])
+
+    @property
+    def certificates(self) -> list[Certificate]:
+        """One a C."""
+        return [model.certificate_ for model in self.models]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """One a C."""
+        return [model.outcome_ for model in self.models]
+
+
+def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
+    """A grid of C, ascending: the given values, or so many between 1e-3 and 1e3.
+
+    Raises
+    ------
+    ValueError
+        No value, or one that is not positive and finite.
+    """
+    grid = np.logspace(-3, 3, Cs) if isinstance(Cs, (int, np.integer)) else np.asarray(Cs, dtype=np.float64).ravel()
+    if grid.size == 0 or not (np.isfinite(grid) & (grid > 0.0)).all():
+        raise ValueError(f"Cs must be a number of values, or positive finite values; got {Cs!r}")
+    return np.unique(grid)
+
+
+def fit_path(model: LinearSVC, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:
+    """Fit copies of `model` for each C, each begun where the last one ended; Ctrl-C returns the path so far."""
+    running = clone(model).set_params(warm_start=True, lam=None)
+    models, seconds = [], []
+    for C in Cs:
+        began = time.perf_counter()
+        running.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
+        seconds.append(time.perf_counter() - began)
+        models.append(_copy(running))
+        if running.outcome_ is Outcome.INTERRUPTED:
+            break
+    return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
+
+
+def _copy(fitted: LinearSVC) -> LinearSVC:
+    """A fitted model of its own, with the attributes that the running one has now."""
+    copied = clone(fitted).set_params(warm_start=False)
+    copied.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_") and name != "__"})
+    return copied
+
+
+def _has(name: str) -> Any:
+    def check(estimator: Any) -> bool:
+        getattr(getattr(estimator, "best_estimator_", estimator.template()), name)
+        return True
+
+    return available_if(check)
+
+
+class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Linear support vector classification with C chosen by cross-validation.
+
+    In every fold the fits go up the grid of C, each from where the last one ended, and each certified. The chosen C is
+    then fitted to all rows.
+
+    Parameters
+    ----------
+    estimator : LinearSVC, optional
+        With the options to use; its C is ignored.
+    Cs : int or sequence of float, default=13
+        Values of C, or how many between 1e-3 and 1e3.
+    cv : int, splitter or iterable, optional
+        Folds, as in scikit-learn; 5 by default.
+    scoring : str or callable, optional
+        As in scikit-learn; accuracy by default.
+    rule : {"best", "one_standard_error"}, default="best"
+        The best mean score, or the smallest C whose mean score is within one standard error of it (Hastie, Tibshirani
+        and Friedman 2009, section 7.10).
+    n_jobs : int, optional
+        Threads over the folds.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen one.
+    Cs_ : ndarray of shape (k,)
+    scores_ : ndarray of shape (k, n_folds)
+    mean_scores_, standard_errors_ : ndarray of shape (k,)
+    relative_gaps_ : ndarray of shape (k, n_folds)
+        What each fit proved.
+    best_estimator_ : LinearSVC
+        Fitted to all rows with ``C_``.
+    classes_, coef_, intercept_, certificate_, n_features_in_
+        Of `best_estimator_`.
+    """
+
+    def __init__(
+        self,
+        estimator: LinearSVC | None = None,
+        *,
+        Cs: int | Sequence[float] = 13,
+        cv: Any = None,
+        scoring: Any = None,
+        rule: str = "best",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def template(self) -> LinearSVC:
+        """The estimator whose options are used."""
+        return LinearSVC() if self.estimator is None else self.estimator
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVCCV:
+        """Choose C and fit it to all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            For the fits; scores are not weighted.
+
+        Raises
+        ------
+        ValueError
+            Bad data or options.
+        """
+        if self.rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")
+        self.Cs_ = check_Cs(self.Cs)
+        template = clone(self.template())
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        scorer = check_scoring(template, scoring=self.scoring)
+
+        def one_fold(train: np.ndarray, test: np.ndarray) -> tuple[list[float], list[float]]:
+            weights = None if sample_weight is None else np.asarray(sample_weight)[train]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
+                path = fit_path(template, _safe_indexing(X, train), _safe_indexing(y, train), self.Cs_, weights)
+            held_out = _safe_indexing(X, test), _safe_indexing(y, test)
+            scores = [float(scorer(model, *held_out)) for model in path.models]
+            return scores, [certificate.relative_gap for certificate in path.certificates]
+
+        folds = Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(one_fold)(*split) for split in splits)
+        self.scores_ = np.array([scores for scores, _ in folds]).T
+        self.relative_gaps_ = np.array([gaps for _, gaps in folds]).T
+        self.mean_scores_ = self.scores_.mean(axis=1)
+        self.standard_errors_ = self.scores_.std(axis=1, ddof=1) / np.sqrt(self.scores_.shape[1])
+        self.C_ = float(self.Cs_[self._choose()])
+        self.best_estimator_ = template.set_params(C=self.C_).fit(X, y, sample_weight=sample_weight)
+        return self
+
+    def _choose(self) -> int:
+        best = int(np.argmax(self.mean_scores_))
+        if self.rule == "best":
+            return best
+        return int(np.argmax(self.mean_scores_ >= self.mean_scores_[best] - self.standard_errors_[best]))
+
+    def __getattr__(self, name: str) -> Any:
+        shown = ("classes_", "coef_", "intercept_", "certificate_", "n_features_in_", "feature_names_in_", "n_iter_")
+        if name in shown and "best_estimator_" in vars(self):
+            return getattr(self.best_estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """As :meth:`LinearSVC.decision_function`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """As :meth:`LinearSVC.predict`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict(X)
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """As :meth:`LinearSVC.predict_proba`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_proba(X)

@@ -1,0 +1,99 @@
+"""The automatic solver: certified anywhere, repeatable, and it says what it does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
+from saddlesvm.data import load_bundled
+from saddlesvm.solvers import Auto, make_solver
+from saddlesvm.solvers.auto import COORDINATES, FINISH
+
+LOSSES = ["hinge", "squared_hinge", "logistic"]
+
+
+@pytest.fixture(scope="module")
+def heart():
+    return load_bundled("heart")
+
+
+@pytest.mark.parametrize("C", [0.01, 100.0, 1e4])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+def test_unscaled_data_are_certified_at_any_c(heart, loss, C, intercept):
+    model = LinearSVC(loss=loss, C=C, tol=1e-6, intercept=intercept, random_state=0).fit(heart.X, heart.y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert 0.0 <= model.certificate_.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_float32_certifies_as_well_as_float64(heart, loss):
+    fine = LinearSVC(loss=loss, C=10.0, tol=1e-6, random_state=0).fit(heart.X, heart.y)
+    coarse = LinearSVC(loss=loss, C=10.0, tol=1e-6, random_state=0).fit(heart.X.astype(np.float32), heart.y)
+    assert coarse.certificate_.relative_gap <= 1e-6
+    # heart's values are exact in float32 (but for one column of tenths), so the optima are nearly the same
+    assert coarse.certificate_.primal == pytest.approx(fine.certificate_.primal, rel=1e-4)
+
+
+def test_sparse_rows_and_weights(heart):
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, size=heart.X.shape[0])
+    dense = LinearSVC(loss="hinge", C=100.0, tol=1e-6, random_state=0).fit(heart.X, heart.y, weights)
+    rows = LinearSVC(loss="hinge", C=100.0, tol=1e-6, random_state=0).fit(sparse.csr_array(heart.X), heart.y, weights)
+    lower, upper = sorted([dense.certificate_.primal, rows.certificate_.primal])
+    assert upper - lower <= 2e-6 * upper
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "absolute", "squared", "squared_epsilon_insensitive"])
+def test_regression(heart, loss):
+    X, y = heart.X[:, :-1], heart.X[:, -1]
+    model = LinearSVR(loss=loss, epsilon=0.1, C=100.0, tol=1e-6, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+
+
+def test_the_decision_is_in_the_trace_in_words(heart):
+    model = LinearSVC(loss="hinge", C=1.0, tol=1e-6, random_state=0).fit(heart.X, heart.y)
+    said = " ".join(row["remark"] for row in model.trace_)
+    assert "changing over" in said
+    assert "Newton step" in said
+    assert FINISH in model.phases_
+    assert COORDINATES in model.phases_
+
+
+def test_easy_problems_stay_with_coordinate_descent():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 10))
+    y = np.where(X[:, 0] + rng.normal(size=500) > 0, 1, -1)
+    model = LinearSVC(loss="squared_hinge", C=1e-3, random_state=0).fit(X, y)
+    assert set(model.phases_) == {COORDINATES}
+
+
+def test_repeatable(heart):
+    one = LinearSVC(loss="hinge", C=10.0, tol=1e-6, random_state=3).fit(heart.X, heart.y)
+    two = LinearSVC(loss="hinge", C=10.0, tol=1e-6, random_state=3).fit(heart.X, heart.y)
+    assert (one.coef_ == two.coef_).all()
+    assert one.n_iter_ == two.n_iter_
+
+
+def test_a_checkpoint_is_continued_in_either_phase(tmp_path, heart):
+    for epochs in (6, 14):
+        path = tmp_path / f"run{epochs}"
+        common = {"loss": "hinge", "C": 100.0, "tol": 1e-7, "random_state": 0, "checkpoint": path}
+        with pytest.warns(NotCertifiedWarning):
+            LinearSVC(max_iter=epochs, **common).fit(heart.X, heart.y)
+        model = LinearSVC(**common).fit(heart.X, heart.y)
+        assert model.outcome_ is Outcome.CERTIFIED
+
+
+def test_options():
+    assert make_solver("auto:memory=1e8") == Auto(memory=1e8)
+    with pytest.raises(ValueError, match="memory must be positive"):
+        Auto(memory=0.0)
+    with pytest.raises(ValueError, match="begin must be one of"):
+        Auto(begin="nonsense")
+
+
+def test_little_memory_is_enough(heart):
+    model = LinearSVC(loss="hinge", C=1.0, tol=1e-5, solver=Auto(memory=2e4), random_state=0).fit(heart.X, heart.y)
+    assert model.outcome_ is Outcome.CERTIFIED

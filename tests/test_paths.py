@@ -1,0 +1,75 @@
+"""Paths over C and cross-validation: certified throughout, the same models as single fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from saddlesvm import LinearSVC, LinearSVCCV, Outcome
+from saddlesvm.data import load_bundled
+from saddlesvm.paths import check_Cs
+
+
+@pytest.fixture(scope="module")
+def heart():
+    return load_bundled("heart")
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_every_model_of_a_path_is_certified(heart, loss):
+    path = LinearSVC.path(heart.X, heart.y, Cs=[0.01, 1.0, 100.0], loss=loss, tol=1e-5, random_state=0)
+    assert path.outcomes == [Outcome.CERTIFIED] * 3
+    assert path.coefs.shape == (3, 1, 13)
+    assert path.intercepts.shape == (3, 1)
+    for C, model in zip(path.Cs, path.models, strict=True):
+        alone = LinearSVC(C=C, loss=loss, tol=1e-5, random_state=0).fit(heart.X, heart.y)
+        apart = np.linalg.norm(alone.coef_ - model.coef_)
+        assert apart <= sum(np.sqrt(2 * one.certificate_.gap) for one in (alone, model))
+        assert model.C == C
+
+
+def test_a_path_goes_up_whatever_the_order(heart):
+    assert LinearSVC.path(heart.X, heart.y, Cs=[1.0, 0.1]).Cs.tolist() == [0.1, 1.0]
+    np.testing.assert_allclose(check_Cs(13)[[0, -1]], [1e-3, 1e3])
+
+
+@pytest.mark.parametrize("Cs", [[], [0.0], [np.inf], [-1.0, 1.0], 0])
+def test_bad_grids_are_refused(heart, Cs):
+    with pytest.raises(ValueError, match="Cs must be"):
+        LinearSVC.path(heart.X, heart.y, Cs=Cs)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("multi", [False, True])
+def test_a_warm_start_in_either_direction_of_c(heart, C, multi):
+    y = np.arange(heart.y.size) % 3 if multi else heart.y
+    X = heart.X / heart.X.std(axis=0)
+    warm = LinearSVC(C=1.0, loss="hinge", warm_start=True, tol=1e-6, random_state=0).fit(X, y)
+    warm.set_params(C=C).fit(X, y)
+    cold = LinearSVC(C=C, loss="hinge", tol=1e-6, random_state=0).fit(X, y)
+    assert warm.outcome_ is Outcome.CERTIFIED
+    assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-6)
+
+
+def test_cross_validation_chooses_like_single_fits(heart):
+    X = heart.X / heart.X.std(axis=0)
+    search = LinearSVCCV(LinearSVC(random_state=0), Cs=[1e-3, 1e-1, 10.0], cv=4).fit(X, heart.y)
+    assert search.scores_.shape == (3, 4)
+    assert (search.relative_gaps_ <= 1e-4).all()
+    for k, C in enumerate(search.Cs_):
+        alone = cross_val_score(LinearSVC(C=C, random_state=0), X, heart.y, cv=4)
+        np.testing.assert_allclose(search.scores_[k], alone, atol=0.04)
+    assert search.Cs_[np.argmax(search.mean_scores_)] == search.C_
+    assert search.predict(X).shape == heart.y.shape
+    assert search.coef_.shape == (1, 13)
+    assert search.score(X, heart.y) > 0.7
+
+
+def test_one_standard_error_prefers_the_smaller_c(heart):
+    X = heart.X / heart.X.std(axis=0)
+    best = LinearSVCCV(Cs=5, cv=4).fit(X, heart.y)
+    careful = LinearSVCCV(Cs=5, cv=4, rule="one_standard_error").fit(X, heart.y)
+    assert careful.C_ <= best.C_
+    with pytest.raises(ValueError, match="rule must be"):
+        LinearSVCCV(rule="nonsense").fit(X, heart.y)
