@@ -22,6 +22,5 @@ def clear_cache() -> int:
     return len(ours)
 
 
-
 if __name__ == "__main__":
     print(f"removed {clear_cache()} cached kernel files")

@@ -14,12 +14,13 @@ from saddlesvm import audit, inputs, persistence, rows
 from saddlesvm.certificate import Certificate
 from saddlesvm.data import DataError, Table, atomic_write, read
 from saddlesvm.data.models import is_model
-from saddlesvm.diagnosis import diagnose
+from saddlesvm.diagnosis import diagnose, separability
 from saddlesvm.estimators import LinearModel, LinearSVC, LinearSVR
 from saddlesvm.facts import Facts, show
 from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.losses import REGRESSION
 from saddlesvm.outcome import Outcome
+from saddlesvm.solvers.auto import FINISH
 
 OK, NOT_CERTIFIED = 0, 3
 SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling")
@@ -164,6 +165,9 @@ def train(options: argparse.Namespace) -> int:
     facts["worth"] = worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
     if test is not None:
         facts["worth"] |= quality(model, test.X, labels_of(test), "test")
+    if isinstance(model, LinearModel) and (model.outcome_ is not Outcome.CERTIFIED or FINISH in model.phases_):
+        found = [str(one) for one in diagnose(table.X) + separability(model)]
+        facts["what made it hard"] = {"found": found or "nothing in the columns; correlated features, or a large C"}
     if options.model:
         persistence.save(model, options.model, {"trained on": str(table.source), "rows": table.n_rows})
         facts["done"]["model written to"] = options.model
@@ -181,11 +185,18 @@ def done(model: Any, table: Table) -> dict[str, Any]:
         + (f"C = {model.C:g}" if model.lam is None else f"lambda = {model.lam:g}"),
         "solver": str(model.solver),
         "epochs": model.n_iter_,
+        "decisions": list(dict.fromkeys(decision_of(row) for row in model.trace_ if decision_of(row))) or None,
         "certificates": len(model.trace_),
         "seconds reading": table.seconds,
         "seconds solving": model.seconds_solving_,
         "seconds certifying": model.seconds_certifying_,
     }
+
+
+def decision_of(row: dict[str, Any]) -> str:
+    """What the automatic solver decided, in words; empty where it decided nothing."""
+    decision = row["remark"].partition("; ")[0]
+    return decision if decision.startswith("epoch ") else ""
 
 
 def support(model: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from scipy import sparse
 SPREAD = 100.0  # quotient of the largest and the smallest feature norm from which scaling pays
 BLOCK_VALUES = 4_000_000
 NAMED = 5
+HARDLY = 0.01  # share of the losses in the objective below which C is beyond separability
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,20 @@ def diagnose(X: Any) -> list[Finding]:
             Finding(f"{_listed(repeated)} a copy of an earlier column", "Leave copies out: they share one weight")
         )
     return found
+
+
+def separability(model: Any) -> list[Finding]:
+    """Whether the losses hardly count in the objective of a fitted model: C is then beyond what the data ask for."""
+    certificate = model.certificate_
+    norm = 0.5 * float(np.sum(np.square(model.coef_))) * (1.0 if certificate.form == "C" else (model.lam or 1.0))
+    if certificate.primal <= 0.0 or norm < (1.0 - HARDLY) * certificate.primal:
+        return []
+    return [
+        Finding(
+            f"the losses are under {100 * HARDLY:g} % of the objective: the classes are (nearly) separable",
+            "A larger C changes nothing but the time; a smaller one is easier and may generalise better",
+        )
+    ]
 
 
 def column_facts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

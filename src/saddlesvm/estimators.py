@@ -20,9 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm import inputs, multiclass, rows, splits
 from saddlesvm.certificate import Certificate, Point
 from saddlesvm.checkpoint import Checkpoint
+from saddlesvm.diagnosis import diagnose, separability
 from saddlesvm.fit import FitResult, Limits, fit
 from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
 from saddlesvm.multiclass import SubProblem
+from saddlesvm.outcome import Outcome
 from saddlesvm.pairs import vote
 from saddlesvm.problem import Intercept, Problem, resolve_C
 from saddlesvm.progress import ProgressBar
@@ -170,6 +172,11 @@ class LinearModel(BaseEstimator):
             results = multiclass.solve_all(problems, solve, n_jobs, together)
         self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
         self._keep(results)
+        worst = multiclass.worst_outcome(results)
+        if worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED):
+            worst.warn(stacklevel=4, hints=diagnose(X) + separability(self))
+        else:
+            worst.warn(stacklevel=4)
         return results
 
     def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
@@ -210,7 +217,6 @@ class LinearModel(BaseEstimator):
         self.seconds_solving_ = sum(result.seconds_solving for result in results)
         self.seconds_certifying_ = sum(result.seconds_certifying for result in results)
         self.trace_ = Trace(record for result in results for record in result.trace)
-        worst.warn(stacklevel=4)
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -31,7 +31,8 @@ EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say
 SMALLEST_ESTIMATE = 1e-300
 RATIOS = (0.1, 1e12)  # believable quotients of gap and estimate
 STALL_EPOCHS = 64  # no verdict of "no progress" before
-STALL_FACTOR = 0.98  # the gap must fall by this factor whenever the epochs double
+STALL_FACTOR = 0.98  # the gap, or an objective, must move by this factor whenever the epochs double
+TINY_SHARE = 1e-6  # of the primal objective: a dual one below it counts as that much
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,11 @@ class FitResult:
             f"{self.certificate.relative_gap:.2g}, {self.tol:.2g} was asked for; {meaning}. {self.outcome.advice}"
         )
 
-    def warn(self, stacklevel: int = 3) -> None:
-        """Warn if the certificate asked for was not reached."""
+    def warn(self, stacklevel: int = 3, hints: Sequence[object] = ()) -> None:
+        """Warn if the certificate asked for was not reached; `hints` say what was found in the data."""
         if self.outcome is not Outcome.CERTIFIED:
-            warnings.warn(self.message, NotCertifiedWarning, stacklevel=stacklevel)
+            found = "".join(f" Found in the data: {hint}." for hint in hints)
+            warnings.warn(self.message + found, NotCertifiedWarning, stacklevel=stacklevel)
 
 
 class Stopwatches:
@@ -156,7 +158,7 @@ class Run:
         self.passes = 0.0
         self.looked_at = 0.0
         self.ratio = 1.0
-        self.history: list[tuple[float, float]] = []
+        self.history: list[tuple[float, float, float, float]] = []
 
     @property
     def certificate(self) -> Certificate:
@@ -286,7 +288,7 @@ class Run:
         self.watches.solving, self.watches.certifying = saved.numbers["solving"], saved.numbers["certifying"]
         self.looked_at, self.passes = saved.numbers["looked_at"], saved.numbers["passes"]
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
-        self.history = [(epoch, gap) for epoch, gap in saved.numbers["history"]]
+        self.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
         self.last = self.best
         self.trace.extend(saved.trace)
@@ -299,11 +301,20 @@ class Run:
         gap = certificate.relative_gap
         if gap <= self.limits.tol and self.limits.tol > 0.0:
             return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
-        self.history.append((state.epochs, gap))
-        earlier = [seen for epoch, seen in self.history if epoch <= 0.5 * state.epochs]
-        if state.epochs >= STALL_EPOCHS and earlier and gap > STALL_FACTOR * earlier[-1] and self.limits.tol > 0:
+        if self.stalled(state, certificate) and self.limits.tol > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since epoch {0.5 * state.epochs:.0f}"
         return None
+
+    def stalled(self, state: Any, certificate: Certificate) -> bool:
+        """Whether neither the gap nor either objective has moved since half as many epochs."""
+        now = (float(state.epochs), certificate.relative_gap, certificate.primal, certificate.dual)
+        self.history.append(now)
+        earlier = [seen for seen in self.history if seen[0] <= 0.5 * now[0]]
+        if now[0] < STALL_EPOCHS or not earlier:
+            return False
+        _, gap, primal, dual = earlier[-1]
+        least = (1.0 - STALL_FACTOR) * max(abs(dual), TINY_SHARE * abs(primal))
+        return now[1] > STALL_FACTOR * gap and now[2] > STALL_FACTOR * primal and now[3] < dual + least
 
 
 def fit(

@@ -33,7 +33,7 @@ from saddlesvm.compiled import inlined, operation, python_class
 
 INF = math.inf
 EDGE = 1.0 + 1e-15  # a + (s - a) may miss s by a rounding error
-LOGIT_STEPS = 60
+LOGIT_STEPS = 100
 LOGIT_TOLERANCE = 1e-11
 
 

@@ -29,6 +29,7 @@ class ProgressBar:
         self.tol, self.problems = tol, problems
         self.max_epochs, self.max_time = max_epochs or math.inf, max_time or math.inf
         self.gap = 1.0
+        self.said = ""
         self.done = 0
         self.lock = threading.Lock()
         self.bar: Any = None
@@ -60,6 +61,10 @@ class ProgressBar:
 
     def __call__(self, record: Record, /) -> None:
         self.gap = record.relative_gap
+        decision = record.remark.partition("; ")[0]
+        if decision.startswith("epoch ") and decision != self.said:
+            self.said = decision
+            self.bar.console.print(decision, highlight=False)
 
     def next_problem(self) -> None:
         """One of the problems is done."""

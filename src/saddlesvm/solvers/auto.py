@@ -22,8 +22,8 @@ from saddlesvm.problem import Pointwise, Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.newton import Newton
+from saddlesvm.solvers.newton_equations import NewtonEquations
 
 FIRST_LOOK = 8.0  # epochs before the first prediction
 NEXT_LOOK = 1.25  # growth of the epochs between two predictions

@@ -25,7 +25,7 @@ from saddlesvm.solvers.row_factor import RowFactor
 FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active row means no division by zero
 NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
 PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
-MOST_ITERATIONS = 1000
+MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
 HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
 PLAIN = "conjugate gradients"
 
@@ -81,11 +81,11 @@ class NewtonEquations:
 
         way, cost = self.cheapest(active, bend)
         direction, solved = np.zeros_like(rhs), False
-        patience = cost * LOOP_SPEED / (4.0 * active.size * self.problem.values_per_row)
+        patience = MOST_ITERATIONS if way == PLAIN else min(int(cost / self._product_cost(active)), MOST_ITERATIONS)
         if way == PLAIN or (patience >= PATIENCE and not self.stiff):
-            self.way, most = PLAIN, int(min(patience, MOST_ITERATIONS))
+            self.way = PLAIN
             direction, self.iterations, solved = conjugate_gradients(
-                matrix, self._diagonal(active, bend), rhs, direction, forcing, most
+                matrix, self._diagonal(active, bend), rhs, direction, forcing, patience
             )
             self.stiff = not solved
         if not solved and way != PLAIN:
@@ -101,7 +101,7 @@ class NewtonEquations:
     def cheapest(self, active: np.ndarray, bend: np.ndarray) -> tuple[str, float]:
         """The way that costs least among those that fit the memory, and its seconds, roughly.
 
-        Infinite for conjugate gradients with the diagonal alone, which is what is left when no factor fits.
+        Conjugate gradients with the diagonal alone are what is left when no factor fits.
         """
         per_row = self.problem.values_per_row
         ways: list[tuple[float, str]] = []
@@ -112,9 +112,13 @@ class NewtonEquations:
         if not ways and active.size <= HEAVIEST * self.most_rows:
             ways.append((self.most_rows**3 / (3.0 * BLAS_SPEED), "heaviest rows"))
         if not ways:
-            ways.append((math.inf, PLAIN))
+            ways.append((TYPICAL_ITERATIONS * self._product_cost(active), PLAIN))
         cost, way = min(ways)
         return way, cost
+
+    def _product_cost(self, active: np.ndarray) -> float:
+        """Seconds of a product with the matrix, roughly."""
+        return 4.0 * active.size * self.problem.values_per_row / LOOP_SPEED
 
     def _diagonal(self, active: np.ndarray, bend: np.ndarray) -> Map:
         """The function that divides by the diagonal of the matrix."""
