@@ -47,6 +47,10 @@ class Certificate:
     dual: float
     form: str = "C"
 
+    def __post_init__(self) -> None:
+        if 0.0 < self.dual - self.primal <= ROUNDING * abs(self.primal):
+            object.__setattr__(self, "dual", self.primal)  # the sums agree to their rounding
+
     @property
     def gap(self) -> float:
         """``primal - dual``: the objective is at most this far above the optimum."""
@@ -330,8 +334,6 @@ def _evaluation(
 ) -> Evaluation:
     primal = 0.5 * own + problem.C * paid
     dual = -problem.C * conjugates - 0.5 * dual_norm
-    if 0.0 < dual - primal <= ROUNDING * abs(primal):
-        dual = primal  # the sums agree to their rounding
     form = "lambda" if problem.uses_lambda else "C"
     certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
     return Evaluation(w[:-1].copy(), float(w[-1] * problem.scale + offset), alpha, certificate)

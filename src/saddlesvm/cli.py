@@ -14,6 +14,7 @@ from saddlesvm.data import BUNDLED, DataError
 from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.kernels import KERNELS
+from saddlesvm.lab import command as lab
 from saddlesvm.losses import LOSSES
 from saddlesvm.outcome import NotCertifiedWarning
 
@@ -134,7 +135,7 @@ def make_parser() -> Parser:
     parser = Parser(prog="saddlesvm", description="Support vector machines trained fast to a certified optimum.")
     parser.add_argument("--version", action="version", version=f"saddlesvm {__version__}")
     commands_ = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for add in (add_train, add_predict, add_certify, add_info):
+    for add in (add_train, add_predict, add_certify, add_info, lab.add_arguments):
         add(commands_)
     return parser
 

@@ -19,17 +19,28 @@ from numba.extending import overload
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+PLAIN: dict[str, Any] = {"nogil": True, "fastmath": REASSOCIATE, "error_model": "numpy", "_nrt": False}
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` at its first call for each combination of argument types; cached on disk, without the GIL."""
+    """Compile `function` at its first call for each combination of argument types; cached on disk, without the GIL.
+
+    A kernel makes no arrays: it is compiled without reference counting, whose atomic operations cost more than a
+    short row does. One that must make some is an :func:`allocating_kernel`.
+    """
+    compiled: Any = njit(function, cache=True, **PLAIN)
+    return compiled
+
+
+def allocating_kernel(function: Function) -> Function:
+    """A kernel that makes arrays."""
     compiled: Any = njit(function, cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
     return compiled
 
 
 def inlined(function: Function) -> Function:
     """Compile a small helper that kernels call; it is never called from Python, so it needs no cache of its own."""
-    compiled: Any = njit(function, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+    compiled: Any = njit(function, **PLAIN)
     return compiled
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy import sparse
 SPREAD = 100.0  # quotient of the largest and the smallest feature norm from which scaling pays
 BLOCK_VALUES = 4_000_000
 NAMED = 5
+GLANCED_ROWS = 1_000
 HARDLY = 0.01  # share of the losses in the objective below which C is beyond separability
 
 
@@ -40,17 +40,7 @@ def diagnose(X: Any) -> list[Finding]:
     """
     norms, low, high, print_ = column_facts(X)
     used = norms > 0.0
-    smallest = int(np.argmin(np.where(used, norms, np.inf)))
-    found = []
-    if used.any() and norms[used].max() > SPREAD * norms[used].min():
-        found.append(
-            Finding(
-                f"the norms of the features spread over a factor of {norms[used].max() / norms[used].min():.1e} "
-                f"(largest: column {int(np.argmax(norms))}, smallest: column {smallest})",
-                "Scale them to similar size (StandardScaler, or MaxAbsScaler for sparse data): coordinate methods then "
-                "need far fewer epochs, and the penalty treats the features alike",
-            )
-        )
+    found = _spread(norms)
     constant = np.flatnonzero((low == high) & used)
     if constant.size:
         found.append(Finding(f"{_listed(constant)} constant", "An intercept says the same; leave them out"))
@@ -65,6 +55,14 @@ def diagnose(X: Any) -> list[Finding]:
     return found
 
 
+def scale_hint(X: Any) -> list[Finding]:
+    """What a look at some rows says about the scales of the features: cheap enough for the end of a fit."""
+    n = X.shape[0]
+    some = X[np.unique(np.linspace(0, n - 1, min(n, GLANCED_ROWS)).astype(np.int64))]
+    squares = some.multiply(some).sum(axis=0) if sparse.issparse(X) else np.einsum("ij,ij->j", some, some)
+    return _spread(np.sqrt(np.asarray(squares, dtype=np.float64).ravel()))
+
+
 def separability(model: Any) -> list[Finding]:
     """Whether the losses hardly count in the objective of a fitted model: C is then beyond what the data ask for."""
     certificate = model.certificate_
@@ -75,6 +73,22 @@ def separability(model: Any) -> list[Finding]:
         Finding(
             f"the losses are under {100 * HARDLY:g} % of the objective: the classes are (nearly) separable",
             "A larger C changes nothing but the time; a smaller one is easier and may generalise better",
+        )
+    ]
+
+
+def _spread(norms: np.ndarray) -> list[Finding]:
+    """Whether the norms of the features spread over orders of magnitude."""
+    used = np.where(norms > 0.0, norms, np.inf)
+    largest, smallest = int(np.argmax(norms)), int(np.argmin(used))
+    if not norms.any() or norms[largest] <= SPREAD * used[smallest]:
+        return []
+    return [
+        Finding(
+            f"the norms of the features spread over a factor of {norms[largest] / used[smallest]:.1e} "
+            f"(largest: column {largest}, smallest: column {smallest})",
+            "Scale them to similar size (StandardScaler, or MaxAbsScaler for sparse data): coordinate methods then "
+            "need far fewer epochs, and the penalty treats the features alike",
         )
     ]
 
@@ -100,12 +114,12 @@ def _repeated(X: Any, print_: np.ndarray, among: np.ndarray) -> np.ndarray:
     """Columns that equal an earlier one: same projection first, then value by value."""
     candidates = np.flatnonzero(among)
     order = candidates[np.argsort(print_[candidates], kind="stable")]
-    columns = X.tocsc() if sparse.issparse(X) else X
+    apart = np.abs(np.diff(print_[order]))
+    close = np.flatnonzero(apart <= 1e-12 * np.abs(print_[order[1:]]))
+    columns = X.tocsc() if sparse.issparse(X) and close.size else X
     found = []
-    for a, b in pairwise(order):
-        first, second = min(a, b), max(a, b)
-        if not np.isclose(print_[a], print_[b], rtol=1e-12, atol=0.0):
-            continue
+    for k in close:
+        first, second = sorted(order[k : k + 2])
         same = abs(columns[:, [first]] - columns[:, [second]])
         if (same.max() if sparse.issparse(X) else np.max(same)) == 0.0:
             found.append(second)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm import inputs, multiclass, rows, splits
 from saddlesvm.certificate import Certificate, Point
 from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.diagnosis import diagnose, separability
+from saddlesvm.diagnosis import scale_hint, separability
 from saddlesvm.fit import FitResult, Limits, fit
 from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
 from saddlesvm.multiclass import SubProblem
@@ -173,8 +173,8 @@ class LinearModel(BaseEstimator):
         self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
         self._keep(results)
         worst = multiclass.worst_outcome(results)
-        if worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED):
-            worst.warn(stacklevel=4, hints=diagnose(X) + separability(self))
+        if worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0:
+            worst.warn(stacklevel=4, hints=scale_hint(X) + separability(self))
         else:
             worst.warn(stacklevel=4)
         return results

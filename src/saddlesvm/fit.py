@@ -119,8 +119,8 @@ class FitResult:
         )
 
     def warn(self, stacklevel: int = 3, hints: Sequence[object] = ()) -> None:
-        """Warn if the certificate asked for was not reached; `hints` say what was found in the data."""
-        if self.outcome is not Outcome.CERTIFIED:
+        """Warn if the certificate asked for (if one was) was not reached; `hints` say what was found in the data."""
+        if self.outcome is not Outcome.CERTIFIED and self.tol > 0.0:
             found = "".join(f" Found in the data: {hint}." for hint in hints)
             warnings.warn(self.message + found, NotCertifiedWarning, stacklevel=stacklevel)
 
@@ -137,6 +137,10 @@ class Stopwatches:
         now = time.perf_counter()
         setattr(self, kind, getattr(self, kind) + now - self.last)
         self.last = now
+
+    def skip(self) -> None:
+        """Leave out the time since the last lap: it belongs to callbacks."""
+        self.last = time.perf_counter()
 
     @property
     def total(self) -> float:
@@ -165,8 +169,7 @@ class Run:
         """The best model's objective with the best bound seen."""
         assert self.best is not None and self.bound is not None
         own, bound = self.best.certificate, self.bound.certificate.dual
-        combined = Certificate(own.primal, bound, own.form)
-        return combined if combined.gap > 0.0 or not combined.sound else Certificate(own.primal, own.primal, own.form)
+        return Certificate(own.primal, bound, own.form)
 
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
@@ -390,6 +393,7 @@ def _certify(
         return state, end or (Outcome.FAILED, "no point with a finite objective")
     record = run.record(state)
     asked = [callback(record) for callback in (run.trace, *callbacks)]
+    run.watches.skip()
     return state, run.verdict(state) or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
 
 

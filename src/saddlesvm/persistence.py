@@ -126,7 +126,7 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     DataError
         LIBLINEAR has no such loss, or the labels are not whole numbers.
     """
-    if getattr(model, "multi_class", "ovr") == "ovo" and len(model.classes_) > 2:  # type: ignore[attr-defined]
+    if getattr(model, "multi_class", "ovr") == "ovo" and len(model.classes_) > 2:
         raise DataError(f"{path}: LIBLINEAR has no one-vs-one models; use multi_class='ovr' or 'crammer_singer'")
     write_liblinear(
         path,

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 from scipy import sparse
 
-from saddlesvm.compiled import inlined, kernel, operation, python_class
+from saddlesvm.compiled import allocating_kernel, inlined, kernel, operation, python_class
 
 U = np.uint64
 ROW_AHEAD = 2  # rows whose values are fetched while this one is worked on
@@ -228,7 +228,7 @@ def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: 
         if p + 1 < end:
             width = X.values.shape[1]
             start = U(order[p + 1]) * U(width)
-            prefetch_range(X.values, start, start + U(min(width, 256)))
+            prefetch_range(X.values, start, start + U(min(width, 128)))
 
     def of_csr(X: Any, order: Any, p: Any, end: Any, alpha: Any, y: Any, norms: Any) -> Any:
         if p + HEADER_AHEAD < end:
@@ -265,7 +265,7 @@ def as_dense_row(X: Rows, i: int) -> np.ndarray:
     return row
 
 
-@kernel
+@allocating_kernel
 def squared_norms(X: Rows, count: int) -> np.ndarray:
     """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
     norms = np.empty(count)

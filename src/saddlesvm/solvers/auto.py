@@ -1,10 +1,10 @@
 """The automatic solver: dual coordinate descent, watched by its own progress, with a second-order finish.
 
 Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. From how fast its estimate of the
-gap falls, the work that is left for it is predicted; from the sizes of the problem and the number of rows that bend, the
-work of the Newton steps that are left for the finish. It changes over when those are cheaper, and changes back when the
-finish does not keep what was predicted. All predictions count operations, not seconds: the decisions do not depend on
-the clock, and a fit is repeatable.
+gap falls, the work that is left for it is predicted; from the sizes of the problem and the number of rows that bend,
+the work of the Newton steps that are left for the finish. It changes over when those are cheaper, and changes back when
+the finish does not keep what was predicted. All predictions count operations, not seconds: the decisions do not depend
+on the clock, and a fit is repeatable.
 """
 
 from __future__ import annotations
@@ -116,8 +116,10 @@ class Auto(SolverBase):
         until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
         state.inner = DCD().step(problem, state.inner, until)
         _mirror(state)
-        if state.epochs >= state.next_prediction - 1e-9 and state.estimate > budget.relative_gap > 0.0:
-            self._predict(problem, state, budget.relative_gap)
+        if state.epochs >= state.next_prediction - 1e-9:
+            state.next_prediction = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
+            if state.estimate > budget.relative_gap > 0.0:
+                self._predict(problem, state, budget.relative_gap)
         return state
 
     def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
@@ -131,7 +133,8 @@ class Auto(SolverBase):
         state.spent += self._step_cost(problem, state.inner.bend, state.inner.equations)
         if state.spent > BROKEN_PROMISE * state.promised:
             if state.estimate > SHOWN * state.gap_then:
-                why = f"{state.inner.steps} Newton steps brought the gap from {state.gap_then:.1e} to {state.estimate:.1e}"
+                fall = f"from {state.gap_then:.1e} to {state.estimate:.1e} only"
+                why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
                 self._change(problem, state, COORDINATES, why)
             else:
                 state.spent, state.gap_then = 0.0, state.estimate
@@ -140,7 +143,6 @@ class Auto(SolverBase):
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare what is left for either solver, and say so."""
         state.seen = np.vstack([state.seen, [state.epochs, state.estimate]])
-        state.next_prediction = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
         rate = _rate(state.seen)
         if state.given_up or rate is None:
             return

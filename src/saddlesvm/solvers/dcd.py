@@ -66,11 +66,12 @@ def descend(
     permute: bool,
     shrink: bool,
     meters: np.ndarray,
+    floor: float,
 ) -> Any:
     """Visit the first `active` rows of `order`; a row set aside changes places with the last active one.
 
-    At the end of a pass note its figures; return then, or when the visits are used up: the place in the order, the
-    active rows, the visits done and the passes ended.
+    At the end of a pass note its figures; return when its estimate is at most `floor`, or when the visits are used up:
+    the place in the order, the active rows, the visits done and the passes ended.
     """
     X, C = terms.X, terms.C
     done = passes = 0
@@ -110,7 +111,8 @@ def descend(
             meters[BOUND_M] = meters[LARGEST] if meters[LARGEST] > 0.0 else np.inf
             meters[BOUND_m] = meters[SMALLEST] if meters[SMALLEST] < 0.0 else -np.inf
             move_offset(w, offset)
-            break
+            if meters[ESTIMATE] <= floor or meters[RANGE] <= 0.0:
+                break
     return position, active, done, passes
 
 
@@ -184,6 +186,7 @@ class DCD(SolverBase):
                 self.permutation,
                 self.shrinking,
                 state.meters,
+                max(budget.relative_gap, RECHECK * state.known) if self.stopping == "gap" else np.inf,
             )
             left -= done
             state.rows_touched += done

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddlesvm.compiled import kernel
+from saddlesvm.compiled import allocating_kernel, kernel
 
 TAU = 1e-12  # the least curvature along a coordinate or a pair, as in LIBSVM
 COLUMNS = 2048  # columns of the kernel rows that are summed while their part of f is near
 
 
-@kernel
+@allocating_kernel
 def submatrix(table: np.ndarray, slots: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """``table[slots][:, columns]`` without the copy of whole rows."""
     out = np.empty((slots.size, columns.size), table.dtype)

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.certificate import Point, weight_of
-from saddlesvm.compiled import inlined, kernel
+from saddlesvm.compiled import allocating_kernel, inlined
 from saddlesvm.kernel_problem import KernelPoint, KernelProblem, KernelTerms, feasible
 from saddlesvm.kernel_rows import RowCache, row_source
 from saddlesvm.losses import SquaredHinge, subgradient
@@ -29,7 +29,7 @@ from saddlesvm.solvers.base import Budget, SolverBase, State
 CHUNK = 4096  # draws that are made, and looked through for rows to compute, at a time
 
 
-@kernel
+@allocating_kernel
 def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
     """`count` random rows, with replacement."""
     draws = np.empty(count, np.int64)
@@ -44,7 +44,7 @@ def pull(terms: KernelTerms, i: int, z: float) -> float:
     return -weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
 
 
-@kernel
+@allocating_kernel
 def visit_batches(
     terms: KernelTerms,
     table: np.ndarray,
@@ -84,7 +84,7 @@ def visit_batches(
     return draws.size
 
 
-@kernel
+@allocating_kernel
 def rows_needed(
     terms: KernelTerms,
     slot: np.ndarray,

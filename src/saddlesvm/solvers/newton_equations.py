@@ -26,6 +26,7 @@ FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active
 NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
 PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
 MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
+FEW = 0.8  # of the features: more active rows than that are better conditioned over features, whatever the cost
 HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
 PLAIN = "conjugate gradients"
 
@@ -107,7 +108,7 @@ class NewtonEquations:
         ways: list[tuple[float, str]] = []
         if self.penalty.size <= self.most_features:
             ways.append((self.features.cost(bend, per_row), "features"))
-        if active.size <= self.most_rows:
+        if active.size <= self.most_rows and not (ways and active.size > FEW * self.penalty.size):
             ways.append((self.rows.cost(active, bend, per_row), "rows"))
         if not ways and active.size <= HEAVIEST * self.most_rows:
             ways.append((self.most_rows**3 / (3.0 * BLAS_SPEED), "heaviest rows"))

@@ -33,7 +33,7 @@ from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 
 # Places of the numbers that a run carries along.
 SCALE, GATHERED, SQUARED_NORM, INTERCEPT, INTERCEPT_SUM = range(5)
-SMALLEST_SCALE = 1e-9
+SMALLEST_SCALE = 1e-3  # below it the scale is multiplied into the weights, before sums of unlike size cancel
 WINDOW_GROWTH = math.sqrt(2.0)
 CAUTION = 2.0  # how much shorter than the longest stable step the first one is on a squared loss
 FORGET = 0.25  # weight that the sub-gradients seen keep whenever the iterations double
@@ -92,10 +92,11 @@ def descend(
             numbers[SCALE], numbers[SQUARED_NORM] = 1.0, 0.0
         eta = 1.0 / (lam * (t + delay) * batch)
         if numbers[SCALE] < SMALLEST_SCALE:
+            for j in range(u.size):
+                u[j] -= numbers[GATHERED] * v[j]
             for j in range(v.size):
                 v[j] *= numbers[SCALE]
-            numbers[GATHERED] /= numbers[SCALE]
-            numbers[SCALE] = 1.0
+            numbers[GATHERED], numbers[SCALE] = 0.0, 1.0
         for k in range(batch):
             if slopes[k] != 0.0:
                 c = -eta * slopes[k]
