@@ -13,8 +13,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from any_c import load
 
+from any_c import load
 from saddlesvm import LinearSVC, NotCertifiedWarning
 
 STYLES = {

@@ -168,7 +168,7 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
         ({"C": -1.0}, "C must be a positive finite number"),
         ({"C": 2.0, "lam": 0.1}, "give either C or lam"),
         ({"loss": "logistic"}, "logistic"),
-        ({"solver": "dcd"}, "solver must be one of auto, kernel-sdca, kernel-pegasos"),
+        ({"solver": "dcd"}, "unknown solver 'dcd': use one of auto, kernel-sdca, kernel-pegasos"),
         ({"multi_class": "crammer_singer"}, "multi_class must be one of 'ovr', 'ovo'"),
         ({"intercept": "none"}, "intercept must be one of 'free', 'regularized'"),
         ({"cache_size": 0}, "cache_size must be positive"),

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.certificate import weight_of
-from saddlesvm.compiled import kernel
+from saddlesvm.compiled import allocating_kernel
 from saddlesvm.losses import conjugate, dual_step, slopes, value
 from saddlesvm.problem import Problem, Terms
 from saddlesvm.randomness import seeded, shuffle
@@ -36,7 +36,7 @@ PASSES = 1000  # at most
 SLICE_SCORES = 200_000  # scores between two looks at the clock
 
 
-@kernel
+@allocating_kernel
 def descend(
     terms: Terms,
     labels: np.ndarray,

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.certificate import Evaluation, Point, weight_of
-from saddlesvm.compiled import inlined, kernel
+from saddlesvm.compiled import allocating_kernel, inlined
 from saddlesvm.joint_problem import JointProblem, joint_weights
 from saddlesvm.problem import Terms
 from saddlesvm.randomness import seeded, shuffle
@@ -89,7 +89,7 @@ def renew_block(
             a[k] = renewed
 
 
-@kernel
+@allocating_kernel
 def ascend(
     terms: Terms,
     codes: np.ndarray,
