@@ -51,7 +51,7 @@ def main() -> None:
             seconds = [row["seconds_solving"] + row["seconds_certifying"] for row in model.trace_]
             panel.semilogy(seconds, model.trace_.column("relative_gap"), line, color=color, marker=".", label=label)
             if solver == "auto":
-                said = dict.fromkeys(row["remark"].split("; Newton step")[0] for row in model.trace_)
+                said = dict.fromkeys(row["remark"].split(" | ")[0] for row in model.trace_)
                 print(f"C = {C:g}: certified {model.certificate_.relative_gap:.1e} in {seconds[-1]:.2f} s")
                 print("\n".join(f"  {one}" for one in said if one))
         panel.set(title=f"C = {C:g}", xlabel="seconds", xlim=(0, None))

@@ -195,7 +195,7 @@ def done(model: Any, table: Table) -> dict[str, Any]:
 
 def decision_of(row: dict[str, Any]) -> str:
     """What the automatic solver decided, in words; empty where it decided nothing."""
-    decision = row["remark"].partition("; ")[0]
+    decision = row["remark"].partition(" | ")[0]
     return decision if decision.startswith("epoch ") else ""
 
 

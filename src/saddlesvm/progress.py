@@ -61,7 +61,7 @@ class ProgressBar:
 
     def __call__(self, record: Record, /) -> None:
         self.gap = record.relative_gap
-        decision = record.remark.partition("; ")[0]
+        decision = record.remark.partition(" | ")[0]
         if decision.startswith("epoch ") and decision != self.said:
             self.said = decision
             self.bar.console.print(decision, highlight=False)

@@ -216,7 +216,7 @@ def _mirror(state: AutoState) -> AutoState:
     state.rows_touched = state.base_rows + inner.rows_touched
     state.epochs = state.base_epochs + inner.epochs
     state.estimate, state.active, state.change = inner.estimate, inner.active, inner.change
-    state.remark = "; ".join(part for part in (state.decision, inner.remark) if part)
+    state.remark = " | ".join(part for part in (state.decision, inner.remark) if part)
     return state
 
 
