@@ -15,9 +15,10 @@ from saddlesvm.certificate import Certificate
 from saddlesvm.data import DataError, Table, atomic_write, read
 from saddlesvm.data.models import is_model
 from saddlesvm.diagnosis import diagnose, separability
-from saddlesvm.estimators import LinearModel, LinearSVC, LinearSVR
+from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.facts import Facts, show
 from saddlesvm.kernel_estimators import KernelSVC
+from saddlesvm.linear_model import LinearModel
 from saddlesvm.losses import REGRESSION
 from saddlesvm.outcome import Outcome
 from saddlesvm.solvers.auto import FINISH
@@ -167,7 +168,8 @@ def train(options: argparse.Namespace) -> int:
         facts["worth"] |= quality(model, test.X, labels_of(test), "test")
     if isinstance(model, LinearModel) and (model.outcome_ is not Outcome.CERTIFIED or FINISH in model.phases_):
         found = [str(one) for one in diagnose(table.X) + separability(model)]
-        facts["what made it hard"] = {"found": found or "nothing in the columns; correlated features, or a large C"}
+        if found:
+            facts["what made it hard"] = {"found": found}
     if options.model:
         persistence.save(model, options.model, {"trained on": str(table.source), "rows": table.n_rows})
         facts["done"]["model written to"] = options.model

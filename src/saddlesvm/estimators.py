@@ -2,227 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import inputs, multiclass, rows, splits
-from saddlesvm.certificate import Certificate, Point
-from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.diagnosis import scale_hint, separability
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.certificate import Certificate
+from saddlesvm.estimator_parts import Classes
+from saddlesvm.linear_model import SEEDS, LinearModel
 from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
 from saddlesvm.multiclass import SubProblem
-from saddlesvm.outcome import Outcome
 from saddlesvm.pairs import vote
-from saddlesvm.problem import Intercept, Problem, resolve_C
-from saddlesvm.progress import ProgressBar
+from saddlesvm.problem import resolve_C
 from saddlesvm.scores import linear_scores
-from saddlesvm.shared_start import SharedStart, block_size
 from saddlesvm.solvers import make_solver
-from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.streaming import PegasosStream
-from saddlesvm.trace import Trace
-
-SEEDS = 2**31 - 1
-
-
-class LinearModel(BaseEstimator):
-    """What the linear estimators share: options, the fit of one problem, and what is kept of it."""
-
-    C: float
-    lam: float | None
-    loss: str | Loss
-    solver: str | SolverBase
-    tol: float
-    max_iter: float | None
-    max_time: float | None
-    fit_intercept: bool
-    intercept: str
-    intercept_scaling: float
-    random_state: Any
-    warm_start: bool
-    verbose: int
-    callbacks: Sequence[Any] | None
-    checkpoint: Any
-    coef_: Any
-    intercept_: Any
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def set_params(self, **params: Any) -> Any:
-        """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""
-        inner = {key.removeprefix("solver__"): params.pop(key) for key in list(params) if key.startswith("solver__")}
-        super().set_params(**params)
-        if inner:
-            solver = make_solver(self.solver)
-            unknown = [key for key in inner if key not in solver.get_params()]
-            if unknown:
-                known = ", ".join(solver.get_params()) or "none"
-                raise ValueError(f"the solver {solver.name!r} has no option {unknown[0]!r}; it has: {known}")
-            self.solver = dataclasses.replace(solver, **inner)
-        return self
-
-    def _intercept_kind(self) -> Intercept:
-        if not self.fit_intercept:
-            return "none"
-        if self.intercept not in ("regularized", "free"):
-            raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
-        if not 0.0 < self.intercept_scaling < np.inf:
-            raise ValueError(f"intercept_scaling must be positive and finite; got {self.intercept_scaling!r}")
-        return "free" if self.intercept == "free" else "regularized"
-
-    def _strength(self, n: int) -> dict[str, float]:
-        """C or lam, whichever is in force, checked."""
-        if self.lam is not None and self.C != 1.0:
-            raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
-        given = {"C": self.C} if self.lam is None else {"lam": self.lam}
-        resolve_C(given.get("C"), given.get("lam"), n)
-        return given
-
-    def _limits(self) -> Limits:
-        return Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
-
-    def _rows(self, X: Any, kind: Intercept) -> tuple[rows.Rows, np.ndarray]:
-        """X as rows with the virtual feature of the intercept, and their squared norms."""
-        plain = rows.as_rows(X)
-        norms = inputs.finite_norms(plain)
-        if kind == "none":
-            return plain, norms
-        scale = float(self.intercept_scaling)
-        if kind == "free":
-            scale = float(np.sqrt(norms.mean())) or 1.0
-        norms += scale * scale
-        return plain._replace(bias=scale), norms
-
-    def _start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
-        """The dual point that a warm start begins from; None without one that fits."""
-        kept = getattr(self, "dual_coef_", None) if self.warm_start else None
-        if kept is None or kept.shape[1] != problem.y.size or (count > 1 and kept.shape[0] != count):
-            return None
-        duals = kept[[sub.index]] if count > 1 else kept
-        share = problem.y.size / problem.n if self.certificate_.form == "lambda" else 1.0
-        fitted_C = self._fitted_C * share
-        k = sub.index if np.ndim(self.coef_) > 1 else 0
-        w = np.append(np.atleast_2d(self.coef_)[k], np.ravel(self.intercept_)[k] / (problem.scale or 1.0))
-        return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, fitted_C, w)
-
-    def _solve(
-        self,
-        X: Any,
-        problems: Sequence[Any],
-        loss: Loss,
-        weights: np.ndarray | None,
-        n_jobs: int | None,
-    ) -> list[FitResult]:
-        """Fit every sub-problem and keep coefficients, certificates and traces."""
-        solver, limits, kind = self._made_solver(), self._limits(), self._intercept_kind()
-        n = X.shape[0]
-        strength = self._strength(n)
-        design, norms = self._rows(X, kind)
-        seed = int(check_random_state(self.random_state).randint(SEEDS))
-        jobs = multiclass.workers(len(problems), n_jobs)
-        clock = multiclass.SharedTime(self.max_time, len(problems), jobs)
-        together = block_size(design, len(problems), jobs) if self._may_share() else 1
-        shared = SharedStart(problems, together, self.tol, seed) if together > 1 else None
-        bar: Any = contextlib.nullcontext()
-        if self.verbose:
-            bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
-
-        def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
-            problem = sub.problem(design, loss, weights=weights, intercept=kind, norms=norms, **strength)
-            if shared:
-                start: Point | None = shared.point(sub.index, problem, stop, clock.share())
-            else:
-                start = self._start(sub, problem, len(problems))
-            result = fit(
-                problem,
-                self._begun(solver, sub.index, start),
-                dataclasses.replace(limits, max_time=clock.share(), certify_start=shared is not None),
-                seed=seed + sub.index,
-                start=start,
-                callbacks=[*(self.callbacks or ()), *([bar] if self.verbose else ())],
-                checkpoint=self._checkpoint(sub, len(problems)),
-                stop=stop,
-                label=sub.label,
-            )
-            clock.done()
-            result = shared.credited(sub.index, result) if shared else result
-            if self.verbose:
-                bar.next_problem()
-            return dataclasses.replace(result, alpha=sparse.csr_array(np.atleast_2d(result.alpha.T) * problem.C))
-
-        with bar:
-            results = multiclass.solve_all(problems, solve, n_jobs, together)
-        self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
-        self._keep(results)
-        worst = multiclass.worst_outcome(results)
-        if worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0:
-            worst.warn(stacklevel=4, hints=scale_hint(X) + separability(self))
-        else:
-            worst.warn(stacklevel=4)
-        return results
-
-    def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
-        """The solver; one that has a finish begins with it where the fit before, of a warm start, ended with it."""
-        before = getattr(self, "_phases", [])
-        if isinstance(solver, Auto) and self.warm_start and start is not None and index < len(before):
-            return dataclasses.replace(solver, begin=FINISH if FINISH in before[index] else solver.begin)
-        return solver
-
-    def _made_solver(self) -> Any:
-        return make_solver(self.solver)
-
-    def _may_share(self) -> bool:
-        """Whether the sub-problems are over the same rows and may begin together: nothing counts their own epochs."""
-        free = self.max_iter is None and self.checkpoint is None and not self.warm_start
-        return free and self.tol > 0.0 and self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
-
-    def _checkpoint(self, sub: SubProblem, count: int) -> Checkpoint | None:
-        if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
-            return self.checkpoint
-        return Checkpoint(self.checkpoint if count == 1 else f"{self.checkpoint}.{sub.index}")
-
-    def _keep(self, results: list[FitResult]) -> None:
-        worst = multiclass.worst_outcome(results)
-        self.coef_ = np.vstack([result.coef for result in results])
-        self.intercept_ = np.hstack([result.intercept for result in results])
-        dual = sparse.vstack([result.alpha for result in results], format="csr")
-        self.dual_coef_ = dual.toarray() if dual.shape[0] == 1 else dual
-        self._phases = [result.phases for result in results]
-        self.phases_: dict[str, float] = {}
-        for phases in self._phases:
-            for phase, spent in phases.items():
-                self.phases_[phase] = self.phases_.get(phase, 0.0) + spent
-        self.certificates_ = [result.certificate for result in results]
-        self.certificate_ = multiclass.total_certificate(results)
-        self.outcome_ = worst.outcome
-        self.n_iter_ = max(1, int(np.ceil(max(result.epochs for result in results))))
-        self.seconds_solving_ = sum(result.seconds_solving for result in results)
-        self.seconds_certifying_ = sum(result.seconds_certifying for result in results)
-        self.trace_ = Trace(record for result in results for record in result.trace)
-
-    def _scores(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        X = inputs.check_design(self, X, reset=False)
-        inputs.finite_norms(rows.as_rows(X))
-        return linear_scores(X, self.coef_, self.intercept_)
 
 
 def _is_logistic(estimator: Any) -> bool:
@@ -241,7 +42,7 @@ def _is_pegasos(estimator: Any) -> bool:
     return True
 
 
-class LinearSVC(ClassifierMixin, LinearModel):
+class LinearSVC(Classes, ClassifierMixin, LinearModel):
     """Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
@@ -408,13 +209,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
             splits.use_two_class_form(self)
         return self
 
-    def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
-        """The solver; one that has a finish begins with it where the fit before, of a warm start, ended with it."""
-        before = getattr(self, "_phases", [])
-        if isinstance(solver, Auto) and self.warm_start and start is not None and index < len(before):
-            return dataclasses.replace(solver, begin=FINISH if FINISH in before[index] else solver.begin)
-        return solver
-
     def _made_solver(self) -> Any:
         return splits.solver_for(self.multi_class, self.solver)
 
@@ -425,29 +219,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         splits.check_split(self.multi_class, self.decision_function_shape, self.intercept if self.fit_intercept else "")
         return make_loss(self.loss, width=self.width, among=CLASSIFICATION)
-
-    def _encode(self, y: Any, n: int) -> np.ndarray:
-        """Class numbers of the labels; ``classes_`` is set."""
-        labels = inputs.check_labels(y, n)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
-        return codes
-
-    def _weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray | None:
-        """Row weights with the class weights multiplied in; at least two classes must keep a positive one."""
-        weights = inputs.check_weights(sample_weight, codes.size)
-        if weights is not None and np.unique(codes[weights > 0]).size < 2:
-            raise ValueError("the rows of positive weight hold a single class: at least two classes are needed")
-        if self.class_weight is None:
-            return weights
-        factors = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weights
-        )
-        if not (np.isfinite(factors) & (factors >= 0)).all():
-            raise ValueError(f"class_weight must be finite and not negative; got {self.class_weight!r}")
-        return factors[codes] * (1.0 if weights is None else weights)
 
     @classmethod
     def path(cls, X: Any, y: Any, *, Cs: Any = 13, sample_weight: Any = None, **options: Any) -> Any:

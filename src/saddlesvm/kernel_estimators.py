@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm import inputs, multiclass, rows
+from saddlesvm.estimator_parts import Classes, Estimator
 from saddlesvm.fit import FitResult, Limits
 from saddlesvm.kernel_fit import fit_kernels, make_kernel_solver
 from saddlesvm.kernel_problem import KERNEL_LOSSES
@@ -24,15 +22,13 @@ from saddlesvm.kernels import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.losses import Loss, make_loss
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.pairs import one_vs_one, vote
-from saddlesvm.problem import resolve_C
 from saddlesvm.progress import ProgressBar
 from saddlesvm.solvers.base import SolverBase, one_of
-from saddlesvm.trace import Trace
 
 SEEDS = 2**31 - 1
 
 
-class KernelSVC(ClassifierMixin, BaseEstimator):
+class KernelSVC(Classes, ClassifierMixin, Estimator):
     """Support vector classification with a kernel, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (w . psi(x_i) + b))`` over the feature space of the kernel
@@ -191,18 +187,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
-    def set_params(self, **params: Any) -> KernelSVC:
-        """Set options; ``solver__block=256`` sets one of the solver's, also where that is given by name."""
-        inner = {key.removeprefix("solver__"): params.pop(key) for key in list(params) if key.startswith("solver__")}
-        super().set_params(**params)
-        if inner:
-            solver = make_kernel_solver(self.solver)
-            unknown = [key for key in inner if key not in solver.get_params()]
-            if unknown:
-                known = ", ".join(solver.get_params())
-                raise ValueError(f"the solver {solver.name!r} has no option {unknown[0]!r}; it has: {known}")
-            self.solver = dataclasses.replace(solver, **inner)
-        return self
+    def _made_solver(self) -> Any:
+        return make_kernel_solver(self.solver)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelSVC:
         """Train to the relative gap `tol`.
@@ -269,35 +255,6 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             raise ValueError(f"gamma must be 'scale', 'auto' or a finite number of at least 0; got {gamma!r}")
         return 1.0 if self.kernel == "precomputed" else resolve_gamma(gamma, X, sample_weight)
 
-    def _encode(self, y: Any, n: int) -> np.ndarray:
-        """Class numbers of the labels; ``classes_`` is set."""
-        labels = inputs.check_labels(y, n)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
-        return codes
-
-    def _weights(self, weights: np.ndarray | None, codes: np.ndarray) -> np.ndarray | None:
-        """Row weights with the class weights multiplied in; at least two classes must keep a positive one."""
-        if weights is not None and np.unique(codes[weights > 0]).size < 2:
-            raise ValueError("the rows of positive weight hold a single class: at least two classes are needed")
-        if self.class_weight is None:
-            return weights
-        labels = self.classes_[codes]
-        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=labels, sample_weight=weights)
-        if not (np.isfinite(factors) & (factors >= 0)).all():
-            raise ValueError(f"class_weight must be finite and not negative; got {self.class_weight!r}")
-        return factors[codes] * (1.0 if weights is None else weights)
-
-    def _strength(self, n: int) -> dict[str, float]:
-        """C or lam, whichever is in force, checked."""
-        if self.lam is not None and self.C != 1.0:
-            raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
-        given = {"C": self.C} if self.lam is None else {"lam": self.lam}
-        resolve_C(given.get("C"), given.get("lam"), n)
-        return given
-
     def _solve(
         self, X: Any, problems: Sequence[Callable[[], SubProblem]], loss: Loss, weights: np.ndarray | None
     ) -> list[FitResult]:
@@ -337,15 +294,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         precomputed = self.kernel_.precomputed
         self.support_vectors_ = np.empty((0, X.shape[1])) if precomputed else X[self.support_]
         self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)
-        worst = multiclass.worst_outcome(results)
-        self.certificates_ = [result.certificate for result in results]
-        self.certificate_ = multiclass.total_certificate(results)
-        self.outcome_ = worst.outcome
-        self.n_iter_ = max(1, int(np.ceil(max(result.epochs for result in results))))
-        self.seconds_solving_ = sum(result.seconds_solving for result in results)
-        self.seconds_certifying_ = sum(result.seconds_certifying for result in results)
-        self.trace_ = Trace(record for result in results for record in result.trace)
-        worst.warn(stacklevel=3)
+        self._note(results)
+        multiclass.worst_outcome(results).warn(stacklevel=3)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores, computed in blocks over the support vectors only.

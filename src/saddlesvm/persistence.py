@@ -13,10 +13,11 @@ from saddlesvm.certificate import Certificate
 from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.liblinear import read_liblinear, write_liblinear
 from saddlesvm.data.models import is_model
-from saddlesvm.estimators import LinearModel, LinearSVC, LinearSVR
+from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.kernels import Kernel
+from saddlesvm.linear_model import LinearModel
 from saddlesvm.losses import LOSSES, loss_name, make_loss
 from saddlesvm.outcome import Outcome
 from saddlesvm.solvers import SOLVERS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -31,7 +32,7 @@ class Options:
     command: str = ""
 
 
-class Experiment:
+class Experiment(ABC):
     """A published experiment done again.
 
     Attributes
@@ -55,9 +56,9 @@ class Experiment:
         """Whether only a part is done."""
         return self.options.quick
 
+    @abstractmethod
     def steps(self) -> Sequence[Step]:
         """Words and work of each step, in order."""
-        raise NotImplementedError
 
     def say(self, sentence: str) -> None:
         """Add a sentence to what was found."""

@@ -1,0 +1,90 @@
+"""What all estimators share: options of the solver, C or lambda, labels, weights, and what is kept of a fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from saddlesvm import inputs, multiclass
+from saddlesvm.fit import FitResult
+from saddlesvm.problem import resolve_C
+from saddlesvm.solvers import make_solver
+from saddlesvm.trace import Trace
+
+
+class Estimator(BaseEstimator):
+    """Options that every estimator has, and the facts that every fit leaves behind."""
+
+    C: float
+    lam: float | None
+    solver: Any
+
+    def set_params(self, **params: Any) -> Any:
+        """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""
+        inner = {key.removeprefix("solver__"): params.pop(key) for key in list(params) if key.startswith("solver__")}
+        super().set_params(**params)
+        if inner:
+            solver = self._made_solver()
+            unknown = [key for key in inner if key not in solver.get_params()]
+            if unknown:
+                known = ", ".join(solver.get_params()) or "none"
+                raise ValueError(f"the solver {solver.name!r} has no option {unknown[0]!r}; it has: {known}")
+            self.solver = dataclasses.replace(solver, **inner)
+        return self
+
+    def _made_solver(self) -> Any:
+        return make_solver(self.solver)
+
+    def _strength(self, n: int) -> dict[str, float]:
+        """C or lam, whichever is in force, checked."""
+        if self.lam is not None and self.C != 1.0:
+            raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
+        given = {"C": self.C} if self.lam is None else {"lam": self.lam}
+        resolve_C(given.get("C"), given.get("lam"), n)
+        return given
+
+    def _note(self, results: list[FitResult]) -> None:
+        """Set the attributes that say how the sub-problems were solved."""
+        worst = multiclass.worst_outcome(results)
+        self.certificates_ = [result.certificate for result in results]
+        self.certificate_ = multiclass.total_certificate(results)
+        self.outcome_ = worst.outcome
+        self.n_iter_ = max(1, int(np.ceil(max(result.epochs for result in results))))
+        self.seconds_solving_ = sum(result.seconds_solving for result in results)
+        self.seconds_certifying_ = sum(result.seconds_certifying for result in results)
+        self.trace_ = Trace(record for result in results for record in result.trace)
+
+
+class Classes:
+    """Labels and row weights of a classifier."""
+
+    class_weight: Any
+    classes_: Any
+
+    def _encode(self, y: Any, n: int) -> np.ndarray:
+        """Class numbers of the labels; ``classes_`` is set."""
+        labels = inputs.check_labels(y, n)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
+        return codes
+
+    def _weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray | None:
+        """Row weights with the class weights multiplied in; at least two classes must keep a positive one."""
+        weights = inputs.check_weights(sample_weight, codes.size)
+        if weights is not None and np.unique(codes[weights > 0]).size < 2:
+            raise ValueError("the rows of positive weight hold a single class: at least two classes are needed")
+        if self.class_weight is None:
+            return weights
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weights
+        )
+        if not (np.isfinite(factors) & (factors >= 0)).all():
+            raise ValueError(f"class_weight must be finite and not negative; got {self.class_weight!r}")
+        return factors[codes] * (1.0 if weights is None else weights)

@@ -1,0 +1,186 @@
+"""What the linear estimators share: the fit of their sub-problems, warm starts, and what is kept of them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm import inputs, multiclass, rows
+from saddlesvm.certificate import Point
+from saddlesvm.checkpoint import Checkpoint
+from saddlesvm.diagnosis import scale_hint, separability
+from saddlesvm.estimator_parts import Estimator
+from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.losses import Loss
+from saddlesvm.multiclass import SubProblem
+from saddlesvm.outcome import Outcome
+from saddlesvm.problem import Intercept, Problem, resolve_C
+from saddlesvm.progress import ProgressBar
+from saddlesvm.scores import linear_scores
+from saddlesvm.shared_start import SharedStart, block_size
+from saddlesvm.solvers.auto import FINISH, Auto
+from saddlesvm.solvers.base import SolverBase
+
+SEEDS = 2**31 - 1
+
+
+class LinearModel(Estimator):
+    """What the linear estimators share: options, the fit of one problem, and what is kept of it."""
+
+    C: float
+    lam: float | None
+    loss: str | Loss
+    solver: str | SolverBase
+    tol: float
+    max_iter: float | None
+    max_time: float | None
+    fit_intercept: bool
+    intercept: str
+    intercept_scaling: float
+    random_state: Any
+    warm_start: bool
+    verbose: int
+    callbacks: Sequence[Any] | None
+    checkpoint: Any
+    coef_: Any
+    intercept_: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _intercept_kind(self) -> Intercept:
+        if not self.fit_intercept:
+            return "none"
+        if self.intercept not in ("regularized", "free"):
+            raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
+        if not 0.0 < self.intercept_scaling < np.inf:
+            raise ValueError(f"intercept_scaling must be positive and finite; got {self.intercept_scaling!r}")
+        return "free" if self.intercept == "free" else "regularized"
+
+    def _limits(self) -> Limits:
+        return Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
+
+    def _rows(self, X: Any, kind: Intercept) -> tuple[rows.Rows, np.ndarray]:
+        """X as rows with the virtual feature of the intercept, and their squared norms."""
+        plain = rows.as_rows(X)
+        norms = inputs.finite_norms(plain)
+        if kind == "none":
+            return plain, norms
+        scale = float(self.intercept_scaling)
+        if kind == "free":
+            scale = float(np.sqrt(norms.mean())) or 1.0
+        norms += scale * scale
+        return plain._replace(bias=scale), norms
+
+    def _start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
+        """The dual point that a warm start begins from; None without one that fits."""
+        kept = getattr(self, "dual_coef_", None) if self.warm_start else None
+        if kept is None or kept.shape[1] != problem.y.size or (count > 1 and kept.shape[0] != count):
+            return None
+        duals = kept[[sub.index]] if count > 1 else kept
+        share = problem.y.size / problem.n if self.certificate_.form == "lambda" else 1.0
+        fitted_C = self._fitted_C * share
+        k = sub.index if np.ndim(self.coef_) > 1 else 0
+        w = np.append(np.atleast_2d(self.coef_)[k], np.ravel(self.intercept_)[k] / (problem.scale or 1.0))
+        return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, fitted_C, w)
+
+    def _solve(
+        self,
+        X: Any,
+        problems: Sequence[Any],
+        loss: Loss,
+        weights: np.ndarray | None,
+        n_jobs: int | None,
+    ) -> list[FitResult]:
+        """Fit every sub-problem and keep coefficients, certificates and traces."""
+        solver, limits, kind = self._made_solver(), self._limits(), self._intercept_kind()
+        n = X.shape[0]
+        strength = self._strength(n)
+        design, norms = self._rows(X, kind)
+        seed = int(check_random_state(self.random_state).randint(SEEDS))
+        jobs = multiclass.workers(len(problems), n_jobs)
+        clock = multiclass.SharedTime(self.max_time, len(problems), jobs)
+        together = block_size(design, len(problems), jobs) if self._may_share() else 1
+        shared = SharedStart(problems, together, self.tol, seed) if together > 1 else None
+        bar: Any = contextlib.nullcontext()
+        if self.verbose:
+            bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
+
+        def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
+            problem = sub.problem(design, loss, weights=weights, intercept=kind, norms=norms, **strength)
+            if shared:
+                start: Point | None = shared.point(sub.index, problem, stop, clock.share())
+            else:
+                start = self._start(sub, problem, len(problems))
+            result = fit(
+                problem,
+                self._begun(solver, sub.index, start),
+                dataclasses.replace(limits, max_time=clock.share(), certify_start=shared is not None),
+                seed=seed + sub.index,
+                start=start,
+                callbacks=[*(self.callbacks or ()), *([bar] if self.verbose else ())],
+                checkpoint=self._checkpoint(sub, len(problems)),
+                stop=stop,
+                label=sub.label,
+            )
+            clock.done()
+            result = shared.credited(sub.index, result) if shared else result
+            if self.verbose:
+                bar.next_problem()
+            return dataclasses.replace(result, alpha=sparse.csr_array(np.atleast_2d(result.alpha.T) * problem.C))
+
+        with bar:
+            results = multiclass.solve_all(problems, solve, n_jobs, together)
+        self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
+        self._keep(results)
+        worst = multiclass.worst_outcome(results)
+        if worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0:
+            worst.warn(stacklevel=4, hints=scale_hint(X) + separability(self))
+        else:
+            worst.warn(stacklevel=4)
+        return results
+
+    def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
+        """The solver; one that has a finish begins with it where the fit before, of a warm start, ended with it."""
+        before = getattr(self, "_phases", [])
+        if isinstance(solver, Auto) and self.warm_start and start is not None and index < len(before):
+            return dataclasses.replace(solver, begin=FINISH if FINISH in before[index] else solver.begin)
+        return solver
+
+    def _may_share(self) -> bool:
+        """Whether the sub-problems are over the same rows and may begin together: nothing counts their own epochs."""
+        free = self.max_iter is None and self.checkpoint is None and not self.warm_start
+        return free and self.tol > 0.0 and self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
+
+    def _checkpoint(self, sub: SubProblem, count: int) -> Checkpoint | None:
+        if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
+            return self.checkpoint
+        return Checkpoint(self.checkpoint if count == 1 else f"{self.checkpoint}.{sub.index}")
+
+    def _keep(self, results: list[FitResult]) -> None:
+        self.coef_ = np.vstack([result.coef for result in results])
+        self.intercept_ = np.hstack([result.intercept for result in results])
+        dual = sparse.vstack([result.alpha for result in results], format="csr")
+        self.dual_coef_ = dual.toarray() if dual.shape[0] == 1 else dual
+        self._phases = [result.phases for result in results]
+        self.phases_: dict[str, float] = {}
+        for phases in self._phases:
+            for phase, spent in phases.items():
+                self.phases_[phase] = self.phases_.get(phase, 0.0) + spent
+        self._note(results)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = inputs.check_design(self, X, reset=False)
+        inputs.finite_norms(rows.as_rows(X))
+        return linear_scores(X, self.coef_, self.intercept_)
