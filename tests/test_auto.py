@@ -86,6 +86,14 @@ def test_a_checkpoint_is_continued_in_either_phase(tmp_path, heart):
         assert model.outcome_ is Outcome.CERTIFIED
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_tiny_problems_whose_estimate_is_infinite_at_first(seed):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(12, 3, density=0.5, format="csr", random_state=seed)
+    model = LinearSVR(C=10.0 ** rng.integers(-3, 4), random_state=seed).fit(X, rng.integers(0, 3, size=12))
+    assert model.outcome_ is Outcome.CERTIFIED
+
+
 def test_options():
     assert make_solver("auto:memory=1e8") == Auto(memory=1e8)
     with pytest.raises(ValueError, match="memory must be positive"):

@@ -118,7 +118,7 @@ class Auto(SolverBase):
         _mirror(state)
         if state.epochs >= state.next_prediction - 1e-9:
             state.next_prediction = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
-            if state.estimate > budget.relative_gap > 0.0:
+            if np.inf > state.estimate > budget.relative_gap > 0.0:
                 self._predict(problem, state, budget.relative_gap)
         return state
 
