@@ -9,7 +9,7 @@ import numpy as np
 from saddlesvm import inputs, rows
 from saddlesvm.certificate import Certificate, Point, evaluate
 from saddlesvm.losses import Loss, make_loss
-from saddlesvm.problem import is_classification, make_problem
+from saddlesvm.problem import Intercept, is_classification, make_problem
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 
@@ -77,18 +77,19 @@ def certify(
     if not (np.isfinite(w).all() and np.isfinite(offset)):
         raise ValueError("coef and intercept must be finite numbers of one linear model")
     labels = inputs.check_targets(y, n) if not is_classification(made) else inputs.signs(inputs.check_labels(y, n))
-    none = penalized_intercept is None and offset == 0.0
-    kind = "none" if none else "regularized" if penalized_intercept else "free"
-    plain = rows.as_rows(design)
-    inputs.finite_norms(plain)
+    kind: Intercept = "regularized" if penalized_intercept else "free"
+    if penalized_intercept is None and offset == 0.0:
+        kind = "none"
+    plain = rows.as_rows(design, 0.0 if kind == "none" else float(intercept_scaling))
     problem = make_problem(
-        plain if none else plain._replace(bias=float(intercept_scaling)),
+        plain,
         labels,
         made,
         C=C,
         lam=lam,
         weights=inputs.check_weights(sample_weight, n),
-        intercept="none" if none else "regularized" if penalized_intercept else "free",
+        intercept=kind,
+        norms=inputs.finite_norms(plain),
     )
     w = np.append(w, offset / intercept_scaling if kind != "none" else 0.0)
     alpha = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -315,7 +316,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         With more than two classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn.
         """
         scores = self._scores(X).astype(np.float64)
-        positive = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
+        positive = expit(scores)
         if positive.shape[1] == 1:
             return np.hstack([1.0 - positive, positive])
         sums = positive.sum(axis=1, keepdims=True)

@@ -144,10 +144,8 @@ class LinearModel(Estimator):
         self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
         self._keep(results)
         worst = multiclass.worst_outcome(results)
-        if worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0:
-            worst.warn(stacklevel=4, hints=scale_hint(X) + separability(self))
-        else:
-            worst.warn(stacklevel=4)
+        unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
+        worst.warn(stacklevel=4, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
     def _begun(self, solver: Any, index: int, start: Point | None) -> Any:

@@ -94,7 +94,7 @@ def fit_path(model: LinearSVC, X: Any, y: Any, Cs: np.ndarray, sample_weight: An
 def _copy(fitted: LinearSVC) -> LinearSVC:
     """A fitted model of its own, with the attributes that the running one has now."""
     copied = clone(fitted).set_params(warm_start=False)
-    copied.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_") and name != "__"})
+    copied.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
     return copied
 
 

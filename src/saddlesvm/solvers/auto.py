@@ -30,7 +30,6 @@ NEXT_LOOK = 1.25  # growth of the epochs between two predictions
 DENSE_COST, SPARSE_COST = 1.2e-9, 4e-9  # seconds a value and visit, roughly; only the ratio to a factor's cost matters
 PASSES = 2.0  # of a Newton step over the data, in epochs of coordinate descent
 STEPS = {True: (4.0, 1.0), False: (6.0, 3.5)}  # Newton steps: at least, and for each power of ten of the gap
-MARGIN = 1.0  # the finish must be cheaper by this factor
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
 SHOWN = 0.3  # of the gap at the change-over: what it must be below by then
 COORDINATES, FINISH = "coordinate descent", "Newton"
@@ -123,12 +122,7 @@ class Auto(SolverBase):
         return state
 
     def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
-        try:
-            state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
-        except np.linalg.LinAlgError as error:
-            state.given_up = True
-            self._change(problem, state, COORDINATES, f"the Newton equations cannot be solved ({error})")
-            return state
+        state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
         _mirror(state)
         state.spent += self._step_cost(problem, state.inner.bend, state.inner.equations)
         if state.spent > BROKEN_PROMISE * state.promised:
@@ -156,7 +150,7 @@ class Auto(SolverBase):
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
         there = steps * self._step_cost(problem, mask, state.equations)
-        change = there * MARGIN < here
+        change = there < here
         falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch" if rate > 0.0 else "not falling"
         until = f"about {left:.0f} epochs left" if np.isfinite(left) else "no end in sight"
         verdict = "changing over" if change else "staying"
