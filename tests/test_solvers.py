@@ -37,7 +37,7 @@ from saddlesvm.randomness import draw, seeded, shuffle
 from saddlesvm.rows import as_rows
 from saddlesvm.solvers import DCD, SDCA, SOLVERS, Pegasos, make_solver
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.dcd import RECHECK
+from saddlesvm.solvers.dcd import EAGER, RECHECK
 from saddlesvm.solvers.pegasos import first_steps
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
@@ -252,41 +252,39 @@ def test_dcd_is_the_plain_loop_with_shrinking(loss: Loss) -> None:
     problem = small_problem(loss, **weighted_options)
     X, n, seed = features(problem), 60, 4
     alpha, w = np.zeros(n), np.zeros(6)
-    order, random, active = problem.members.copy(), seeded(seed), n
-    bound_up, bound_down, known = math.inf, -math.inf, math.inf
+    order, random = problem.members.copy(), seeded(seed)
+    bound_up, bound_down, known, total = math.inf, -math.inf, math.inf, 0.0
     solver = DCD()
     state, shrunk, called_back = solver.init(problem, seed), 0, 0
     for _ in range(40):
-        shuffle(random, order, active)
-        largest, smallest, position = -math.inf, math.inf, 0
-        visits, residual, total = 0, 0.0, 0.0
-        while position < active:
-            i = order[position]
-            visits += 1
+        sequence, aside = order.copy(), set()
+        shuffle(random, sequence, sequence.size)
+        largest, smallest, residual, seen = -math.inf, math.inf, 0.0, 0.0
+        for i in sequence:
             s, z = weight(problem, i), float(X[i] @ w)
+            paid = s * loss.value(z, problem.y[i])
+            residual += paid + loss.conjugate(alpha[i], problem.y[i], s) + alpha[i] * z
+            seen += paid + 0.5 * alpha[i] * z
             left, right = loss.slopes(alpha[i], z, problem.y[i], s)
             if right > bound_up and left < bound_down:
-                active -= 1
-                order[position], order[active] = order[active], i
+                aside.add(i)
                 continue
             projected = min(right, 0.0) or max(left, 0.0)
             largest, smallest = max(largest, projected), min(smallest, projected)
-            paid = s * loss.value(z, problem.y[i])
-            residual += paid + loss.conjugate(alpha[i], problem.y[i], s) + alpha[i] * z
-            total += paid + 0.5 * alpha[i] * z
             step = loss.dual_step(alpha[i], z, problem.y[i], problem.C * float(X[i] @ X[i]), s)
             alpha[i] += step
             w += problem.C * step * X[i]
-            position += 1
-        bound_up = largest if largest > 0.0 else math.inf
-        bound_down = smallest if smallest < 0.0 else -math.inf
-        shrunk = max(shrunk, n - active)
-        if active == n:
+        bound_up = EAGER * largest if largest > 0.0 else math.inf
+        bound_down = EAGER * smallest if smallest < 0.0 else -math.inf
+        whole, order = order.size == n, np.array([i for i in order if i not in aside], dtype=order.dtype)
+        shrunk, total = max(shrunk, n - order.size), seen if whole else total
+        if whole:
             known = residual / total
         elif largest - smallest <= 0.0 or residual / total <= RECHECK * known:
-            active, bound_up, bound_down, called_back = n, math.inf, -math.inf, called_back + 1
-        state = solver.step(problem, state, Budget(visits))
-        assert state.active == active
+            order, called_back = problem.members.copy(), called_back + 1
+        state = solver.step(problem, state, Budget(sequence.size))
+        assert state.active == order.size
+        assert state.estimate == pytest.approx(residual / total, rel=1e-6, abs=1e-12)
         assert state.alpha == pytest.approx(alpha, rel=1e-7, abs=1e-9)
     assert shrunk > 0 and called_back > 0
 

@@ -25,7 +25,7 @@ from saddlesvm.trace import Callback, Record, Trace
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
 CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
-ESTIMATED_SHARE = 0.1  # the same for solvers that know about where they are without
+ESTIMATED_SHARE = 0.05  # the same for solvers that know about where they are without
 GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0
 EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say that it is reached
 SMALLEST_ESTIMATE = 1e-300
@@ -48,6 +48,8 @@ class Limits:
         Seconds, certificates included.
     certify_every : float, optional
         Epochs between certificates; left out, at growing intervals and when the solver's estimate is below `tol`.
+    certify_growth : float, default=0.0
+        With `certify_every`: at least this share of the epochs done between certificates, so that they become rarer.
     certify_start : bool, default=False
         Certify the point that the fit starts from before any work: it may do.
     """
@@ -56,6 +58,7 @@ class Limits:
     max_epochs: float | None = None
     max_time: float | None = None
     certify_every: float | None = None
+    certify_growth: float = 0.0
     certify_start: bool = False
 
     def __post_init__(self) -> None:
@@ -187,7 +190,7 @@ class Run:
     def next_look(self, estimated: bool) -> float:
         """The epoch of the next scheduled certificate."""
         if self.limits.certify_every is not None:
-            return self.looked_at + self.limits.certify_every
+            return self.looked_at + max(self.limits.certify_every, self.limits.certify_growth * self.looked_at)
         share = ESTIMATED_SHARE if estimated else CERTIFICATE_SHARE
         return max((self.passes + GLANCE_PASSES) / share, 1.3 * self.looked_at)
 

@@ -5,13 +5,16 @@ The generator is splitmix64 (Steele, Lea and Flood 2014): one 64-bit counter, so
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from saddlesvm.compiled import inlined, kernel
 
 U = np.uint64
+SEEDS = 2**31 - 1
 
 
 def seeded(seed: int) -> np.ndarray:
@@ -43,7 +46,54 @@ def shuffle(state: np.ndarray, items: np.ndarray, size: int) -> None:
         items[k], items[j] = items[j], items[k]
 
 
+@inlined
+def copy_items(items: np.ndarray, size: int, out: np.ndarray) -> None:
+    """``out[:size] = items[:size]``, without the buffer that an assignment of slices would make."""
+    for k in range(size):
+        out[k] = items[k]
+
+
+@kernel
+def deal(state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.ndarray, out: np.ndarray) -> None:
+    """Put the first `size` items into `out` in random order, `run` neighbours staying together; 1 is a permutation.
+
+    The runs are cut at random places, shuffled by way of `blocks` (room for ``size // run + 2`` of them; none is needed
+    for runs of 1), and each is gone through in the order of the items.
+    """
+    if run <= 1:
+        copy_items(items, size, out)
+        shuffle(state, out, size)
+        return
+    shift = below(state, run)
+    count = (size + shift + run - 1) // run
+    for k in range(count):
+        blocks[k] = k
+    shuffle(state, blocks, count)
+    place = 0
+    for k in range(count):
+        start = blocks[k] * run - shift
+        for p in range(max(start, 0), min(start + run, size)):
+            out[place] = items[p]
+            place += 1
+
+
 @kernel
 def draw(state: np.ndarray, n: int) -> int:
     """A random integer in [0, n), for callers outside compiled code."""
     return below(state, n)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
+
+    An int gives its own seed, without the generator of 2.5 kB that NumPy would set up for it; a RandomState, or None for
+    NumPy's global one, is asked for its next number.
+
+    Raises
+    ------
+    ValueError
+        It is none of these, or an int that is negative or not below 2^32.
+    """
+    if isinstance(random_state, Integral) and 0 <= random_state < 2**32:
+        return int(draw(seeded(int(random_state)), SEEDS))
+    return int(check_random_state(random_state).randint(SEEDS))

@@ -24,6 +24,7 @@ from saddlesvm.compiled import allocating_kernel, inlined, kernel, operation, py
 U = np.uint64
 ROW_AHEAD = 2  # rows whose values are fetched while this one is worked on
 HEADER_AHEAD = 6  # rows whose places in memory (and dual variable, label, norm) are fetched
+NEAR_BYTES = 1024  # of a dense row that are fetched ahead; the processor notices the rest by itself
 LINE = 64  # bytes in a cache line
 
 
@@ -228,7 +229,7 @@ def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: 
         if p + 1 < end:
             width = X.values.shape[1]
             start = U(order[p + 1]) * U(width)
-            prefetch_range(X.values, start, start + U(min(width, 128)))
+            prefetch_range(X.values, start, start + U(min(width, NEAR_BYTES // X.values.itemsize)))
 
     def of_csr(X: Any, order: Any, p: Any, end: Any, alpha: Any, y: Any, norms: Any) -> Any:
         if p + HEADER_AHEAD < end:

@@ -98,16 +98,17 @@ class Budget:
     seconds: float = np.inf
 
 
-# Places of the running sums of an epoch, its estimate of the relative gap, and the primal objective (divided by C) of
-# the last certificate, which the estimate refers to.
+# Places of the running sums of an epoch, its estimate of the relative gap, and the primal objective (divided by C) that
+# the estimate refers to: that of the last certificate or pass over all rows.
 RESIDUAL, PAID, COUPLED, ESTIMATE, SCALE = range(5)
 
 
 @inlined
-def end_of_epoch(meters: np.ndarray) -> None:
-    """Turn the sums of an epoch into an estimate of the relative gap, and begin new ones."""
-    scale = meters[SCALE] if meters[SCALE] > 0.0 else meters[PAID] + 0.5 * meters[COUPLED]
-    meters[ESTIMATE] = meters[RESIDUAL] / scale if scale > 0.0 else np.inf
+def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
+    """Turn the sums of a pass, over all rows or some, into an estimate of the relative gap, and begin new ones."""
+    if whole:
+        meters[SCALE] = meters[PAID] + 0.5 * meters[COUPLED]
+    meters[ESTIMATE] = meters[RESIDUAL] / meters[SCALE] if meters[SCALE] > 0.0 else np.inf
     meters[:ESTIMATE] = 0.0
 
 

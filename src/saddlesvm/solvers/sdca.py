@@ -92,7 +92,7 @@ def ascend(
         position = stop
         if position == n:
             position = 0
-            end_of_epoch(meters)
+            end_of_epoch(meters, True)
             move_offset(w, offset)
             if meters[ESTIMATE] <= target:
                 break

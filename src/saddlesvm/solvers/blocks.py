@@ -1,0 +1,267 @@
+"""Block minimisation of the dual, for rows that are not in memory.
+
+The rows are cut into blocks. One at a time is read, its dual variables move against the shared weights by one or a few
+passes of dual coordinate descent, all others stay:
+
+    a_B  <-  (about) argmax_{a_B} D(a_B, a_rest),      w  <-  w + C sum_{i in B} (change of a_i) x_i
+
+A sweep visits all blocks in random order, and judges the weights that it began with on the way (see
+:mod:`saddlesvm.streamed`). The weights are kept in float64 and corrected after each block by the rows whose variable
+changed, so that they are w(a) but for the last bits, also where coordinate descent runs in float32.
+
+Source: Yu, Hsieh, Chang and Lin (2010), "Large linear classification when data cannot fit in memory", algorithms 1 and
+2, section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.block_reader import Block
+from saddlesvm.certificate import Evaluation, Point, conjugate_sum, dual_weights, loss_sums
+from saddlesvm.problem import Problem
+from saddlesvm.randomness import draw, seeded, shuffle
+from saddlesvm.rows import add_rows, dtype_of
+from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing, start_offset
+from saddlesvm.solvers.dcd import DCD
+from saddlesvm.streamed import JudgedPoint, StreamedProblem, judgement
+
+READING = 2.0  # what reading a row costs, in visits of it: a guess between fast and slow disks
+MOST_PASSES = 5
+SEEDS = 2**31 - 1
+
+
+@dataclass
+class BlocksState(State):
+    """Where a run stands.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d + 1,), float64
+        ``w(alpha)``, plus the multiplier of a free intercept in its last place.
+    alpha : ndarray of shape (n_all,)
+        Dual variables.
+    edges : ndarray of shape (n_blocks + 1,)
+        How the rows are cut.
+    order, following : ndarray of shape (n_blocks,)
+        The blocks in the order of this sweep, and of the next one (known when the last block of this one is due).
+    position : int
+        Blocks done in this sweep.
+    judged, coming : ndarray of shape (d + 1,)
+        The weights that this sweep judges, and those that the next one will.
+    paid, conjugates : ndarray of shape (n_blocks,)
+        Sums over each block of ``s phi`` at the judged weights, and of ``s phi*(-a / s)``.
+    model : ndarray of shape (d + 1,)
+        The weights that the last whole sweep judged; empty before its end.
+    primal_paid, bound_conjugates, bound_w
+        The sums, and the weights of the dual point, that belong to that.
+    fall : float
+        By how much the residual of a block fell from its first to its second pass, when last seen.
+    """
+
+    alpha: np.ndarray = field(default_factory=nothing)
+    edges: np.ndarray = field(default_factory=nothing)
+    order: np.ndarray = field(default_factory=nothing)
+    following: np.ndarray = field(default_factory=nothing)
+    random: np.ndarray = field(default_factory=nothing)
+    offset: np.ndarray = field(default_factory=nothing)
+    judged: np.ndarray = field(default_factory=nothing)
+    coming: np.ndarray = field(default_factory=nothing)
+    paid: np.ndarray = field(default_factory=nothing)
+    conjugates: np.ndarray = field(default_factory=nothing)
+    model: np.ndarray = field(default_factory=nothing)
+    bound_w: np.ndarray = field(default_factory=nothing)
+    primal_paid: float = 0.0
+    bound_conjugates: float = 0.0
+    position: int = 0
+    sweeps: int = 0
+    fall: float = 1.0
+    target: float = 0.0
+
+
+@dataclass(frozen=True)
+class Underway(Point):
+    """A run to go on with, instead of a point to begin from."""
+
+    state: BlocksState = field(default_factory=lambda: BlocksState(nothing()))
+
+
+@dataclass(frozen=True)
+class Blocks(SolverBase):
+    """Block minimisation of the dual over rows that are read block by block.
+
+    Parameters
+    ----------
+    passes : int, default=0
+        Passes of coordinate descent over a block while it is in memory; 0 for as many as pay: another one while what it
+        is expected to gain for each visit is above what reading and visiting the block have gained on average.
+    rows : int, default=0
+        Rows of a block; 0 for as many as the memory given allows.
+    """
+
+    name: ClassVar[str] = "blocks"
+    passes: int = 0
+    rows: int = 0
+
+    def check(self) -> None:
+        for option in ("passes", "rows"):
+            given = getattr(self, option)
+            if not isinstance(given, (int, np.integer)) or given < 0:
+                raise ValueError(f"{option} must be a whole number, at least 0; got {given!r}")
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlocksState:
+        """Zeros or the given dual point; nothing is read unless there is one."""
+        streamed = _streamed(problem)
+        if isinstance(start, Underway):
+            return start.state
+        alpha = streamed.duals
+        alpha[:] = 0.0 if start is None or start.alpha is None else start.alpha
+        w = dual_weights(streamed, alpha) if start is not None and alpha.any() else np.zeros(problem.n_features + 1)
+        offset = start_offset(problem, start)
+        if offset.size:
+            w[-1] += offset[0]
+        state = BlocksState(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)
+        return _cut(streamed, state)
+
+    def step(self, problem: Problem, state: BlocksState, budget: Budget) -> BlocksState:
+        """Read and improve one block."""
+        streamed = self.settled(problem, state)
+        state.target = budget.relative_gap
+        index, then = self.next_blocks(state)
+        block = streamed.reader.fetch(index, [state.judged], then, [upcoming(state)])
+        return self.visit(streamed, state, block)
+
+    @staticmethod
+    def settled(problem: Problem, state: BlocksState) -> StreamedProblem:
+        """Bring the state of a run that is continued from a checkpoint to its places: its array, today's blocks."""
+        streamed = _streamed(problem)
+        if state.alpha is not streamed.duals:
+            streamed.duals[:] = state.alpha
+            state.alpha = streamed.duals
+        if not np.array_equal(state.edges, streamed.reader.edges):
+            _cut(streamed, state)
+        return streamed
+
+    @staticmethod
+    def next_blocks(state: BlocksState) -> tuple[int, int]:
+        """The block that is due and the one after it; with the last block of a sweep the next one is prepared."""
+        last = state.position == state.order.size - 1
+        if last and not state.following.size:
+            state.following = state.order.copy()
+            shuffle(state.random, state.following, state.following.size)
+            state.coming = state.w.copy()
+        return int(state.order[state.position]), int(state.following[0] if last else state.order[state.position + 1])
+
+    def visit(self, problem: StreamedProblem, state: BlocksState, block: Block) -> BlocksState:
+        """Judge a block's rows by their margins, improve their variables, note both."""
+        local, margins = problem.local(block), block.margins_of(state.judged)
+        alpha = state.alpha[block.start : block.stop]
+        z = margins if local.members.size == margins.size else margins[local.members]
+        state.paid[block.index] = loss_sums(local.pointwise, local.members, z, 0.0, alpha)[0]
+        self._improve(local, state, alpha)
+        state.conjugates[block.index] = conjugate_sum(local.pointwise, local.members, alpha, 1.0)
+        state.position += 1
+        if state.position == state.order.size:
+            self._end_of_sweep(problem, state)
+        else:
+            state.epochs = state.sweeps + np.diff(state.edges)[state.order[: state.position]].sum() / state.edges[-1]
+        return state
+
+    def _improve(self, local: Problem, state: BlocksState, alpha: np.ndarray) -> None:
+        """Passes of coordinate descent over one block; `alpha` is its part of the dual variables."""
+        solver = DCD()
+        former = alpha.copy()
+        inner = solver.init(local, draw(state.random, SEEDS))
+        inner.alpha = alpha
+        precise = dtype_of(local.X) == np.float64 or state.estimate < FINE_GAP
+        inner.w = state.w if precise else state.w.astype(np.float32)
+        gains: list[float] = []
+        visits = 0
+        while local.members.size and self._another(state, gains, visits / local.members.size):
+            inner = solver.step(local, inner, Budget(inner.active))
+            visits = int(inner.rows_touched)
+            gains.append(float(inner.estimate))
+            if len(gains) == 2 and gains[0] > 0.0:
+                state.fall = min(1.0, gains[1] / gains[0])
+        state.rows_touched += visits
+        if not precise:
+            change = np.zeros(state.w.size)
+            add_rows(local.X, local.members, alpha - former, change)
+            state.w += local.C * change
+
+    def _another(self, state: BlocksState, gains: list[float], visits: float) -> bool:
+        """Whether a further pass over the block pays, from the residuals that the passes so far have found.
+
+        The first block of a sweep has two, to see by how much the residual falls.
+        """
+        done = len(gains)
+        if self.passes or done == 0:
+            return done < max(self.passes, 1)
+        if done >= MOST_PASSES or gains[-1] <= 0.0:
+            return False
+        if done == 1 and state.position == 0:
+            return True
+        fall = state.fall if done == 1 else gains[-1] / max(gains[-2], 1e-300)
+        return gains[-1] * min(fall, 1.0) >= sum(gains) / (READING + visits)
+
+    @staticmethod
+    def _end_of_sweep(problem: StreamedProblem, state: BlocksState) -> None:
+        """Note what the sweep has proven, move a free intercept's multiplier, and begin the next sweep."""
+        state.model, state.bound_w = state.judged, state.w.copy()
+        state.primal_paid, state.bound_conjugates = float(state.paid.sum()), float(state.conjugates.sum())
+        seen = _judged(problem, state).certificate
+        gap, primal = seen.gap / problem.unit, seen.primal / problem.unit
+        if state.offset.size:
+            gap += abs(state.offset[0] * (state.w[-1] - state.offset[0]))
+            state.offset[0], state.w[-1] = state.w[-1], 2.0 * state.w[-1] - state.offset[0]
+        state.estimate = max(gap, 0.0) / primal if primal > 0.0 else 0.0
+        state.order, state.following = state.following, nothing()
+        state.judged, state.coming = state.coming, nothing()
+        state.position, state.sweeps = 0, state.sweeps + 1
+        state.epochs = float(state.sweeps)
+
+    def solution(self, problem: Problem, state: BlocksState) -> Point:
+        """The last iterate, with what the last sweep proved (which a free intercept's unbalanced sum forbids)."""
+        streamed = _streamed(problem)
+        if state.offset.size or not state.model.size:
+            return Point(state.w, state.alpha, tracks=True)
+        return JudgedPoint(state.w, state.alpha, True, _judged(streamed, state), state.target)
+
+    def certified(self, problem: Problem, state: BlocksState, evaluation: Evaluation) -> BlocksState:
+        """Take the multiplier of a free intercept over."""
+        if state.offset.size:
+            moved = evaluation.intercept / problem.scale - state.offset[0]
+            state.offset[0] += moved
+            state.w[-1] += moved
+        return state
+
+
+def upcoming(state: BlocksState) -> np.ndarray:
+    """The weights that judge the block after the one that is due."""
+    return state.coming if state.coming.size else state.judged
+
+
+def _judged(problem: StreamedProblem, state: BlocksState) -> Evaluation:
+    """The certificate of the last whole sweep."""
+    return judgement(problem, state.model, state.primal_paid, state.bound_conjugates, state.bound_w, state.alpha)
+
+
+def _cut(problem: StreamedProblem, state: BlocksState) -> BlocksState:
+    """Begin a sweep over the blocks as they are cut now."""
+    state.edges = problem.reader.edges
+    state.order = np.arange(problem.reader.count, dtype=np.int32)
+    shuffle(state.random, state.order, state.order.size)
+    state.following, state.coming, state.position = nothing(), nothing(), 0
+    state.judged = state.w.copy()
+    state.paid = np.zeros(state.order.size)
+    state.conjugates = np.zeros(state.order.size)
+    return state
+
+
+def _streamed(problem: Problem) -> StreamedProblem:
+    if not isinstance(problem, StreamedProblem):
+        raise ValueError("the solver 'blocks' reads its rows from files: use it in an estimator, or with a streamed problem")
+    return problem
