@@ -12,17 +12,20 @@ only second order terms).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from saddlesvm import rows
 from saddlesvm.compiled import inlined, kernel
 from saddlesvm.losses import conjugate, curvature, slopes, subgradient, value
-from saddlesvm.problem import Pointwise, Problem
+from saddlesvm.problem import Pointwise, Problem, Terms
+from saddlesvm.threads import in_parts
 
+Answer = TypeVar("Answer")
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
 SEARCH_STEPS = 200
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
@@ -126,6 +129,19 @@ def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: floa
 
 
 @kernel
+def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> Any:
+    """The same sums for the margins of w, one row after the other, so that no margin need be kept."""
+    paid = conjugates = coupled = 0.0
+    for k in range(members.size):
+        i = members[k]
+        s, z = weight_of(terms.weights, i), rows.dot(terms.X, i, w)
+        paid += s * value(terms.loss, z, terms.y[i])
+        conjugates += conjugate(terms.loss, alpha[i], terms.y[i], s)
+        coupled += alpha[i] * z
+    return paid, conjugates, coupled
+
+
+@kernel
 def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
     """Sum over the members of ``s phi*(-factor a / s)``."""
     total = 0.0
@@ -214,17 +230,30 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
 
 def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,); the virtual feature is included."""
-    w = np.zeros(problem.n_features + 1)
-    rows.add_rows(problem.X, problem.members, alpha, w)
+
+    def of_part(part: slice) -> np.ndarray:
+        w = np.zeros(problem.n_features + 1)
+        rows.add_rows(problem.X, problem.members[part], alpha, w)
+        return w
+
+    w, *others = _in_parts(problem, of_part)
+    for other in others:
+        w += other
     w *= problem.C
     return w
 
 
 def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
     """``x_i . w`` of the members in float64; the virtual feature is included."""
-    z = np.empty(problem.members.size)
-    rows.dot_rows(problem.X, problem.members, np.ascontiguousarray(w, dtype=np.float64), z)
+    z, w = np.empty(problem.members.size), np.ascontiguousarray(w, dtype=np.float64)
+    _in_parts(problem, lambda part: rows.dot_rows(problem.X, problem.members[part], w, z[part]))
     return z
+
+
+def _in_parts(problem: Problem, work: Callable[[slice], Answer]) -> list[Answer]:
+    """What `work` says of parts of the members, each in a thread of its own."""
+    size = problem.members.size
+    return in_parts(work, size, size * problem.values_per_row, problem.threads)
 
 
 @singledispatch
@@ -254,11 +283,16 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     w_dual = None if glance else dual_weights(problem, alpha)
     w = w_dual if rebuild else np.asarray(point.w, dtype=np.float64)
     assert w is not None
-    z, offset = _offset_margins(problem, w, given_offset)
     own = _squared_norm(problem, w)
     if w_dual is not None and not rebuild:
+        z, offset = _offset_margins(problem, w, given_offset)
         return _against_dual(problem, w, z, offset, alpha, _squared_norm(problem, w_dual))
-    paid, conjugates, coupled = loss_sums(problem.pointwise, problem.members, z, offset, alpha)
+    if free:
+        z, offset = _offset_margins(problem, w, given_offset)
+        paid, conjugates, coupled = loss_sums(problem.pointwise, problem.members, z, offset, alpha)
+    else:
+        parts = _in_parts(problem, lambda part: margin_sums(problem.terms, problem.members[part], w, alpha))
+        offset, (paid, conjugates, coupled) = 0.0, np.sum(parts, axis=0)
     dual_norm = 2.0 * problem.C * coupled - own if w_dual is None else own
     return _evaluation(problem, w, offset, alpha, paid, conjugates, own, dual_norm)
 

@@ -83,6 +83,8 @@ class Problem:
         Number of rows that define lambda: the members, with those of weight zero.
     uses_lambda : bool
         Report objectives in the lambda form instead of the C form.
+    threads : int
+        That a pass over the rows may use.
     """
 
     X: Rows
@@ -96,6 +98,7 @@ class Problem:
     n: int = 0
     uses_lambda: bool = False
     whole: bool = field(default=True)
+    threads: int = 1
 
     @property
     def lam(self) -> float:

@@ -5,7 +5,6 @@ The generator is splitmix64 (Steele, Lea and Flood 2014): one 64-bit counter, so
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -57,8 +56,8 @@ def copy_items(items: np.ndarray, size: int, out: np.ndarray) -> None:
 def deal(state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.ndarray, out: np.ndarray) -> None:
     """Put the first `size` items into `out` in random order, `run` neighbours staying together; 1 is a permutation.
 
-    The runs are cut at random places, shuffled by way of `blocks` (room for ``size // run + 2`` of them; none is needed
-    for runs of 1), and each is gone through in the order of the items.
+    The runs are cut at random places and shuffled, by way of `blocks` (room for ``size // run + 2`` of them; none is
+    needed for runs of 1), and so is each in itself.
     """
     if run <= 1:
         copy_items(items, size, out)
@@ -72,8 +71,11 @@ def deal(state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.n
     place = 0
     for k in range(count):
         start = blocks[k] * run - shift
+        first = place
         for p in range(max(start, 0), min(start + run, size)):
             out[place] = items[p]
+            j = first + below(state, place - first + 1)
+            out[place], out[j] = out[j], out[place]
             place += 1
 
 
@@ -86,7 +88,7 @@ def draw(state: np.ndarray, n: int) -> int:
 def seed_of(random_state: Any) -> int:
     """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
 
-    An int gives its own seed, without the generator of 2.5 kB that NumPy would set up for it; a RandomState, or None for
+    An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a RandomState, or None for
     NumPy's global one, is asked for its next number.
 
     Raises
@@ -94,6 +96,6 @@ def seed_of(random_state: Any) -> int:
     ValueError
         It is none of these, or an int that is negative or not below 2^32.
     """
-    if isinstance(random_state, Integral) and 0 <= random_state < 2**32:
+    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:
         return int(draw(seeded(int(random_state)), SEEDS))
     return int(check_random_state(random_state).randint(SEEDS))

@@ -7,8 +7,8 @@ smallest PG of the pass before, is set aside. When the others are done, all rows
 
 What the papers do not have: where the fit stops on its gap, nothing rests on the bounds M and m, and a fifth of them is
 used, also when the rows come back. A row set aside still counts in the objective that the estimate of the gap is
-relative to. The random order is one of short runs of neighbouring rows, which come from memory up to three times
-faster than single ones; the passes needed are the same.
+relative to. And the random order is at first one of runs of neighbouring rows, which come from memory faster than
+single ones. Towards the end they are single: a shuffled order of long runs converges as if there were fewer rows.
 
 The losses with an absolute value in their conjugate have a corner at zero where they shrink in the same way; their left
 and right slopes take the place of G (Ho and Lin 2012, "Large-scale linear support vector regression", section 4).
@@ -58,7 +58,6 @@ BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, LARGEST, SMALLEST, PASSES, KNOWN, SATIS
 
 RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
 EAGER = 0.2  # of the bounds M and m, where the fit stops on its gap
-RUN_BYTES, LONGEST_RUN = 65536, 32  # of a run of neighbouring rows
 NEAR_BYTES = 2**21  # rows that take less than this are near anyway, and visited one by one
 
 
@@ -88,7 +87,9 @@ class Rules(NamedTuple):
 def begin_pass(deck: Deck, rules: Rules, random: np.ndarray, active: int, meters: np.ndarray) -> None:
     """Lay out the order of a pass over the active rows."""
     if rules.permutation:
-        deal(random, deck.order, active, 1 if active <= rules.near else rules.run, deck.blocks, deck.sequence)
+        longest = 1.0 if active <= rules.near else float(rules.run)
+        run = max(1, int(longest * np.sqrt(min(meters[ESTIMATE], 1.0))))
+        deal(random, deck.order, active, run, deck.blocks, deck.sequence)
     else:
         copy_items(deck.order, active, deck.sequence)
     meters[LENGTH], meters[LARGEST], meters[SMALLEST] = active, -np.inf, np.inf
@@ -244,9 +245,10 @@ class DCD(SolverBase):
     max_passes : int, optional
         Also stop after this many passes over the active rows, be they many or few (what LIBLINEAR counts as
         iterations; the fit's `max_iter` counts visits of as many rows as there are).
-    run_length : int, optional
-        How many neighbouring rows stay together in the random order: 1 permutes single rows, as the papers do. Left
-        out, 64 kB of rows stay together, at most 32, where they take more than 2 MB in all.
+    run_length : int, default=16
+        Neighbouring rows that stay together in the random order of the first pass; of later ones, this times the
+        square root of the gap, so that the order is one of single rows near the optimum. 1 permutes single rows
+        always, as the papers do. Rows that take less than 2 MB together are near anyway, and go singly.
     """
 
     name: ClassVar[str] = "dcd"
@@ -255,16 +257,16 @@ class DCD(SolverBase):
     stopping: str = "gap"
     threshold: float = 1e-4
     max_passes: int | None = None
-    run_length: int | None = None
+    run_length: int = 16
 
     def check(self) -> None:
         one_of("stopping", self.stopping, tuple(STOPPING))
         if not self.threshold > 0.0:
             raise ValueError(f"threshold must be positive; got {self.threshold!r}")
-        for name in ("max_passes", "run_length"):
-            given = getattr(self, name)
-            if given is not None and not given >= 1:
-                raise ValueError(f"{name} must be at least 1, or None; got {given!r}")
+        if self.max_passes is not None and not self.max_passes >= 1:
+            raise ValueError(f"max_passes must be at least 1, or None for no limit; got {self.max_passes!r}")
+        if not self.run_length >= 1:
+            raise ValueError(f"run_length must be at least 1; got {self.run_length!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> DCDState:
         """Zeros or the given dual point; all rows active."""
@@ -283,21 +285,19 @@ class DCD(SolverBase):
             meters=meters,
             active=n,
             sequence=np.empty_like(problem.members),
-            blocks=np.empty(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
+            blocks=np.empty(n // 2 + 2 if run > 1 else 0, dtype=problem.members.dtype),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
             before=w.astype(np.float64) if self.stopping == "weight_change" else nothing(),
         )
 
     def rules(self, problem: Problem) -> Rules:
         """The options as the kernel takes them."""
-        width = problem.values_per_row * dtype_of(problem.X).itemsize
-        near = int(NEAR_BYTES / width)
-        run = int(min(max(RUN_BYTES / width, 1), LONGEST_RUN)) if problem.members.size > near else 1
+        near = int(NEAR_BYTES / (problem.values_per_row * dtype_of(problem.X).itemsize))
         eager = EAGER if self.stopping == "gap" else 1.0
         return Rules(
             self.permutation,
-            run if self.run_length is None else int(self.run_length),
-            near if self.run_length is None else 0,
+            int(self.run_length) if problem.members.size > near else 1,
+            near,
             eager if self.shrinking else 0.0,
             STOPPING[self.stopping],
             float(self.threshold),

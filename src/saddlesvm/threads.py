@@ -1,0 +1,33 @@
+"""Threads for a pass over the rows: kernels release the GIL, so plain ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+WORTH = 500_000  # stored values for each thread, below which starting it costs more than it saves
+
+
+def in_parts(work: Callable[[slice], Answer], size: int, values: float, threads: int) -> list[Answer]:
+    """What `work` says of each of some contiguous parts of ``range(size)``, in their order.
+
+    Parameters
+    ----------
+    work : callable
+        Called with a slice; at the same time as for other parts.
+    size : int
+        Number of rows.
+    values : float
+        Stored values of all of them; few are not worth a thread.
+    threads : int
+        At most this many parts.
+    """
+    count = max(1, min(threads, int(values / WORTH)))
+    parts = [slice(size * k // count, size * (k + 1) // count) for k in range(count)]
+    if count == 1:
+        return [work(parts[0])]
+    with ThreadPoolExecutor(count - 1) as pool:
+        others = [pool.submit(work, part) for part in parts[1:]]
+        return [work(parts[0]), *(other.result() for other in others)]
