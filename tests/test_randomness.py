@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saddlesvm.randomness import draw, seeded, shuffle
+from saddlesvm.randomness import deal, draw, seeded, shuffle
 
 PUBLISHED = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
 
@@ -53,3 +53,29 @@ def test_other_seeds_give_other_orders() -> None:
         shuffle(seeded(seed), items, 30)
         orders.add(tuple(items))
     assert len(orders) == 20
+
+
+@given(seed=st.integers(0, 2**64 - 1), size=st.integers(0, 200), run=st.integers(1, 20))
+def test_dealt_runs_are_permutations_of_neighbours_that_stay_together(seed: int, size: int, run: int) -> None:
+    items = np.arange(size, dtype=np.int32) * 3
+    out, blocks = np.full(size, -1, dtype=np.int32), np.empty(size // max(run, 1) + 2, dtype=np.int32)
+    deal(seeded(seed), items, size, run, blocks, out)
+    assert sorted(out) == list(items)
+    if run > 1:
+        # each run lies within `run` neighbours, so leaving one for another happens once for each of them
+        shift = draw(seeded(seed), run)
+        owner = (out // 3 + shift) // run
+        assert np.count_nonzero(np.diff(owner)) == max(0, np.unique(owner).size - 1)
+
+
+def test_dealt_runs_are_in_random_order_and_shuffled_in_themselves() -> None:
+    state, size, run, rounds = seeded(3), 40, 8, 3000
+    items, out, blocks = np.arange(size, dtype=np.int32), np.empty(size, dtype=np.int32), np.empty(8, dtype=np.int32)
+    places = np.zeros((rounds, size))
+    for k in range(rounds):
+        deal(state, items, size, run, blocks, out)
+        places[k, out] = np.arange(size)
+    middle, spread = (size - 1) / 2, np.sqrt((size**2 - 1) / 12 / rounds)
+    assert np.abs(places.mean(axis=0) - middle).max() < 6 * spread
+    before = np.mean(places[:, 10] < places[:, 11])
+    assert abs(before - 0.5) < 6 * 0.5 / np.sqrt(rounds)

@@ -289,6 +289,28 @@ def test_dcd_is_the_plain_loop_with_shrinking(loss: Loss) -> None:
     assert shrunk > 0 and called_back > 0
 
 
+@pytest.mark.parametrize("passes", [1, 3, 17])
+@pytest.mark.parametrize("stopping", ["gap", "projected_gradient", "weight_change"])
+def test_dcd_stops_after_so_many_passes_over_the_active_rows(passes: int, stopping: str) -> None:
+    problem = small_problem(Hinge())
+    solver = DCD(stopping=stopping, threshold=1e-300, max_passes=passes)
+    result = fit(problem, solver, Limits(tol=0.0))
+    whole = fit(problem, replace(solver, shrinking=False), Limits(tol=0.0))
+    assert result.outcome is whole.outcome is Outcome.RULE_MET
+    assert result.rows_touched <= whole.rows_touched == passes * problem.members.size
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=named)
+@pytest.mark.parametrize("run_length", [1, 4, 16])
+def test_runs_of_rows_change_the_way_and_not_the_optimum(loss: Loss, run_length: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr("saddlesvm.solvers.dcd.NEAR_BYTES", 0)
+    problem = small_problem(loss)
+    assert DCD(run_length=run_length).rules(problem).run == run_length
+    one, other = (certified(problem, DCD(run_length=length)) for length in (run_length, 1))
+    bound = distance_bound(one.certificate.gap, other.certificate.gap)
+    assert np.linalg.norm(weights_of(one) - weights_of(other)) <= bound
+
+
 @every_loss
 def test_dcd_without_its_options_is_cyclic_sdca(loss: Loss) -> None:
     problem = small_problem(loss, intercept="regularized")
@@ -596,6 +618,8 @@ def test_a_name_stands_for_a_solver_with_its_defaults(name: str) -> None:
         (lambda: SDCA(sampling="random"), ["sampling", "'cyclic'", "'random'"]),
         (lambda: SDCA(start="alpha"), ["start", "'sgd'", "'alpha'"]),
         (lambda: SDCA(output="tail"), ["output", "'average'", "'tail'"]),
+        (lambda: DCD(max_passes=0), ["max_passes", "at least 1", "0"]),
+        (lambda: DCD(run_length=0), ["run_length", "at least 1", "0"]),
         (lambda: DCD(stopping="never"), ["stopping", "'projected_gradient'", "'never'"]),
         (lambda: DCD(threshold=0.0), ["threshold", "positive", "0.0"]),
         (lambda: DCD(threshold=math.nan), ["threshold", "nan"]),

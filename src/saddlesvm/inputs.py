@@ -11,10 +11,21 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from saddlesvm import rows
+from saddlesvm.data.store import Store
 from saddlesvm.rows import Rows
+
+PRECISIONS = (np.float64, np.float32)
+
+
+def parts_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, labels and weights; those of the store where X is one and no labels are given."""
+    if isinstance(X, Store) and y is None:
+        return X.X, X.y, X.sample_weight if sample_weight is None else sample_weight
+    return X, y, sample_weight
 
 
 def check_design(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -25,6 +36,9 @@ def check_design(estimator: Any, X: Any, *, reset: bool) -> Any:
     ValueError
         No rows or features, a wrong number of features, indices out of range.
     """
+    X = X.X if isinstance(X, Store) else X
+    if usable(X):
+        return validate_data(estimator, X, reset=reset, skip_check_array=True)
     checked = validate_data(
         estimator,
         X,
@@ -38,8 +52,14 @@ def check_design(estimator: Any, X: Any, *, reset: bool) -> Any:
     return canonical(checked) if sparse.issparse(checked) else checked
 
 
+def usable(X: Any) -> bool:
+    """Whether X is an array that needs neither conversion nor scikit-learn's checks of shape and type."""
+    return type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.flags.c_contiguous and X.dtype in PRECISIONS
+
+
 def as_design(X: Any) -> Any:
     """Like :func:`check_design` for functions, which have no estimator to note the features on."""
+    X = X.X if isinstance(X, Store) else X
     checked = check_array(
         X, accept_sparse="csr", accept_large_sparse=True, dtype=[np.float64, np.float32], order="C",
         ensure_all_finite=False,
@@ -122,12 +142,47 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    labels = column_or_1d(y, warn=True)
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
+    labels = y if plain else column_or_1d(y, warn=True)
     if labels.size != n:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n} rows, y {labels.size}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity: labels and targets must be finite.")
     return labels
+
+
+def encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, ascending, and the number of each label's; whole numbers are told apart without sorting.
+
+    Raises
+    ------
+    ValueError
+        The labels are not classes: numbers with fractions, or of a type that has no order.
+    """
+    if labels.dtype.kind in "biuf":
+        low, high = labels.min(), labels.max()
+        upper = labels == high
+        two = low != high and np.count_nonzero(labels == low) + np.count_nonzero(upper) == labels.size
+        if two and low == np.rint(low) and high == np.rint(high):
+            return np.array([low, high], dtype=labels.dtype), upper.view(np.int8)
+        if np.can_cast(labels.dtype, np.int64) and 2 * (int(high) - int(low)) < labels.size:
+            return _looked_up(labels, int(low))
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, _narrow(codes)
+
+
+def _looked_up(labels: np.ndarray, low: int) -> tuple[np.ndarray, np.ndarray]:
+    """Classes and codes of whole numbers that lie close together, `low` the smallest."""
+    places = labels.astype(np.int64) - low
+    present = np.bincount(places) > 0
+    classes = (np.flatnonzero(present) + low).astype(labels.dtype)
+    return classes, _narrow((np.cumsum(present) - 1)[places])
+
+
+def _narrow(codes: np.ndarray) -> np.ndarray:
+    """Codes in the smallest signed type that holds them."""
+    return codes.astype(np.promote_types(np.min_scalar_type(codes.max(initial=0)), np.int8))
 
 
 def check_targets(y: Any, n: int) -> np.ndarray:

@@ -58,6 +58,7 @@ BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, LARGEST, SMALLEST, PASSES, KNOWN, SATIS
 
 RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
 EAGER = 0.2  # of the bounds M and m, where the fit stops on its gap
+SHORTEST_RUN = 4  # of neighbouring rows
 NEAR_BYTES = 2**21  # rows that take less than this are near anyway, and visited one by one
 
 
@@ -88,8 +89,8 @@ def begin_pass(deck: Deck, rules: Rules, random: np.ndarray, active: int, meters
     """Lay out the order of a pass over the active rows."""
     if rules.permutation:
         longest = 1.0 if active <= rules.near else float(rules.run)
-        run = max(1, int(longest * np.sqrt(min(meters[ESTIMATE], 1.0))))
-        deal(random, deck.order, active, run, deck.blocks, deck.sequence)
+        run = int(longest * np.sqrt(min(meters[ESTIMATE], 1.0)))
+        deal(random, deck.order, active, run if run >= SHORTEST_RUN else 1, deck.blocks, deck.sequence)
     else:
         copy_items(deck.order, active, deck.sequence)
     meters[LENGTH], meters[LARGEST], meters[SMALLEST] = active, -np.inf, np.inf
@@ -285,7 +286,7 @@ class DCD(SolverBase):
             meters=meters,
             active=n,
             sequence=np.empty_like(problem.members),
-            blocks=np.empty(n // 2 + 2 if run > 1 else 0, dtype=problem.members.dtype),
+            blocks=np.empty(n // SHORTEST_RUN + 2 if run > 1 else 0, dtype=problem.members.dtype),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
             before=w.astype(np.float64) if self.stopping == "weight_change" else nothing(),
         )
