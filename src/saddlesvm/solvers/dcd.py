@@ -7,8 +7,8 @@ smallest PG of the pass before, is set aside. When the others are done, all rows
 
 What the papers do not have: where the fit stops on its gap, nothing rests on the bounds M and m, and a fifth of them is
 used, also when the rows come back. A row set aside still counts in the objective that the estimate of the gap is
-relative to. And the random order is at first one of runs of neighbouring rows, which come from memory faster than
-single ones. Towards the end they are single: a shuffled order of long runs converges as if there were fewer rows.
+relative to. And the random order is one of short runs of neighbouring rows, which come from memory faster than single
+ones; longer runs would be faster still, but a shuffled order of them converges as if there were fewer rows.
 
 The losses with an absolute value in their conjugate have a corner at zero where they shrink in the same way; their left
 and right slopes take the place of G (Ho and Lin 2012, "Large-scale linear support vector regression", section 4).
@@ -58,7 +58,6 @@ BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, LARGEST, SMALLEST, PASSES, KNOWN, SATIS
 
 RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
 EAGER = 0.2  # of the bounds M and m, where the fit stops on its gap
-SHORTEST_RUN = 4  # of neighbouring rows
 NEAR_BYTES = 2**21  # rows that take less than this are near anyway, and visited one by one
 
 
@@ -88,9 +87,8 @@ class Rules(NamedTuple):
 def begin_pass(deck: Deck, rules: Rules, random: np.ndarray, active: int, meters: np.ndarray) -> None:
     """Lay out the order of a pass over the active rows."""
     if rules.permutation:
-        longest = 1.0 if active <= rules.near else float(rules.run)
-        run = int(longest * np.sqrt(min(meters[ESTIMATE], 1.0)))
-        deal(random, deck.order, active, run if run >= SHORTEST_RUN else 1, deck.blocks, deck.sequence)
+        run = rules.run if active > rules.near else 1
+        deal(random, deck.order, active, run, deck.blocks, deck.sequence)
     else:
         copy_items(deck.order, active, deck.sequence)
     meters[LENGTH], meters[LARGEST], meters[SMALLEST] = active, -np.inf, np.inf
@@ -246,10 +244,9 @@ class DCD(SolverBase):
     max_passes : int, optional
         Also stop after this many passes over the active rows, be they many or few (what LIBLINEAR counts as
         iterations; the fit's `max_iter` counts visits of as many rows as there are).
-    run_length : int, default=16
-        Neighbouring rows that stay together in the random order of the first pass; of later ones, this times the
-        square root of the gap, so that the order is one of single rows near the optimum. 1 permutes single rows
-        always, as the papers do. Rows that take less than 2 MB together are near anyway, and go singly.
+    run_length : int, default=4
+        Neighbouring rows that stay together in the random order, so that memory is read in longer pieces; 1 permutes
+        single rows, as the papers do. Rows that take less than 2 MB together are near anyway, and go singly.
     """
 
     name: ClassVar[str] = "dcd"
@@ -258,7 +255,7 @@ class DCD(SolverBase):
     stopping: str = "gap"
     threshold: float = 1e-4
     max_passes: int | None = None
-    run_length: int = 16
+    run_length: int = 4
 
     def check(self) -> None:
         one_of("stopping", self.stopping, tuple(STOPPING))
@@ -286,7 +283,7 @@ class DCD(SolverBase):
             meters=meters,
             active=n,
             sequence=np.empty_like(problem.members),
-            blocks=np.empty(n // SHORTEST_RUN + 2 if run > 1 else 0, dtype=problem.members.dtype),
+            blocks=np.empty(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
             before=w.astype(np.float64) if self.stopping == "weight_change" else nothing(),
         )
