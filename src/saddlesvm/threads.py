@@ -1,13 +1,30 @@
-"""Threads for a pass over the rows: kernels release the GIL, so plain ones do."""
+"""Threads for a pass over the rows (kernels release the GIL, so plain ones do), and none for small matrices."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 Answer = TypeVar("Answer")
 WORTH = 500_000  # stored values for each thread, below which starting it costs more than it saves
+
+BLAS_WORTH = 0.02  # seconds of matrix work, below which the threads of BLAS cost more than they save
+
+
+def blas_for(seconds: float) -> AbstractContextManager[Any]:
+    """A context in which BLAS uses one thread if the work will take no longer than its threads are worth."""
+    return nullcontext() if seconds > BLAS_WORTH else _blas().limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process: looking for them takes longer than a small factor."""
+    return ThreadpoolController()
 
 
 def in_parts(work: Callable[[slice], Answer], size: int, values: float, threads: int) -> list[Answer]:

@@ -52,9 +52,9 @@ from saddlesvm.solvers.base import (
 GAP, PROJECTED_GRADIENT, WEIGHT_CHANGE = 0, 1, 2
 STOPPING = {"gap": GAP, "projected_gradient": PROJECTED_GRADIENT, "weight_change": WEIGHT_CHANGE}
 # Further places among the meters: the bounds M and m, the range of the projected slopes and the change of w of the last
-# pass; the length of the present one (0: none is under way) with its range so far; the passes so far; the estimate of
-# the last pass over all rows; whether the solver's own rule is met.
-BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, LARGEST, SMALLEST, PASSES, KNOWN, SATISFIED, METERS = range(5, 16)
+# pass; the length of the present one (0: none is under way), the rows it set aside and its range so far; the passes;
+# the estimate of the last one over all rows; whether the solver's own rule is met.
+BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, DROPPED, LARGEST, SMALLEST, PASSES, KNOWN, SATISFIED, METERS = range(5, 17)
 
 RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
 EAGER = 0.2  # of the bounds M and m, where the fit stops on its gap
@@ -91,7 +91,7 @@ def begin_pass(deck: Deck, rules: Rules, random: np.ndarray, active: int, meters
         deal(random, deck.order, active, run, deck.blocks, deck.sequence)
     else:
         copy_items(deck.order, active, deck.sequence)
-    meters[LENGTH], meters[LARGEST], meters[SMALLEST] = active, -np.inf, np.inf
+    meters[LENGTH], meters[DROPPED], meters[LARGEST], meters[SMALLEST] = active, 0.0, -np.inf, np.inf
 
 
 @inlined
@@ -123,7 +123,9 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
     Returns how many rows are active now.
     """
     whole = meters[LENGTH] == deck.members.size
-    active = drop_aside(deck, int(meters[LENGTH]))
+    active = int(meters[LENGTH])
+    if meters[DROPPED] > 0.0:
+        active = drop_aside(deck, active)
     end_of_epoch(meters, whole)
     meters[RANGE] = max(meters[LARGEST] - meters[SMALLEST], 0.0)
     meters[BOUND_M] = rules.eager * meters[LARGEST] if meters[LARGEST] > 0.0 else np.inf
@@ -182,10 +184,12 @@ def descend(
         length, bound_M, bound_m = int(meters[LENGTH]), meters[BOUND_M], meters[BOUND_m]
         largest, smallest = meters[LARGEST], meters[SMALLEST]
         residuals = losses = coupled = 0.0
+        dropped = 0
         stop = min(length, position + visits - done)
         done += stop - position
         for p in range(position, stop):
-            look_ahead(X, deck.sequence, p, length, alpha, terms.y, terms.norms)
+            if length > rules.near:
+                look_ahead(X, deck.sequence, p, length, alpha, terms.y, terms.norms)
             i = deck.sequence[p]
             a, s, z = alpha[i], weight_of(terms.weights, i), dot(X, i, w)
             residual, paid = residual_and_loss(terms, i, a, z)
@@ -195,6 +199,7 @@ def descend(
             left, right = slopes(terms.loss, a, z, terms.y[i], s)
             if rules.eager > 0.0 and right > bound_M and left < bound_m:
                 deck.aside[i] = 1
+                dropped += 1
                 continue
             projected = right if right < 0.0 else (left if left > 0.0 else 0.0)
             largest, smallest = max(largest, projected), min(smallest, projected)
@@ -204,6 +209,7 @@ def descend(
                 axpy(X, i, C * step, w)
         position = stop
         meters[LARGEST], meters[SMALLEST] = largest, smallest
+        meters[DROPPED] += dropped
         meters[RESIDUAL] += residuals
         meters[PAID] += losses
         meters[COUPLED] += coupled

@@ -21,12 +21,14 @@ from saddlesvm.solvers.feature_factor import FeatureFactor
 from saddlesvm.solvers.linear_algebra import BLAS_SPEED, LOOP_SPEED, Map, conjugate_gradients
 from saddlesvm.solvers.newton_kernels import hessian_diagonal, hessian_product
 from saddlesvm.solvers.row_factor import RowFactor
+from saddlesvm.threads import blas_for
 
 FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active row means no division by zero
 NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
 PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
 MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
 FEW = 0.8  # of the features: more active rows than that are better conditioned over features, whatever the cost
+NOTHING = 2e-5  # seconds of a factor, for which no other way is looked at
 HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
 PLAIN = "conjugate gradients"
 
@@ -69,18 +71,26 @@ class NewtonEquations:
         rhs : ndarray of shape (d + 1,)
         forcing : float
         """
-        X, self.iterations = self.problem.X, 0
+        self.iterations = 0
         active = np.flatnonzero(bend * self.problem.norms > NEGLIGIBLE)
         if not active.size:
             self.way = "no active row"
             return rhs / self.penalty
+        way, cost = self.cheapest(active, bend)
+        with blas_for(cost):
+            return self._solve(way, cost, active, bend, rhs, forcing)
+
+    def _solve(
+        self, way: str, cost: float, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float
+    ) -> np.ndarray:
+        """Conjugate gradients alone while they may be cheaper than the factor, then with it."""
+        X = self.problem.X
 
         def matrix(v: np.ndarray) -> np.ndarray:
             out = self.penalty * v
             hessian_product(X, active, bend, v, out)
             return out
 
-        way, cost = self.cheapest(active, bend)
         direction, solved = np.zeros_like(rhs), False
         patience = MOST_ITERATIONS if way == PLAIN else min(int(cost / self._product_cost(active)), MOST_ITERATIONS)
         if way == PLAIN or (patience >= PATIENCE and not self.stiff):
@@ -108,6 +118,8 @@ class NewtonEquations:
         ways: list[tuple[float, str]] = []
         if self.penalty.size <= self.most_features:
             ways.append((self.features.cost(bend, per_row), "features"))
+        if ways and ways[0][0] < NOTHING:
+            return "features", ways[0][0]
         if active.size <= self.most_rows and not (ways and active.size > FEW * self.penalty.size):
             ways.append((self.rows.cost(active, bend, per_row), "rows"))
         if not ways and active.size <= HEAVIEST * self.most_rows:
