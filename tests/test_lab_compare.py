@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -13,14 +14,16 @@ pytest.importorskip("plotly")
 
 from saddlesvm import SDCA, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
-from saddlesvm.lab import comparison, curves, tidy  # noqa: E402
+from saddlesvm.fit import Limits  # noqa: E402
+from saddlesvm.lab import curves, dataset, plan, tidy  # noqa: E402
 from saddlesvm.lab.comparison import compare  # noqa: E402
 from saddlesvm.lab.contenders import parse_contenders, split  # noqa: E402
 from saddlesvm.lab.dataset import make_dataset  # noqa: E402
+from saddlesvm.lab.machine import in_threads  # noqa: E402
 from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402
-from saddlesvm.lab.runs import judge, run_peer  # noqa: E402
+from saddlesvm.lab.runs import GROWTH, judge, run_peer, run_solver  # noqa: E402
 from saddlesvm.lab.verdict import reach_times, verdict  # noqa: E402
-from saddlesvm.losses import make_loss  # noqa: E402
+from saddlesvm.losses import Hinge, make_loss  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +113,8 @@ def test_a_second_call_goes_on(toy, tmp_path, monkeypatch):
     path = tmp_path / "trace.csv"
     first = compare(X, y, solvers="dcd", budget=0.2, tol=1e-3, trace=path)
     runs = []
-    real = comparison.run_solver
-    monkeypatch.setattr(comparison, "run_solver", lambda *a, **k: runs.append(a[2].name) or real(*a, **k))
+    real = plan.run_solver
+    monkeypatch.setattr(plan, "run_solver", lambda *a, **k: runs.append(a[2].name) or real(*a, **k))
     second = compare(X, y, solvers="dcd,sdca", budget=0.2, tol=1e-3, trace=path)
     assert runs == ["sdca"]
     mine = second.trace[second.trace["solver"] == "dcd"].reset_index(drop=True)
@@ -122,14 +125,14 @@ def test_a_second_call_goes_on(toy, tmp_path, monkeypatch):
 
 def test_an_interrupt_keeps_what_is_done(toy, tmp_path, monkeypatch):
     X, y = toy
-    real = comparison.run_solver
+    real = plan.run_solver
 
     def interrupted_in_the_second(*arguments, stop: threading.Event, **options):
         if arguments[2].name == "sdca":
             stop.set()
         return real(*arguments, stop=stop, **options)
 
-    monkeypatch.setattr(comparison, "run_solver", interrupted_in_the_second)
+    monkeypatch.setattr(plan, "run_solver", interrupted_in_the_second)
     path = tmp_path / "trace.csv"
     found = compare(X, y, solvers="dcd,sdca,pegasos", budget=0.2, tol=1e-3, trace=path)
     assert found.interrupted
@@ -151,7 +154,9 @@ def test_peers_are_judged_by_our_objective(name, toy):
     regression = name == "sklearn-svr"
     data = make_dataset(X, y, task="regression" if regression else "classification")
     problem = data.problem(make_loss(next(iter(peer.losses))), 1.0, "regularized")
-    rung = list(peer.climb(setting_of(data, problem), 0, 0.5))[-1]
+    setting = setting_of(data, problem)
+    assert list(peer.climb(setting, 0, 0.0))  # the first fit of a process loads code
+    rung = list(peer.climb(setting, 0, 2.0))[-1]
     judged = judge(problem, rung.w)
     proof = certify(X, y, judged.coef, judged.intercept, loss=problem.loss, C=1.0, penalized_intercept=True, refine=200)
     assert judged.certificate.primal == pytest.approx(proof.primal, rel=1e-12)
@@ -237,3 +242,33 @@ def test_sparse_and_regression_data(toy):
     regression = compare(X, X[:, 0] - X[:, 1], task="regression", solvers="sdca", budget=0.3, peers="sklearn-svr")
     assert set(regression.trace["solver"]) == {"sdca", "sklearn-svr"}
     assert regression.trace["train_error"].min() < 0.1
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
+def test_models_judged_together_have_their_own_errors(task, convert, monkeypatch):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(50, 4)), random.choice([-1.0, 1.0], 50)
+    data = make_dataset(convert(X), y, test=(convert(X[:20]), y[:20]), task=task)
+    coefs, intercepts = random.normal(size=(7, 4)), random.normal(size=7)
+    monkeypatch.setattr(dataset, "BLOCK_SCORES", 120)
+    together = np.array(data.errors_of(coefs, intercepts)).T
+    for coef, intercept, errors in zip(coefs, intercepts, together, strict=True):
+        scores = X @ coef + intercept
+        wrong = np.abs(scores - y) if task == "regression" else (scores > 0) != (y > 0)
+        assert data.errors(coef, intercept) == pytest.approx(tuple(errors))
+        assert tuple(errors) == pytest.approx((wrong.mean(), wrong[:20].mean()))
+
+
+def test_certificates_become_rarer(toy):
+    data = make_dataset(*toy)
+    rows, _ = run_solver(data, data.problem(Hinge(), 1.0), SDCA(), Limits(tol=0.0, max_epochs=60.0))
+    epochs = np.array([row["epoch"] for row in rows])
+    assert epochs[:10] == pytest.approx(np.arange(1, 11), abs=0.1)
+    steps = np.diff(epochs[:-1])
+    assert (steps >= GROWTH * epochs[:-2] - 0.1).all()
+    assert len(rows) < 40
+
+
+def test_independent_work_keeps_its_order():
+    assert in_threads(lambda piece: piece * piece, range(9)) == [piece * piece for piece in range(9)]

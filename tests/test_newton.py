@@ -31,7 +31,7 @@ from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Pointwise, Problem, is_classification, make_problem
 from saddlesvm.rows import CSR, Rows, as_dense_row, as_rows, n_rows
-from saddlesvm.solvers import DCD
+from saddlesvm.solvers import DCD, feature_factor
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.feature_factor import FeatureFactor
 from saddlesvm.solvers.linear_algebra import cholesky, conjugate_gradients, gram_block, widened
@@ -249,7 +249,11 @@ def plain_matrix(X: Rows, penalty: np.ndarray, bend: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("bias", [0.0, 1.7])
-def test_the_feature_factor_follows_the_active_rows(layout: str, precision: type, bias: float) -> None:
+@pytest.mark.parametrize("at_once", [0, feature_factor.AT_ONCE])
+def test_the_feature_factor_follows_the_active_rows(
+    layout: str, precision: type, bias: float, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feature_factor, "AT_ONCE", at_once)
     X = rows_like(matrix(200, 6, density=0.6).astype(precision), layout, bias)
     penalty, v = np.ones(7), np.random.default_rng(0).normal(size=7)
     factor = FeatureFactor(X, penalty, 200)
@@ -258,7 +262,8 @@ def test_the_feature_factor_follows_the_active_rows(layout: str, precision: type
         assert factor.solve(v) == pytest.approx(np.linalg.solve(plain_matrix(X, penalty, bend), v), rel=1e-9)
 
 
-def test_the_feature_factor_keeps_shares_that_changed_little() -> None:
+def test_the_feature_factor_keeps_shares_that_changed_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feature_factor, "AT_ONCE", 0)
     X = rows_like(matrix(200, 6), "dense")
     factor, bend = FeatureFactor(X, np.ones(7), 200), np.random.default_rng(0).uniform(0.5, 1.0, 200)
     factor.update(bend)

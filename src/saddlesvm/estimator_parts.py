@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 
 from saddlesvm import inputs, multiclass
 from saddlesvm.fit import FitResult
@@ -68,9 +67,7 @@ class Classes:
 
     def _encode(self, y: Any, n: int) -> np.ndarray:
         """Class numbers of the labels; ``classes_`` is set."""
-        labels = inputs.check_labels(y, n)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, codes = inputs.encoded(inputs.check_labels(y, n))
         if self.classes_.size < 2:
             raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
         return codes

@@ -10,7 +10,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm import inputs, multiclass, rows
@@ -23,9 +22,8 @@ from saddlesvm.losses import Loss, make_loss
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.pairs import one_vs_one, vote
 from saddlesvm.progress import ProgressBar
+from saddlesvm.randomness import seed_of
 from saddlesvm.solvers.base import SolverBase, one_of
-
-SEEDS = 2**31 - 1
 
 
 class KernelSVC(Classes, ClassifierMixin, Estimator):
@@ -279,7 +277,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
                     "cache_size": self.cache_size / min(effective_n_jobs(self.n_jobs), len(problems)),
                     **self._strength(X.shape[0]),
                 },
-                seed=int(check_random_state(self.random_state).randint(SEEDS)),
+                seed=seed_of(self.random_state),
                 n_jobs=self.n_jobs,
                 callbacks=list(self.callbacks or ()),
                 bar=bar if self.verbose else None,

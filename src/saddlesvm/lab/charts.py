@@ -18,6 +18,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8
 DASHES = ("solid", "dash", "dot", "dashdot")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+SHADES = ("#eef3f7", "#0b4f8a")  # of a grid, from none to all of a row
 FEW_POINTS = 24  # lines of fewer points get markers
 
 
@@ -147,11 +148,13 @@ class Grid:
 
     def draw(self, ax: Axes | None = None) -> Axes:
         """Draw with matplotlib, on a new figure unless axes are given."""
+        from matplotlib.colors import LinearSegmentedColormap
+
         ax = new_axes() if ax is None else ax
         shades = self.shades
-        ax.imshow(shades, cmap="cividis_r", vmin=0.0, vmax=1.0)
+        ax.imshow(shades, cmap=LinearSegmentedColormap.from_list("shades", SHADES), vmin=0.0, vmax=1.0)
         for row, column in np.ndindex(*self.values.shape):
-            ink = "white" if shades[row, column] > 0.6 else "black"
+            ink = "white" if shades[row, column] > 0.5 else "black"
             text = f"{self.values[row, column]:,}"
             ax.text(column, row, text, ha="center", va="center", color=ink, fontsize=7)
         ax.set_xticks(range(len(self.x_labels)), self.x_labels, rotation=45, ha="right", fontsize=7)

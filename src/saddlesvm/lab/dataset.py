@@ -14,6 +14,7 @@ from saddlesvm import inputs, rows
 from saddlesvm.losses import Loss
 from saddlesvm.problem import INTERCEPTS, Intercept, Problem, make_problem
 
+BLOCK_SCORES = 1_000_000  # scores of models that are judged together
 Task = Literal["classification", "regression"]
 
 
@@ -104,16 +105,33 @@ class Dataset:
 
         The error is the share of rows on the wrong side, for a regression the mean absolute error.
         """
-        train = self._error(self.X, self.y, coef, intercept)
-        if self.test_X is None or self.test_y is None:
-            return train, math.nan
-        return train, self._error(self.test_X, self.test_y, coef, intercept)
+        train, test = self.errors_of(coef[None, :], np.array([intercept]))
+        return float(train[0]), float(test[0])
 
-    def _error(self, X: Any, y: np.ndarray, coef: np.ndarray, intercept: float) -> float:
-        scores = np.asarray(X @ coef.astype(X.dtype), dtype=np.float64) + intercept
-        if self.task == "regression":
-            return float(np.abs(scores - y).mean())
-        return float((np.where(scores > 0.0, 1.0, -1.0) != y).mean())
+    def errors_of(self, coefs: np.ndarray, intercepts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Training and test errors of k models in few passes over the rows, each of shape (k,).
+
+        Parameters
+        ----------
+        coefs : ndarray of shape (k, d)
+        intercepts : ndarray of shape (k,)
+        """
+        train = self._errors(self.X, self.y, coefs, intercepts)
+        if self.test_X is None or self.test_y is None:
+            return train, np.full(train.size, np.nan)
+        return train, self._errors(self.test_X, self.test_y, coefs, intercepts)
+
+    def _errors(self, X: Any, y: np.ndarray, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
+        together = max(1, BLOCK_SCORES // y.size)
+        found = []
+        for k in range(0, intercepts.size, together):
+            part = slice(k, k + together)
+            scores = np.asarray(X @ coefs[part].T.astype(X.dtype), dtype=np.float64) + intercepts[part]
+            if self.task == "regression":
+                found.append(np.abs(scores - y[:, None]).mean(axis=0))
+            else:
+                found.append(((scores > 0.0) != (y > 0.0)[:, None]).mean(axis=0))
+        return np.concatenate(found)
 
 
 def make_dataset(

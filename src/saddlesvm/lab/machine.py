@@ -6,11 +6,17 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
 
 PACKAGES = ("saddlesvm", "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pandas", "matplotlib", "plotly")
 ENGINES = ("liblinear-official", "cyanure", "sklearn-contrib-lightning")
+Answer = TypeVar("Answer")
 
 
 def machine_rows() -> list[tuple[str, str]]:
@@ -38,6 +44,12 @@ def processor() -> str:
 def usable_cores() -> int:
     """Cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(work: Callable[[Any], Answer], pieces: Iterable[Any]) -> list[Answer]:
+    """What independent pieces of work give, in their order, done on all usable cores; nothing that is timed."""
+    with threadpool_limits(1), ThreadPoolExecutor(usable_cores()) as pool:
+        return list(pool.map(work, pieces))
 
 
 def memory() -> str:

@@ -157,10 +157,10 @@ def shrinking_charts(problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), s
         size = np.where(working, BIG, SMALL)
         assert point.w is not None
         w = point.w.astype(float)
-        title = f"epoch {epoch:g}: {state.active:,} of {y.size:,} rows active"
+        caption = f"{state.active:,} of {y.size:,} rows are active; the small ones are set aside by shrinking."
         x1, x2 = _line(X, w[:2], w[2] * problem.scale)
         lines = (*_classes(X, y, size), Series("decision 0", x1, x2, style=2))
-        charts.append(Chart(title, "x1", "x2", lines, caption="Small points are set aside by shrinking.", equal=True))
+        charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", lines, caption=caption, equal=True))
     return charts
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.lab.charts import FEW_POINTS, Chart, Grid, Series
+from saddlesvm.lab.charts import FEW_POINTS, SHADES, Chart, Grid, Series
 
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 DIGITS = 5
+STANDOFF = 10
 
 
 def specification(item: Chart | Grid) -> dict[str, Any]:
@@ -31,10 +32,15 @@ def _of_chart(chart: Chart) -> dict[str, Any]:
 
 
 def _axis(title: str, logarithmic: bool) -> dict[str, Any]:
-    axis: dict[str, Any] = {"title": {"text": title}, "automargin": True}
+    axis: dict[str, Any] = {"title": _title(title), "automargin": True}
     if logarithmic:
         axis |= {"type": "log", "exponentformat": "power", "dtick": None}
     return axis
+
+
+def _title(text: str) -> dict[str, Any]:
+    """The title of an axis; a standoff makes room for it beside long labels."""
+    return {"text": text, "standoff": STANDOFF}
 
 
 def _level(value: float) -> dict[str, Any]:
@@ -96,13 +102,14 @@ def _of_grid(grid: Grid) -> dict[str, Any]:
         "text": grid.values.tolist(),
         "texttemplate": "%{text}",
         "hovertemplate": "%{y} taken for %{x}: %{text}<extra></extra>",
-        "colorscale": "Cividis",
-        "reversescale": True,
+        "colorscale": [list(stop) for stop in enumerate(SHADES)],
+        "zmin": 0,
+        "zmax": 1,
         "showscale": False,
     }
     layout = {
-        "xaxis": {"title": {"text": grid.x_title}, "automargin": True, "type": "category"},
-        "yaxis": {"title": {"text": grid.y_title}, "automargin": True, "type": "category", "autorange": "reversed"},
+        "xaxis": {"title": _title(grid.x_title), "automargin": True, "type": "category"},
+        "yaxis": {"title": _title(grid.y_title), "automargin": True, "type": "category", "autorange": "reversed"},
     }
     return {"data": [data], "layout": layout}
 

@@ -21,6 +21,8 @@ from saddlesvm.lab.charts import Chart, Grid, save
 from saddlesvm.lab.machine import machine_rows
 from saddlesvm.lab.plotly_spec import specification
 
+NUMBER = re.compile(r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?\s?(%|s|ms|µs)?")
+
 
 @dataclass(frozen=True)
 class Prose:
@@ -184,15 +186,16 @@ class Page:
 
 
 def table(item: Table) -> str:
-    """A table's HTML; cells that start with a digit or a sign are set to the right."""
+    """A table's HTML; cells that are a number, with a unit or without, are set to the right."""
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in item.columns)
     rows = "\n".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in item.rows)
-    caption = f"<caption>{html.escape(item.caption)}</caption>" if item.caption else ""
-    return f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
+    caption = f"<figcaption>{html.escape(item.caption)}</figcaption>" if item.caption else ""
+    body = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
+    return f'<figure class="table">{caption}<div class="wide">{body}</div></figure>'
 
 
 def _cell(text: str) -> str:
-    kind = ' class="number"' if re.match(r"^[-+±<>≤]?\s?\d", text) else ""
+    kind = ' class="number"' if NUMBER.fullmatch(text) else ""
     return f"<td{kind}>{html.escape(text)}</td>"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,28 +19,6 @@ from saddlesvm.trace import Record
 
 GROWTH = 0.1  # spacing of certificates, as a share of the epochs done
 WARM_ROWS = 256
-
-
-@dataclass(frozen=True)
-class Schedule(Limits):
-    """Limits of a run whose certificates become rarer as it goes on; also the callback that makes them so.
-
-    A certificate every epoch would slow a long run down, and would call rows back that shrinking had set aside.
-    ``certify_every`` begins as it is given; it is the one field that changes, and only by a call.
-    """
-
-    def __call__(self, record: Record, /) -> None:
-        object.__setattr__(self, "certify_every", max(self.certify_every or 1.0, GROWTH * record.epoch))
-
-
-@dataclass
-class Recorder:
-    """Callback that keeps the records of a run."""
-
-    records: list[Record] = field(default_factory=list)
-
-    def __call__(self, record: Record, /) -> None:
-        self.records.append(record)
 
 
 def warm_up(problem: Problem, solver: Any) -> None:
@@ -62,25 +40,36 @@ def run_solver(
 ) -> tuple[list[dict[str, Any]], FitResult]:
     """Fit and measure; the errors are computed when the clock has stopped.
 
+    A certificate every epoch would slow a long run down, and would call rows back that shrinking had set aside: they
+    become rarer as it goes on.
+
     Returns
     -------
     rows : list of dict
         The last one carries the outcome.
     result : FitResult
     """
-    recorder = Recorder()
-    schedule = Schedule(limits.tol, limits.max_epochs, limits.max_time, limits.certify_every or 1.0)
-    callbacks: list[Any] = [recorder, schedule] if ticker is None else [recorder, schedule, ticker]
-    result = fit(problem, solver, schedule, seed=seed, callbacks=callbacks, stop=stop)
-    rows = [row_of(dataset, record) for record in recorder.records]
+    records: list[Record] = []
+    rarer = replace(limits, certify_every=limits.certify_every or 1.0, certify_growth=GROWTH)
+    callbacks: list[Any] = [records.append, *([] if ticker is None else [ticker])]
+    result = fit(problem, solver, rarer, seed=seed, callbacks=callbacks, stop=stop)
+    rows = rows_of(dataset, records)
     if rows:
         rows[-1]["outcome"] = str(result.outcome)
     return rows, result
 
 
-def row_of(dataset: Dataset, record: Record) -> dict[str, Any]:
-    """A record of a fit as a row of the trace, without the columns that name the cell."""
-    train, test = dataset.errors(record.coef, record.intercept)
+def rows_of(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
+    """The records of a fit as rows of the trace, without the columns that name the cell."""
+    if not records:
+        return []
+    coefs = np.array([record.coef for record in records])
+    errors = dataset.errors_of(coefs, np.array([record.intercept for record in records]))
+    return [row_of(*judged) for judged in zip(records, *(one.tolist() for one in errors), strict=True)]
+
+
+def row_of(record: Record, train: float, test: float) -> dict[str, Any]:
+    """A record with its training and test error as a row of the trace."""
     return {
         "epoch": record.epoch,
         "rows_touched": record.rows_touched,
@@ -159,3 +148,11 @@ def iterates(
             state = solver.step(problem, state, Budget(left))
         point = solver.solution(problem, state)
         yield state, Point(None if point.w is None else point.w.copy(), point.alpha, point.tracks)
+
+
+def hinge_objective(data: Dataset, lam: float, w: np.ndarray | None) -> float:
+    """The hinge objective in the lambda form, of weights with a place for the virtual feature."""
+    assert w is not None
+    coef = w[:-1].astype(np.float64)
+    margins = data.y * np.asarray(data.X @ coef.astype(data.X.dtype), dtype=np.float64)
+    return float(np.maximum(0.0, 1.0 - margins).mean() + 0.5 * lam * coef @ coef)

@@ -21,9 +21,9 @@ from saddlesvm.losses import is_smooth, slopes
 from saddlesvm.problem import Pointwise, Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.newton_equations import NewtonEquations
+from saddlesvm.solvers.parallel import descent
 
 FIRST_LOOK = 8.0  # epochs before the first prediction
 NEXT_LOOK = 1.25  # growth of the epochs between two predictions
@@ -53,7 +53,7 @@ class AutoState(State):
         The dual point to go on from (of the solver at work).
     seen : ndarray of shape (k, 2)
         Epochs and estimates of coordinate descent, for the rate.
-    inner : DCDState or NewtonState
+    inner : DCDState, ParallelState or NewtonState
         Made anew from `alpha` and `w` after a checkpoint.
     """
 
@@ -96,7 +96,7 @@ class Auto(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
         """Begin with coordinate descent, unless told otherwise."""
-        inner = DCD().init(problem, seed, start)
+        inner = descent(problem).init(problem, seed, start)
         state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
         _mirror(state)
         if self.begin == FINISH and start is not None:
@@ -113,7 +113,7 @@ class Auto(SolverBase):
             return self._newton_step(problem, state, budget)
         rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
         until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
-        state.inner = DCD().step(problem, state.inner, until)
+        state.inner = descent(problem).step(problem, state.inner, until)
         _mirror(state)
         if state.epochs >= state.next_prediction - 1e-9:
             state.next_prediction = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
@@ -142,7 +142,8 @@ class Auto(SolverBase):
             return
         powers = math.log(state.estimate / target)
         left = powers / rate if rate > 0.0 else np.inf
-        here = left * problem.members.size * problem.values_per_row * _visit_cost(problem)
+        epoch = problem.members.size * problem.values_per_row * _visit_cost(problem)
+        here = left * epoch
         least, each = STEPS[is_smooth(problem.loss)]
         steps = least + each * powers / math.log(10.0)
         mask = np.zeros(problem.y.size)
@@ -156,7 +157,7 @@ class Auto(SolverBase):
         verdict = "changing over" if change else "staying"
         why = (
             f"gap {state.estimate:.1e}, {falling}; {until}, or about {steps:.0f} Newton steps of "
-            f"{there / steps / max(here / max(left, 1e-9), 1e-300):.2g} epochs: {verdict}"
+            f"{there / steps / epoch:.2g} epochs: {verdict}"
         )
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.remark = state.decision
@@ -183,7 +184,9 @@ class Auto(SolverBase):
     def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
         state.phase = phase
         start = Point(state.w.astype(np.float64), state.alpha)
-        state.inner = (Newton(memory=self.memory) if phase == FINISH else DCD()).init(problem, state.seed, start)
+        state.inner = (Newton(memory=self.memory) if phase == FINISH else descent(problem)).init(
+            problem, state.seed, start
+        )
         if phase == FINISH and state.equations is not None:
             state.inner.equations = state.equations
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
@@ -191,16 +194,16 @@ class Auto(SolverBase):
 
     def solution(self, problem: Problem, state: AutoState) -> Point:
         """The point of the solver at work."""
-        return self._at_work(state).solution(problem, state.inner)
+        return self._at_work(problem, state).solution(problem, state.inner)
 
     def certified(self, problem: Problem, state: AutoState, evaluation: Evaluation) -> AutoState:
         """Tell the solver at work."""
-        state.inner = self._at_work(state).certified(problem, state.inner, evaluation)
+        state.inner = self._at_work(problem, state).certified(problem, state.inner, evaluation)
         state.w = state.inner.w
         return state
 
-    def _at_work(self, state: AutoState) -> Any:
-        return Newton(memory=self.memory) if state.phase == FINISH else DCD()
+    def _at_work(self, problem: Problem, state: AutoState) -> Any:
+        return Newton(memory=self.memory) if state.phase == FINISH else descent(problem)
 
 
 def _mirror(state: AutoState) -> AutoState:

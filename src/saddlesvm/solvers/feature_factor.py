@@ -15,6 +15,7 @@ from saddlesvm.solvers.linear_algebra import BLAS_SPEED, LOOP_SPEED, blocks, cho
 from saddlesvm.solvers.newton_kernels import add_outer_sparse
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
+AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: to see what changed takes longer
 REBUILD = 0.7  # the sum over rows is formed anew when more than this share of them changed
 
 
@@ -30,6 +31,10 @@ class FeatureFactor:
 
     def plan(self, bend: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, bool]:
         """The shares for `bend`, the rows to change, the unit, and whether to form the sum anew."""
+        active = np.flatnonzero(bend)
+        if active.size * self.penalty.size**2 <= AT_ONCE:
+            unit = float(bend.max())
+            return bend / unit, active, unit, True
         best: tuple[np.ndarray, np.ndarray, float] | None = None
         for unit in (float(bend.max()), self.unit):
             share = bend / unit
@@ -37,7 +42,6 @@ class FeatureFactor:
             if best is None or changed.size < best[1].size:
                 best = share, changed, unit
         assert best is not None
-        active = np.flatnonzero(bend)
         if self.sum is None or best[1].size > REBUILD * active.size:
             unit = float(bend.max())
             return bend / unit, active, unit, True

@@ -15,31 +15,31 @@ FITTED_WITH_CERTIFICATE = "DCD, gap 1e-4"
 
 @dataclass(frozen=True)
 class Entrant:
-    """A column of the tables: how it is called, and what makes its estimator for a C and a number of epochs."""
+    """A line of the tables: how it is called, and what makes its estimator for a C and a number of passes."""
 
     name: str
     make: Callable[[float, int], Any]
 
 
 def ours(shrinking: bool, stopping: str) -> Callable[[float, int], Any]:
-    """Our estimator with one of the stopping rules, and the limit on epochs that scikit-learn has."""
+    """Our estimator with one of the stopping rules, and scikit-learn's limit: on passes over the active rows."""
 
-    def make(C: float, epochs: int) -> LinearSVC:
-        solver = DCD(shrinking=shrinking, stopping=stopping, threshold=TOLERANCE)
+    def make(C: float, passes: int) -> LinearSVC:
+        solver = DCD(shrinking=shrinking, stopping=stopping, threshold=TOLERANCE, max_passes=passes)
         tol = TOLERANCE if stopping == "gap" else 0.0
-        return LinearSVC(C=C, loss="squared_hinge", solver=solver, tol=tol, max_iter=epochs, random_state=0)
+        return LinearSVC(C=C, loss="squared_hinge", solver=solver, tol=tol, random_state=0)
 
     return make
 
 
-def theirs(C: float, epochs: int) -> Any:
+def theirs(C: float, passes: int) -> Any:
     """scikit-learn's estimator as published."""
     from sklearn.svm import LinearSVC as Theirs
 
-    return Theirs(C=C, loss="squared_hinge", dual=True, tol=TOLERANCE, max_iter=epochs, random_state=0)
+    return Theirs(C=C, loss="squared_hinge", dual=True, tol=TOLERANCE, max_iter=passes, random_state=0)
 
 
-def default(C: float, epochs: int) -> LinearSVC:
+def default(C: float, passes: int) -> LinearSVC:
     """Our estimator as it is, with the solver it chooses itself."""
     return LinearSVC(C=C, loss="squared_hinge", tol=TOLERANCE, max_time=10.0, random_state=0)
 

@@ -17,9 +17,9 @@ from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.curves import summarised
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.base import Experiment, Step, percent
-from saddlesvm.lab.experiments.blood_cells import primal
+from saddlesvm.lab.machine import in_threads
 from saddlesvm.lab.report import Prose, Table
-from saddlesvm.lab.runs import iterates
+from saddlesvm.lab.runs import hinge_objective, iterates
 from saddlesvm.losses import Hinge
 from saddlesvm.solvers import DCD, Pegasos
 
@@ -87,12 +87,14 @@ class PegasosBound(Experiment):
         problem = self.sets[n].problem(Hinge(), lam=LAM)
         epochs = list(self.iterations / n)
         X, y = self.test
-        for output in OUTPUTS:
-            solver = Pegasos(sampling="replacement", output=output)
-            self.errors[n, output] = [
-                np.array([_error(X, y, point.w) for _, point in iterates(problem, solver, epochs, seed)])
-                for seed in range(self.repeats)
-            ]
+
+        def errors(run: tuple[str, int]) -> np.ndarray:
+            solver = Pegasos(sampling="replacement", output=run[0])
+            return _errors(X, y, [point.w for _, point in iterates(problem, solver, epochs, run[1])])
+
+        runs = [(output, seed) for output in OUTPUTS for seed in range(self.repeats)]
+        for (output, _), found in zip(runs, in_threads(errors, runs), strict=True):
+            self.errors.setdefault((n, output), []).append(found)
 
     def generalisation(self) -> None:
         """Generalisation error against iterations, one chart an output, one line a size."""
@@ -158,7 +160,7 @@ class PegasosBound(Experiment):
         most = bounds.average_iterate_bound(R, LAM, last, DELTA)
         self.say(
             f"After {last:,.0f} iterations the average iterate is {reached:.2g} above the optimum; the bound says at "
-            f"most {most:.2g}: {most / reached:.2g} times as much. "
+            f"most {most:.2g}: {most / reached:,.0f} times as much. "
             f"ln T/(lambda T) alone is {bounds.rate(LAM, last):.2g}."
         )
 
@@ -166,11 +168,12 @@ class PegasosBound(Experiment):
         problem = data.problem(Hinge(), lam=LAM)
         solver = Pegasos(sampling="replacement", output=output)
         epochs = list(self.iterations / problem.n)
-        runs = []
-        for seed in range(self.repeats):
-            values = [primal(data, LAM, point.w) for _, point in iterates(problem, solver, epochs, seed)]
-            runs.append((self.iterations, np.array(values) - optimum))
-        return summarised(WORDS[output], runs, style, logarithmic=True)
+
+        def above(seed: int) -> tuple[np.ndarray, np.ndarray]:
+            values = [hinge_objective(data, LAM, point.w) for _, point in iterates(problem, solver, epochs, seed)]
+            return self.iterations, np.array(values) - optimum
+
+        return summarised(WORDS[output], in_threads(above, range(self.repeats)), style, logarithmic=True)
 
     def _bound_table(self, R: float) -> Table:
         rows = []
@@ -194,9 +197,10 @@ class PegasosBound(Experiment):
         return Table(columns, rows, f"The bounds for R = {R:.2f}, lambda = {LAM:g}, delta = {DELTA:g}.")
 
 
-def _error(X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> float:
-    assert w is not None
-    return float((np.where(X @ w[:-1] > 0.0, 1.0, -1.0) != y).mean())
+def _errors(X: np.ndarray, y: np.ndarray, weights: list[np.ndarray | None]) -> np.ndarray:
+    """Test error of each of the models, whose weights have a place for the virtual feature."""
+    found = np.array(weights, dtype=np.float64)[:, :-1]
+    return np.array(((X @ found.T > 0.0) != (y > 0.0)[:, None]).mean(axis=0))
 
 
 def least_error() -> float:

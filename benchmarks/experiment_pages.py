@@ -1,0 +1,97 @@
+"""Make the measured parts of the pages in docs/experiments again: tables, findings and pictures.
+
+A page is written by hand around blocks that this script fills from the experiment's report:
+
+    <!-- found -->                      the sentences at the top of the report
+    <!-- table 2 of Tables -->          the second table of the section "Tables", with its caption
+    <!-- machine -->                    processor, cores and versions
+    <!-- end -->                        closes each of them
+
+and refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives them; those, and no
+others, are drawn into the folder NAME beside the page.
+
+python benchmarks/experiment_pages.py --data DIR [NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from pathlib import Path
+
+from saddlesvm.data import atomic_write
+from saddlesvm.lab.machine import machine_rows
+from saddlesvm.lab.report import Report, Table
+from saddlesvm.lab.reproduction import EXPERIMENTS, reproduce
+
+PAGES = Path(__file__).parent.parent / "docs" / "experiments"
+BLOCK = re.compile(r"<!-- (found|machine|table \d+ of [^>]+) -->\n.*?<!-- end -->", re.DOTALL)
+ON_PAGES = ("processor", "cores for this process", "Python", "numpy", "numba", "scikit-learn")
+
+
+def markdown(table: Table) -> str:
+    """A table as Markdown, its caption before it."""
+    lines = [f"{table.caption}\n"] if table.caption else []
+    lines.append(f"| {' | '.join(table.columns)} |")
+    lines.append("|---" * len(table.columns) + "|")
+    lines += [f"| {' | '.join(row)} |" for row in table.rows]
+    return "\n".join(lines)
+
+
+def block(name: str, report: Report) -> str:
+    """What belongs into a block of this name."""
+    if name == "found":
+        return "\n".join(f"- {sentence}" for sentence in report.verdict)
+    if name == "machine":
+        known = dict(machine_rows())
+        return "; ".join(f"{word}: {known[word]}" for word in ON_PAGES)
+    number, _, title = name.removeprefix("table ").partition(" of ")
+    sections = [section for section in report.sections if section.title == title]
+    tables = [item for section in sections for item in section.items if isinstance(item, Table)]
+    if not 0 < int(number) <= len(tables):
+        raise SystemExit(f"{report.title}: there is no table {number} in a section {title!r}")
+    return markdown(tables[int(number) - 1])
+
+
+def fill(page: Path, report: Report) -> None:
+    """Write the page with its blocks filled and its pictures drawn."""
+    text = page.read_text(encoding="utf-8")
+    text = BLOCK.sub(lambda found: f"<!-- {found[1]} -->\n{block(found[1], report)}\n<!-- end -->", text)
+    pictures = re.findall(rf"\({page.stem}/([^)]+\.png)\)", text)
+    folder = page.with_suffix("")
+    with tempfile.TemporaryDirectory() as drawn:
+        report.save_figures(drawn, ("png",))
+        for name in pictures:
+            if not (Path(drawn) / name).exists():
+                known = ", ".join(sorted(path.name for path in Path(drawn).iterdir()))
+                raise SystemExit(f"{page.name}: there is no picture {name!r}; there are {known}")
+            with atomic_write(folder / name) as file:
+                file.write((Path(drawn) / name).read_bytes())
+    for path in folder.glob("*.png"):
+        if path.name not in pictures:
+            path.unlink()
+    with atomic_write(page) as file:
+        file.write(text.encode())
+
+
+def main() -> None:
+    """Run the experiments and fill their pages, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)}; all when left out")
+    parser.add_argument("--data", metavar="DIR", help="folder with the data files")
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes; not for publication")
+    parser.add_argument("--pages", type=Path, default=PAGES, metavar="DIR", help="where the pages are")
+    parser.add_argument("--reports", type=Path, metavar="DIR", help="write the HTML reports there too")
+    options = parser.parse_args()
+    for name in options.names or EXPERIMENTS:
+        command = f"saddlesvm reproduce {name} --data DIR --report {name}.html"
+        path = options.reports / f"{name}.html" if options.reports else None
+        report = reproduce(name, options.data, path, options.quick, progress=True, command=command)[name]
+        (options.pages / name).mkdir(exist_ok=True)
+        fill(options.pages / f"{name}.md", report)
+        print(f"{name}: done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

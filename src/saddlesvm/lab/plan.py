@@ -1,0 +1,108 @@
+"""The plan of a comparison, and its cells: who runs, on which problem, with which seed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from saddlesvm.fit import Limits
+from saddlesvm.lab.contenders import Contender
+from saddlesvm.lab.dataset import Dataset
+from saddlesvm.lab.peers import Peer
+from saddlesvm.lab.progress import LabProgress
+from saddlesvm.lab.runs import run_peer, run_solver, warm_up
+from saddlesvm.losses import Loss, loss_name
+from saddlesvm.problem import Intercept, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is compared.
+
+    Attributes
+    ----------
+    contenders : list of Contender
+    peers : list of Peer
+    losses : list of Loss
+    C : list of float
+    repeats : int
+        Seeds 0 to repeats - 1.
+    limits : Limits
+        Of every single run.
+    intercept : {"none", "regularized", "free"}
+    scaling : float
+        Value of the constant feature of a regularised intercept.
+    """
+
+    contenders: list[Contender]
+    peers: list[Peer]
+    losses: list[Loss]
+    C: list[float]
+    repeats: int
+    limits: Limits
+    intercept: Intercept = "none"
+    scaling: float = 1.0
+
+    @property
+    def cells(self) -> int:
+        """Number of runs."""
+        return len(self.losses) * len(self.C) * self.repeats * (len(self.contenders) + len(self.peers))
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One run: who, on which problem, with which seed."""
+
+    dataset: Dataset
+    problem: Problem
+    entrant: Contender | Peer
+    limits: Limits
+    repeat: int
+
+    @property
+    def options(self) -> str:
+        """The solver's options that are not its defaults."""
+        return self.entrant.options if isinstance(self.entrant, Contender) else ""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What names the cell in a trace."""
+        return (self.entrant.name, self.options, loss_name(self.problem.loss), self.problem.C, self.repeat)
+
+    @property
+    def words(self) -> str:
+        """What the progress bar says."""
+        who = self.entrant.label if isinstance(self.entrant, Contender) else self.entrant.title
+        return f"{who}, {loss_name(self.problem.loss)}, C = {self.problem.C:g}, repeat {self.repeat + 1}"
+
+    def run(self, stop: threading.Event, bar: LabProgress) -> list[dict[str, Any]]:
+        """The rows of the run, named."""
+        if isinstance(self.entrant, Contender):
+            if self.repeat == 0:
+                warm_up(self.problem, self.entrant.solver)
+            rows, _ = run_solver(
+                self.dataset, self.problem, self.entrant.solver, self.limits, seed=self.repeat, stop=stop, ticker=bar
+            )
+        else:
+            rows = run_peer(self.dataset, self.problem, self.entrant, self.limits.max_time or 10.0, seed=self.repeat)
+        solver, options, loss, C, repeat = self.key
+        names = {"data": self.dataset.fingerprint, "solver": solver, "options": options, "loss": loss, "C": C}
+        return [row | names | {"lam": self.problem.lam, "repeat": repeat} for row in rows]
+
+
+def cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
+    """Every cell of the plan; what cannot be run is noted instead."""
+    for loss in plan.losses:
+        for C in plan.C:
+            problem = dataset.problem(loss, C, plan.intercept, plan.scaling)
+            able = [peer for peer in plan.peers if loss_name(loss) in peer.losses and plan.intercept != "free"]
+            for peer in plan.peers:
+                note = f"{peer.title} is left out for the {loss_name(loss)} loss with intercept {plan.intercept}."
+                if peer not in able and note not in notes:
+                    notes.append(note)
+            for repeat in range(plan.repeats):
+                entrants: list[Contender | Peer] = [*plan.contenders, *able]
+                for entrant in entrants:
+                    yield Cell(dataset, problem, entrant, plan.limits, repeat)
