@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from saddlesvm.audit import certify
 from saddlesvm.certificate import Certificate
+from saddlesvm.data import Store
 from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos
@@ -34,6 +35,7 @@ __all__ = [
     "NotCertifiedWarning",
     "Outcome",
     "Pegasos",
+    "Store",
     "certify",
 ]
 

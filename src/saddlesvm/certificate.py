@@ -353,7 +353,7 @@ def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.nd
 def _squared_norm(problem: Problem, w: np.ndarray) -> float:
     """What the regulariser sees of w: the virtual feature only where the intercept is regularised."""
     seen = w if problem.intercept == "regularized" else w[:-1]
-    return float(seen @ seen)
+    return float(np.einsum("j,j", seen, seen))  # not BLAS: its threads would go on spinning, and take the fit's cores
 
 
 def _evaluation(

@@ -8,17 +8,20 @@ import struct
 import time
 import zipfile
 import zlib
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from saddlesvm.block_reader import mapping_of
 from saddlesvm.certificate import Certificate, Evaluation
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.problem import Problem
 from saddlesvm.trace import Trace
 
-FORMAT = "saddlesvm checkpoint 1"
+FORMAT = "saddlesvm checkpoint 2"
+READABLE = ("saddlesvm checkpoint 1", FORMAT)  # the first wrote an array again for each of its names
 DAMAGE = (
     OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, AttributeError, struct.error,
     zlib.error, zipfile.BadZipFile, MemoryError,
@@ -35,8 +38,14 @@ class Saved:
     trace: Trace
 
 
-def fingerprint(problem: Problem, solver: Any) -> dict[str, Any]:
-    """What must be the same for a checkpoint to be continued: the problem's size, options and data sums, the solver."""
+@singledispatch
+def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
+    """What must be the same for a checkpoint to be continued; another kind of problem registers its own way."""
+    return marks(problem, solver, problem.norms[problem.members])
+
+
+def marks(problem: Problem, solver: Any, norms: np.ndarray) -> dict[str, Any]:
+    """The problem's size, options and data sums (`norms` stand for the rows), and the solver."""
     members = problem.members
     weights = problem.weights[members] if problem.weights.size else problem.weights
     return {
@@ -45,7 +54,7 @@ def fingerprint(problem: Problem, solver: Any) -> dict[str, Any]:
         "scale": problem.scale,
         "C": problem.C,
         "labels": zlib.crc32(np.ascontiguousarray(problem.y[members]).data),
-        "norms": zlib.crc32(np.ascontiguousarray(problem.norms[members]).data),
+        "norms": zlib.crc32(np.ascontiguousarray(norms).data),
         "weights": zlib.crc32(np.ascontiguousarray(weights).data),
         "solver": repr(solver),
     }
@@ -60,18 +69,24 @@ class Checkpoint:
         The file; continued from where it exists, so that the same call starts and resumes.
     every : float, default=30.0
         Seconds between two writes; one more is written when the fit ends.
+    every_steps : int, optional
+        Write after so many steps of the solver too: blocks, where training goes block by block.
     """
 
-    def __init__(self, path: Any, every: float = 30.0) -> None:
+    def __init__(self, path: Any, every: float = 30.0, every_steps: int | None = None) -> None:
         self.path = Path(path)
-        self.every = every
+        self.every, self.every_steps = every, every_steps
+        self.steps = 0
+        if every_steps is not None and not every_steps >= 1:
+            raise ValueError(f"every_steps must be at least 1, or None; got {every_steps!r}")
         self.written = time.monotonic()
         if not self.path.parent.is_dir():
             raise ValueError(f"the folder of the checkpoint {self.path} does not exist")
 
     def due(self) -> bool:
-        """Whether it is time to write."""
-        return time.monotonic() - self.written >= self.every
+        """Whether it is time to write; asked after each step."""
+        self.steps += 1
+        return time.monotonic() - self.written >= self.every or self.steps >= (self.every_steps or np.inf)
 
     def write(self, mark: dict[str, Any], saved: Saved) -> None:
         """Write everything under a temporary name and rename it."""
@@ -90,8 +105,11 @@ class Checkpoint:
                 "intercept": np.asarray(point.intercept).tolist(),
                 "certificate": dataclasses.asdict(point.certificate),
             }
+        first: dict[int, str] = {}
+        same = {name: first[id(one)] for name, one in arrays.items() if first.setdefault(id(one), name) != name}
         header = {
             "format": FORMAT,
+            "same": same,
             "mark": mark,
             "state": plain,
             "numbers": saved.numbers,
@@ -100,8 +118,8 @@ class Checkpoint:
         }
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         with atomic_write(self.path) as file:
-            np.savez(file, header=text, **arrays)
-        self.written = time.monotonic()
+            np.savez(file, header=text, **{name: one for name, one in arrays.items() if name not in same})
+        self.written, self.steps = time.monotonic(), 0
 
     def read(self, mark: dict[str, Any], state: Any) -> Saved | None:
         """What was stored, the state in the shape of the fresh `state`; None when there is no file.
@@ -113,10 +131,11 @@ class Checkpoint:
         ValueError
             The file is damaged, or belongs to another problem or solver.
         """
+        self._clear_up()
         if not self.path.exists():
             return None
         try:
-            header, arrays = self._load()
+            header, arrays = self._load(state)
             different = [name for name in mark if header["mark"].get(name) != json.loads(json.dumps(mark[name]))]
         except DAMAGE as error:
             raise ValueError(f"{self.path} is not a readable checkpoint ({error}); remove it to start anew") from error
@@ -143,14 +162,39 @@ class Checkpoint:
         restored = dataclasses.replace(state, **kept, **header["state"], **lost)
         return Saved(restored, header["numbers"], points, Trace(header["trace"]))
 
-    def _load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Header and arrays of the file."""
+    def _clear_up(self) -> None:
+        """Remove what a killed run left of a file that it was writing."""
+        for file in self.path.parent.iterdir():
+            if file.name.startswith(f".{self.path.name}.") and file.suffix == ".tmp":
+                file.unlink(missing_ok=True)
+
+    def _load(self, state: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header and arrays of the file; an array of the `state` that is mapped is filled, and stays mapped."""
         with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             header = json.loads(stored["header"].tobytes())
-            arrays = {name: stored[name] for name in stored.files if name != "header"}
-        if header.get("format") != FORMAT:
-            raise ValueError(f"it says {header.get('format')!r} where {FORMAT!r} is read")
-        return header, arrays
+            if header.get("format") not in READABLE:
+                raise ValueError(f"it says {header.get('format')!r} where {FORMAT!r} is read")
+            arrays = {}
+            for name in stored.files:
+                room: Any = getattr(state, name.removeprefix("state."), None) if name.startswith("state.") else None
+                if name != "header":
+                    arrays[name] = stored[name] if mapping_of(room) is None else _filled(stored, name, room)
+        return header, arrays | {name: arrays[other] for name, other in header.get("same", {}).items()}
+
+
+def _filled(stored: Any, name: str, room: np.ndarray) -> np.ndarray:
+    """An array of an open ``.npz`` file: read into `room`, if that has its type and shape; a new one otherwise."""
+    with stored.zip.open(f"{name}.npy") as file:
+        np.lib.format.read_magic(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        if shape != room.shape or dtype != room.dtype or not room.flags.c_contiguous:
+            return np.asarray(stored[name])
+        left = memoryview(room.data).cast("B")
+        while left and (done := file.readinto(left)):
+            left = left[done:]
+        if left or file.read(1):
+            raise ValueError(f"its array {name} has another length than it says")
+    return room
 
 
 def _intercept(stored: Any) -> Any:

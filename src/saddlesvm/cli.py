@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from saddlesvm import __version__, commands
+from saddlesvm import __version__, commands, convert_command
 from saddlesvm.data import BUNDLED, DataError
 from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.kernel_estimators import KernelSVC
@@ -21,7 +21,7 @@ from saddlesvm.outcome import NotCertifiedWarning
 USAGE_ERROR = 2
 DATA_HELP = (
     "LIBSVM text (plain, .gz, .bz2, .xz), CSV, TSV, Parquet, .npz, an MNIST-style idx file, "
-    f"or a bundled set: {', '.join(BUNDLED)}"
+    f"a store, or a bundled set: {', '.join(BUNDLED)}"
 )
 
 
@@ -51,12 +51,14 @@ def number_or_name(text: str) -> float | str:
         return text
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
+def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
     """Options that say how a data file is read."""
     group = parser.add_argument_group("reading")
     group.add_argument("--label", help="label column of a table, by name or position (the last one by default)")
     group.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help="whether a table has one")
     group.add_argument("--scale", type=float, default=1.0, help="multiply every value by this (255 levels: 0.00392157)")
+    if cache:
+        group.add_argument("--cache", action="store_true", help="keep what was read in DATA.store, for the next time")
 
 
 def add_train(commands_: Any) -> None:
@@ -88,6 +90,7 @@ def add_train(commands_: Any) -> None:
     parser.add_argument("--n-jobs", dest="n_jobs", type=int, help=texts["n_jobs"])
     parser.add_argument("--seed", type=int, default=0, help="of the random choices; 0 by default")
     parser.add_argument("--checkpoint", metavar="PATH", help=texts["checkpoint"])
+    parser.add_argument("--memory", metavar="BYTES", help=texts["memory"])
     parser.add_argument("--model", metavar="PATH", help="write the model here")
     parser.add_argument("--liblinear", metavar="PATH", help="write it here as a LIBLINEAR text model")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
@@ -125,9 +128,24 @@ def add_info(commands_: Any) -> None:
     """``saddlesvm info``."""
     parser = commands_.add_parser("info", help="describe a model or a data set")
     parser.add_argument("source", metavar="MODEL|DATA", help=DATA_HELP)
+    parser.add_argument("--verify", action="store_true", help="read all of a store, and compare its checksums")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_reading(parser)
     parser.set_defaults(run=commands.info)
+
+
+def add_convert(commands_: Any) -> None:
+    """``saddlesvm convert``."""
+    parser = commands_.add_parser("convert", help="write data files of any size as one store, which training maps")
+    parser.add_argument("data", metavar="DATA", nargs="+", help=f"{DATA_HELP}; the rows of several follow each other")
+    parser.add_argument("store", metavar="STORE", help="the folder to make")
+    parser.add_argument("--dtype", choices=("float32", "float64"), help="of the values (that of the data by default)")
+    parser.add_argument("--n-features", dest="n_features", type=int, help="of sparse data, when more than occur")
+    parser.add_argument("--memory", default="256M", help="that the rows may take on their way; 256M by default")
+    parser.add_argument("--overwrite", action="store_true", help="replace a store of that name")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_reading(parser, cache=False)
+    parser.set_defaults(run=convert_command.convert)
 
 
 def make_parser() -> Parser:
@@ -135,7 +153,7 @@ def make_parser() -> Parser:
     parser = Parser(prog="saddlesvm", description="Support vector machines trained fast to a certified optimum.")
     parser.add_argument("--version", action="version", version=f"saddlesvm {__version__}")
     commands_ = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for add in (add_train, add_predict, add_certify, add_info, lab.add_arguments):
+    for add in (add_train, add_predict, add_certify, add_info, add_convert, lab.add_arguments):
         add(commands_)
     return parser
 

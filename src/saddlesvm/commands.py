@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from typing import Any
@@ -12,8 +13,10 @@ from scipy import sparse
 
 from saddlesvm import audit, inputs, persistence, rows
 from saddlesvm.certificate import Certificate
+from saddlesvm.convert_command import store_info
 from saddlesvm.data import DataError, Table, atomic_write, read
 from saddlesvm.data.models import is_model
+from saddlesvm.data.store import is_store
 from saddlesvm.diagnosis import diagnose, separability
 from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.facts import Facts, show
@@ -21,17 +24,21 @@ from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.linear_model import LinearModel
 from saddlesvm.losses import REGRESSION
 from saddlesvm.outcome import Outcome
+from saddlesvm.share_bar import share_bar
 from saddlesvm.solvers.auto import FINISH
 
 OK, NOT_CERTIFIED = 0, 3
-SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling")
+SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling", "n_jobs")
+PREDICTED_ROWS = 100_000  # at a time: text takes many times the memory of numbers
 KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0", "cache_size")
 
 
 def read_table(options: argparse.Namespace, source: str, n_features: int | None = None, task: Any = None) -> Table:
     """A data file, read as the options say."""
     header: Any = {"auto": "auto", "yes": True, "no": False}[options.header]
-    return read(source, label=options.label, header=header, n_features=n_features, scale=options.scale, task=task)
+    given = {"label": options.label, "header": header, "n_features": n_features, "scale": options.scale, "task": task}
+    with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
+        return read(source, **given, cache=options.cache, advance=advance)
 
 
 def labels_of(table: Table) -> np.ndarray:
@@ -68,8 +75,8 @@ def estimator_kind(options: argparse.Namespace) -> Any:
     """
     kind = KernelSVC if options.kernel else LinearSVR if options.loss in REGRESSION else LinearSVC
     wrong = {
-        KernelSVC: ("checkpoint", "epsilon", "liblinear"),
-        LinearSVR: (*KERNEL_OPTIONS, "width", "multi_class", "class_weight", "n_jobs"),
+        KernelSVC: ("checkpoint", "epsilon", "liblinear", "memory"),
+        LinearSVR: (*KERNEL_OPTIONS, "width", "multi_class", "class_weight"),
         LinearSVC: (*KERNEL_OPTIONS, "epsilon"),
     }[kind]
     given = [name for name in wrong if getattr(options, name) is not None]
@@ -90,12 +97,12 @@ def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
     if kind is LinearSVR:
         given |= {"epsilon": options.epsilon}
     else:
-        given |= {"width": options.width, "multi_class": options.multi_class, "n_jobs": options.n_jobs}
+        given |= {"width": options.width, "multi_class": options.multi_class}
         given["class_weight"] = class_weights(options.class_weight, y)
     if kind is KernelSVC:
         given |= {name: getattr(options, name) for name in KERNEL_OPTIONS}
     else:
-        given["checkpoint"] = options.checkpoint
+        given |= {"checkpoint": options.checkpoint, "memory": options.memory}
     chosen = {name: one for name, one in given.items() if one is not None}
     chosen["verbose"] = int(sys.stderr.isatty() and not options.json)
     return kind(**chosen)
@@ -136,7 +143,11 @@ def worth(model: LinearModel, certificate: Certificate) -> dict[str, Any]:
 
 def quality(model: Any, X: Any, y: np.ndarray, name: str) -> dict[str, Any]:
     """Accuracy, or R2 and mean absolute error, on some data."""
-    predicted = model.predict(X)
+    return worth_of(model, model.predict(X), y, name)
+
+
+def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dict[str, Any]:
+    """The same of predictions that are there already."""
     if isinstance(model, LinearSVR):
         targets = np.asarray(y, dtype=np.float64)
         spread = float(((targets - targets.mean()) ** 2).sum())
@@ -158,7 +169,7 @@ def train(options: argparse.Namespace) -> int:
     if test is not None:
         labels_of(test)
     model: Any = make_estimator(options, y)
-    model.fit(table.X, y)
+    model.fit(table.X, y, table.sample_weight)
     facts: Facts = {"read": described(table)}
     if test is not None:
         facts["read for testing"] = described(test)
@@ -220,21 +231,25 @@ def predict(options: argparse.Namespace) -> int:
     model = persistence.load(options.model)
     table = read_table(options, options.data, model.n_features_in_)
     check_width(model, options.model, table.X)
-    predicted = model.predict(table.X)
-    columns = [predicted.astype(str)]
-    if options.scores and hasattr(model, "decision_function"):
-        scores = model.decision_function(table.X)
-        columns += [np.char.mod("%.9g", column) for column in np.atleast_2d(scores.T)]
-    text = "".join(" ".join(line) + "\n" for line in zip(*columns, strict=True))
-    if options.output:
-        with atomic_write(options.output) as file:
-            file.write(text.encode())
-    else:
-        sys.stdout.write(text)
+    kept = []
+    with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
+        for start in range(0, table.n_rows, PREDICTED_ROWS):
+            X = table.X[start : start + PREDICTED_ROWS]
+            kept.append(model.predict(X))
+            text = predicted_lines(model, X, kept[-1], options.scores)
+            file.write(text.encode()) if file else sys.stdout.write(text)
     if table.y is not None:
-        for name, score in quality(model, table.X, table.y, "data").items():
+        for name, score in worth_of(model, np.concatenate(kept), table.y, "data").items():
             print(f"{name.removeprefix('data ')}: {score:.6g}", file=sys.stderr)
     return OK
+
+
+def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool) -> str:
+    """A line a row: what was predicted, and the scores behind it where they are asked for."""
+    columns = [predicted.astype(str)]
+    if scores and hasattr(model, "decision_function"):
+        columns += [np.char.mod("%.9g", column) for column in np.atleast_2d(model.decision_function(X).T)]
+    return "".join(" ".join(line) + "\n" for line in zip(*columns, strict=True))
 
 
 def certify(options: argparse.Namespace) -> int:
@@ -246,7 +261,7 @@ def certify(options: argparse.Namespace) -> int:
     table = read_table(options, options.data, model.n_features_in_, task)
     y = labels_of(table)
     check_width(model, options.model, table.X)
-    certificates = certificates_of(model, table.X, y, options)
+    certificates = certificates_of(model, table, y, options)
     total = Certificate(sum(one.primal for one in certificates), sum(one.dual for one in certificates))
     facts: Facts = {"read": described(table), "worth": worth(model, total)}
     facts["worth"].pop("outcome")
@@ -257,8 +272,9 @@ def certify(options: argparse.Namespace) -> int:
     return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK
 
 
-def certificates_of(model: Any, X: Any, y: np.ndarray, options: argparse.Namespace) -> list[Certificate]:
+def certificates_of(model: Any, table: Table, y: np.ndarray, options: argparse.Namespace) -> list[Certificate]:
     """A certificate for each sub-problem, with the model's own dual point where it has one for these rows."""
+    X, weights = table.X, table.sample_weight
     strength = {"C": options.C, "lam": options.lam}
     if options.C is None and options.lam is None:
         strength = {"C": model.C} if model.lam is None else {"lam": model.lam}
@@ -272,16 +288,15 @@ def certificates_of(model: Any, X: Any, y: np.ndarray, options: argparse.Namespa
     kept: Any = getattr(model, "dual_coef_", None)
     usable = kept is not None and kept.shape[1] == X.shape[0] and options.C is None and options.lam is None
     if isinstance(model, LinearSVR):
-        common |= {"epsilon": model.epsilon, "dual": kept if usable else None}
+        common |= {"epsilon": model.epsilon, "dual": kept if usable else None, "sample_weight": weights}
         return [audit.certify(X, y, model.coef_, float(model.intercept_), **common)]
     unknown = np.setdiff1d(y, model.classes_)
     if unknown.size:
         raise DataError(
             f"the data hold the label {unknown[0]!r}; the model knows {', '.join(map(str, model.classes_))}"
         )
-    weights = None
     if model.class_weight is not None:
-        weights = model._weights(None, np.searchsorted(model.classes_, y))
+        weights = model._weights(weights, np.searchsorted(model.classes_, y))
     answers = []
     for k in range(model.coef_.shape[0]):
         positive = y == (model.classes_[1] if model.coef_.shape[0] == 1 else model.classes_[k])
@@ -300,6 +315,10 @@ def info(options: argparse.Namespace) -> int:
     if os.path.isfile(options.source) and looks_like_model(options.source):
         show(model_facts(persistence.load(options.source), options.source), options.json)
         return OK
+    if is_store(options.source):
+        return store_info(options)
+    if options.verify:
+        raise ValueError(f"--verify checks a store; {options.source} is none")
     table = read_table(options, options.source)
     norms = np.sqrt(inputs.finite_norms(rows.as_rows(table.X)))
     facts: Facts = {"read": described(table)}

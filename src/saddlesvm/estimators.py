@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import inputs, multiclass, rows, splits
 from saddlesvm.certificate import Certificate
 from saddlesvm.estimator_parts import Classes
-from saddlesvm.linear_model import SEEDS, LinearModel
+from saddlesvm.linear_model import LinearModel
 from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.pairs import vote
 from saddlesvm.problem import resolve_C
+from saddlesvm.randomness import seed_of
 from saddlesvm.scores import linear_scores
+from saddlesvm.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
@@ -77,7 +78,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     class_weight : dict or "balanced", optional
         Factors for the weights of the classes.
     solver : str or solver object, default="auto"
-        "auto", "dcd", "sdca", "pegasos", or an object such as ``SDCA(start="sgd")``.
+        "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
     width : float, default=1.0
         Width of the smooth hinge.
     max_iter : int, optional
@@ -89,13 +90,20 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
-        Threads over the sub-problems.
+        Threads, -1 for as many as there are cores: over the sub-problems where there are several, and within each fit
+        where some are left ("auto", "dcd" and "sdca"; problems that are solved in a moment keep to one). What comes out
+        is the same for the same seed and number of threads.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
         Called with a :class:`~saddlesvm.trace.Record` of each certificate; True stops the fit.
     checkpoint : path-like, optional
         The fit writes its state there now and then, and continues from it if it exists.
+    memory : int or str, optional
+        Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, CSR
+        over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default more
+        than half of the memory that is available, are read and trained on block by block. Rows that are in memory
+        already are used in place, whatever it says.
 
     Attributes
     ----------
@@ -155,6 +163,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         verbose: int = 0,
         callbacks: Sequence[Any] | None = None,
         checkpoint: Any = None,
+        memory: int | str | None = None,
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -178,17 +187,19 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         self.verbose = verbose
         self.callbacks = callbacks
         self.checkpoint = checkpoint
+        self.memory = memory
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Train to the relative gap `tol`.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix or Store of shape (n, d)
         y : array-like of shape (n,)
-            Labels, at least two different ones.
+            Labels, at least two different ones. Left out: those of the store.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights; a weight of 2 is the same as the row twice.
+            Non-negative row weights; a weight of 2 is the same as the row twice. Left out with `y`: those of the store.
 
         Raises
         ------
@@ -201,13 +212,16 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             A limit was reached before the gap asked for was proven.
         """
         loss = self._check_options()
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
         codes = self._encode(y, X.shape[0])
         weights = self._weights(sample_weight, codes)
         problems = splits.SPLITS[self.multi_class](codes, self.classes_)
-        self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs)
+        tasks = FitTasks(self, X, y, sample_weight, len(problems))
+        self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks)
         if self.multi_class == "crammer_singer" and self.classes_.size == 2:
             splits.use_two_class_form(self)
+        tasks.end()
         return self
 
     def _made_solver(self) -> Any:
@@ -270,7 +284,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             self._stream = PegasosStream(
                 make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling,
                 resolve_C(**({"C": None, "lam": None} | self._strength(X.shape[0])), n=X.shape[0])[1],
-                int(check_random_state(self.random_state).randint(SEEDS)),
+                seed_of(self.random_state),
             )  # fmt: skip
         labels = inputs.check_labels(y, X.shape[0])
         unknown = np.setdiff1d(labels, self.classes_)
@@ -339,7 +353,7 @@ class LinearSVR(RegressorMixin, LinearModel):
     epsilon : float, default=0.0
         Half-width of the tube in which errors cost nothing, for the two epsilon losses.
     tol, C, lam, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, warm_start, random_state, \
-verbose, callbacks, checkpoint
+n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive", "absolute" or "squared".
@@ -372,9 +386,11 @@ verbose, callbacks, checkpoint
         max_time: float | None = None,
         warm_start: bool = False,
         random_state: Any = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Sequence[Any] | None = None,
         checkpoint: Any = None,
+        memory: int | str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
@@ -390,20 +406,26 @@ verbose, callbacks, checkpoint
         self.max_time = max_time
         self.warm_start = warm_start
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
         self.checkpoint = checkpoint
+        self.memory = memory
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         loss = make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
         targets = inputs.check_targets(y, X.shape[0])
         weights = inputs.check_weights(sample_weight, targets.size)
-        self._solve(X, [lambda: SubProblem(0, "", targets)], loss, weights, None)
+        tasks = FitTasks(self, X, y, sample_weight, 1)
+        self._solve(X, [lambda: SubProblem(0, "", targets)], loss, weights, self.n_jobs, tasks)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        tasks.end()
         return self
 
     def predict(self, X: Any) -> np.ndarray:

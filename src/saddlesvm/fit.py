@@ -24,6 +24,7 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.trace import Callback, Record, Trace
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
+THREAD_SLICES = 4  # as many for each thread of several, which are slow to begin together
 CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
 ESTIMATED_SHARE = 0.05  # the same for solvers that know about where they are without
 GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0
@@ -179,7 +180,8 @@ class Run:
         n = self.problem.members.size
         stops = [self.next_look(np.isfinite(state.estimate)), self.limits.max_epochs or np.inf]
         until = max(1, round((min(stops) - state.epochs) * n)) if np.isfinite(min(stops)) else np.inf
-        slice_rows = max(1, int(SLICE_VALUES / self.problem.values_per_row))
+        values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
+        slice_rows = max(1, int(values / self.problem.values_per_row))
         seconds = (self.limits.max_time or np.inf) - self.watches.total
         return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import inputs, multiclass, rows
@@ -21,18 +20,22 @@ from saddlesvm.estimator_parts import Estimator
 from saddlesvm.fit import FitResult, Limits, fit
 from saddlesvm.losses import Loss
 from saddlesvm.multiclass import SubProblem
+from saddlesvm.out_of_core import does_not_fit, memory_bytes
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Intercept, Problem, resolve_C
 from saddlesvm.progress import ProgressBar
+from saddlesvm.randomness import seed_of
 from saddlesvm.scores import linear_scores
 from saddlesvm.shared_start import SharedStart, block_size
+from saddlesvm.sklearn_callbacks import CallbackSupport, FitTasks
 from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.base import SolverBase
+from saddlesvm.solvers.blocks import Blocks
+from saddlesvm.solvers.parallel import descent
+from saddlesvm.sweep import Sweep, make_sweep
 
-SEEDS = 2**31 - 1
 
-
-class LinearModel(Estimator):
+class LinearModel(CallbackSupport, Estimator):
     """What the linear estimators share: options, the fit of one problem, and what is kept of it."""
 
     C: float
@@ -50,6 +53,7 @@ class LinearModel(Estimator):
     verbose: int
     callbacks: Sequence[Any] | None
     checkpoint: Any
+    memory: Any
     coef_: Any
     intercept_: Any
 
@@ -101,34 +105,45 @@ class LinearModel(Estimator):
         loss: Loss,
         weights: np.ndarray | None,
         n_jobs: int | None,
+        tasks: FitTasks,
     ) -> list[FitResult]:
         """Fit every sub-problem and keep coefficients, certificates and traces."""
         solver, limits, kind = self._made_solver(), self._limits(), self._intercept_kind()
         n = X.shape[0]
         strength = self._strength(n)
-        design, norms = self._rows(X, kind)
-        seed = int(check_random_state(self.random_state).randint(SEEDS))
+        seed = seed_of(self.random_state)
+        options = dict(weights=weights, intercept=kind, **strength)
+        shared: SharedStart | Sweep | None = None
+        sweep, together = self._sweep(X, problems, loss, solver, seed, options), 1
+        if sweep:
+            n_jobs, solver = None, sweep.solver
+            shared = sweep if len(problems) > 1 and self._counts_no_epochs() else None
+        else:
+            design, norms = self._rows(X, kind)
         jobs = multiclass.workers(len(problems), n_jobs)
+        threads = multiclass.threads_each(jobs, n_jobs)
         clock = multiclass.SharedTime(self.max_time, len(problems), jobs)
-        together = block_size(design, len(problems), jobs) if self._may_share() else 1
-        shared = SharedStart(problems, together, self.tol, seed) if together > 1 else None
+        if not sweep and self._may_share():
+            together = block_size(design, len(problems), jobs)
+            shared = SharedStart(problems, together, self.tol, seed) if together > 1 else None
         bar: Any = contextlib.nullcontext()
         if self.verbose:
             bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
 
         def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
-            problem = sub.problem(design, loss, weights=weights, intercept=kind, norms=norms, **strength)
+            problem = sweep.problem(sub) if sweep else sub.problem(design, loss, norms=norms, **options)
+            problem = dataclasses.replace(problem, threads=threads) if threads > 1 else problem
             if shared:
                 start: Point | None = shared.point(sub.index, problem, stop, clock.share())
             else:
-                start = self._start(sub, problem, len(problems))
+                start = self._start(sub, sweep.plain(sub) if sweep else problem, len(problems))
             result = fit(
                 problem,
-                self._begun(solver, sub.index, start),
+                descent(problem, self._begun(solver, sub.index, start)),
                 dataclasses.replace(limits, max_time=clock.share(), certify_start=shared is not None),
                 seed=seed + sub.index,
                 start=start,
-                callbacks=[*(self.callbacks or ()), *([bar] if self.verbose else ())],
+                callbacks=[*(self.callbacks or ()), *tasks.callback(sub), *([bar] if self.verbose else ())],
                 checkpoint=self._checkpoint(sub, len(problems)),
                 stop=stop,
                 label=sub.label,
@@ -137,15 +152,18 @@ class LinearModel(Estimator):
             result = shared.credited(sub.index, result) if shared else result
             if self.verbose:
                 bar.next_problem()
-            return dataclasses.replace(result, alpha=sparse.csr_array(np.atleast_2d(result.alpha.T) * problem.C))
+            duals = np.atleast_2d(result.alpha.T)
+            duals = np.multiply(duals, problem.C, out=duals if sweep else None)
+            alone = len(problems) == len(duals) == 1
+            return dataclasses.replace(result, alpha=duals if alone else sparse.csr_array(duals))
 
-        with bar:
+        with bar, sweep or contextlib.nullcontext():
             results = multiclass.solve_all(problems, solve, n_jobs, together)
         self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
         self._keep(results)
         worst = multiclass.worst_outcome(results)
         unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
-        worst.warn(stacklevel=4, hints=scale_hint(X) + separability(self) if unsolved else ())
+        worst.warn(stacklevel=5, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
     def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
@@ -156,9 +174,40 @@ class LinearModel(Estimator):
         return solver
 
     def _may_share(self) -> bool:
-        """Whether the sub-problems are over the same rows and may begin together: nothing counts their own epochs."""
-        free = self.max_iter is None and self.checkpoint is None and not self.warm_start
-        return free and self.tol > 0.0 and self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
+        """Whether the sub-problems are over the same rows and may begin together."""
+        free = self._counts_no_epochs()
+        return free and self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
+
+    def _counts_no_epochs(self) -> bool:
+        """Whether nothing asks for the epochs, or the way, of each sub-problem alone."""
+        return self.max_iter is None and self.checkpoint is None and not self.warm_start and self.tol > 0.0
+
+    def _sweep(
+        self, X: Any, problems: Sequence[Any], loss: Loss, solver: Any, seed: int, options: dict[str, Any]
+    ) -> Sweep | None:
+        """What training block by block needs, where X does not fit into memory; None where it is trained on in place.
+
+        Raises
+        ------
+        ValueError
+            It must go block by block, but the solver or the way to split classes cannot.
+        """
+        memory = None if self.memory is None else memory_bytes(self.memory)
+        asked = isinstance(solver, Blocks)
+        if not asked and not does_not_fit(X, memory):
+            return None
+        split = getattr(self, "multi_class", "ovr")
+        if split != "ovr" or not isinstance(solver, (Auto, Blocks)):
+            if not asked and memory is None:
+                return None
+            raise ValueError(
+                "training block by block (memory=, or solver='blocks') needs solver='auto' or 'blocks' and "
+                f"multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
+            )
+        return make_sweep(
+            X, problems, loss, solver if isinstance(solver, Blocks) else Blocks(), memory,
+            tol=self.tol, seed=seed, scale=float(self.intercept_scaling), checkpoint=self.checkpoint, options=options,
+        )  # fmt: skip
 
     def _checkpoint(self, sub: SubProblem, count: int) -> Checkpoint | None:
         if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
@@ -168,8 +217,8 @@ class LinearModel(Estimator):
     def _keep(self, results: list[FitResult]) -> None:
         self.coef_ = np.vstack([result.coef for result in results])
         self.intercept_ = np.hstack([result.intercept for result in results])
-        dual = sparse.vstack([result.alpha for result in results], format="csr")
-        self.dual_coef_ = dual.toarray() if dual.shape[0] == 1 else dual
+        duals = [result.alpha for result in results]
+        self.dual_coef_ = sparse.vstack(duals, format="csr") if sparse.issparse(duals[0]) else duals[0]
         self._phases = [result.phases for result in results]
         self.phases_: dict[str, float] = {}
         for phases in self._phases:

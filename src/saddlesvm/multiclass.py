@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
 from saddlesvm.certificate import Certificate, Point
 from saddlesvm.fit import FitResult
@@ -45,7 +45,7 @@ class SubProblem:
     label : str
         Its name in the records.
     y : ndarray of shape (n_all,)
-        -1 and +1; anything for rows that are not members.
+        -1 and +1, in any type; anything for rows that are not members.
     members : ndarray or None
         The rows that take part; None for all.
     """
@@ -98,17 +98,27 @@ class SharedTime:
 def one_vs_rest(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], SubProblem]]:
     """Each class against all others, made when its turn comes; for two classes the second against the first."""
     if classes.size == 2:
-        return [lambda: SubProblem(0, "", 2.0 * (codes == 1) - 1.0)]
+        return [lambda: SubProblem(0, "", _against_rest(codes, 1))]
 
     def make(k: int) -> Callable[[], SubProblem]:
-        return lambda: SubProblem(k, f"{classes[k]} against the rest", 2.0 * (codes == k) - 1.0)
+        return lambda: SubProblem(k, f"{classes[k]} against the rest", _against_rest(codes, k))
 
     return [make(k) for k in range(classes.size)]
+
+
+def _against_rest(codes: np.ndarray, k: int) -> np.ndarray:
+    """+1 for class k and -1 for all others, in a byte a row: there may be many rows."""
+    return 2 * (codes == k).view(np.int8) - np.int8(1)
 
 
 def workers(problems: int, n_jobs: int | None) -> int:
     """Threads that `n_jobs` means for so many sub-problems."""
     return max(1, min(effective_n_jobs(n_jobs), problems))
+
+
+def threads_each(jobs: int, n_jobs: int | None) -> int:
+    """Threads within each sub-problem, of those `n_jobs` that are not taken by sub-problems solved at the same time."""
+    return max(1, min(effective_n_jobs(n_jobs), cpu_count()) // jobs)
 
 
 def solve_all(

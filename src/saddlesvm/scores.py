@@ -19,12 +19,14 @@ def linear_scores(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray
     coef : ndarray of shape (k, d), float64
     intercept : ndarray of shape (k,)
     """
-    if sparse.issparse(X):
-        return np.asarray(X @ coef.T) + intercept
     n, d = X.shape
     scores = np.empty((n, coef.shape[0]))
-    block = n if X.dtype == np.float64 else max(1, BLOCK_VALUES // max(d, 1))
+    a_row = X.nnz // max(n, 1) if sparse.issparse(X) else d
+    block = n if X.dtype == np.float64 else max(1, BLOCK_VALUES // max(a_row, 1))
     for start in range(0, n, max(block, 1)):
         part = slice(start, start + block)
-        np.matmul(X[part].astype(np.float64, copy=False), coef.T, out=scores[part])
+        if sparse.issparse(X):
+            scores[part] = (X if block >= n else X[part]) @ coef.T
+        else:
+            np.matmul(X[part].astype(np.float64, copy=False), coef.T, out=scores[part])
     return scores + intercept

@@ -11,7 +11,7 @@ from typing import IO
 
 from saddlesvm.data.errors import DataError
 
-__all__ = ["atomic_write"]
+__all__ = ["atomic_write", "sync_folder"]
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         raise DataError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
     finally:
@@ -44,7 +44,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             temporary.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk: what was renamed there then outlives a loss of power."""
     # some systems cannot open a folder; the rename has happened all the same
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

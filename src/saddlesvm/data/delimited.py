@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.columns import label_position
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.streams import open_text, reading
+from saddlesvm.data.label_column import Cells, is_number
+from saddlesvm.data.streams import open_counted, open_text, reading
 from saddlesvm.data.table import Label, Raw, Task
 
-__all__ = ["read_delimited"]
+__all__ = ["delimited_source", "read_delimited"]
 
 _MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _MISSING_LABEL = frozenset({"", "?", "nan"})
@@ -33,6 +36,18 @@ class _Layout:
     n_columns: int
     skip: int
     label: int | None
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the columns but the label's."""
+        if self.names is None or self.label is None:
+            return self.names
+        return self.names[: self.label] + self.names[self.label + 1 :]
+
+    @property
+    def label_name(self) -> str | None:
+        """Name of the label column."""
+        return None if self.names is None or self.label is None else self.names[self.label]
 
     def called(self, column: int) -> str:
         """What to call a column in a message."""
@@ -76,41 +91,91 @@ def read_delimited(
     """
     with reading(path):
         layout = _layout_of(path, label, header, n_features)
-        codes, texts = array("q"), dict[str, int]()
-
-        def note_label(cell: str) -> float:
-            codes.append(texts.setdefault(cell.strip(), len(texts)))
-            return 0.0
-
-        try:
-            with open_text(path) as file:
-                cells = np.loadtxt(
-                    islice(file, layout.skip, None),
-                    dtype=dtype or np.float64,
-                    comments=None,
-                    delimiter=layout.delimiter,
-                    converters=None if layout.label is None else {layout.label: note_label},
-                    ndmin=2,
-                    encoding="utf-8",
-                    quotechar='"',
-                )
-        except UnicodeDecodeError:
-            raise
-        except ValueError as error:
-            _find_fault(path, layout, dtype, task)
-            raise DataError(f"{path}: cannot be read as CSV: {error}") from None
-        bad_label = any(_fault_of_label(text, task) for text in texts)
-        if bad_label or cells.shape[1] != layout.n_columns or not np.isfinite(cells).all():
-            _find_fault(path, layout, dtype, task)
-            raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
-    names = layout.names
+        with open_text(path) as file:
+            lines = islice(file, layout.skip, None)
+            cells, texts, codes = _cells(path, lines, layout, np.dtype(dtype or np.float64), task)
     if layout.label is None:
-        return Raw(cells, None, names)
-    y = _numbers_or_text(list(texts))[np.frombuffer(codes, dtype=np.int64)]
-    X = np.delete(cells, layout.label, axis=1)
-    if names is None:
-        return Raw(X, y)
-    return Raw(X, y, names[: layout.label] + names[layout.label + 1 :], names[layout.label])
+        return Raw(cells, None, layout.names)
+    y = _numbers_or_text(texts)[codes]
+    return Raw(np.delete(cells, layout.label, axis=1), y, layout.feature_names, layout.label_name)
+
+
+def delimited_source(
+    path: Path,
+    *,
+    label: Label = None,
+    header: bool | Literal["auto"] = "auto",
+    n_features: int | None = None,
+    task: Task | None = None,
+) -> Source:
+    """CSV or TSV some rows at a time; see :func:`read_delimited`."""
+    with reading(path):
+        layout = _layout_of(path, label, header, n_features)
+    return Source(
+        str(path),
+        "csv",
+        sparse=False,
+        width=layout.n_columns - (layout.label is not None),
+        dtype=np.dtype(np.float64),
+        has_labels=layout.label is not None,
+        n_bytes=path.stat().st_size,
+        blocks=lambda n_bytes: _blocks(path, layout, task, n_bytes),
+        feature_names=layout.feature_names,
+        label_name=layout.label_name,
+    )
+
+
+def _blocks(path: Path, layout: _Layout, task: Task | None, n_bytes: int) -> Iterator[Block]:
+    n_rows = rows_in(n_bytes, 8 * layout.n_columns)
+    with reading(path), open_counted(path) as (file, share):
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        lines = (line for line in islice(text, layout.skip, None) if not line.isspace())
+        for line in lines:
+            X, texts, codes = _cells(path, chain([line], lines), layout, np.dtype(np.float64), task, n_rows)
+            if layout.label is None:
+                yield Block(X, None, None, share())
+            else:
+                y = Cells(texts[code] for code in codes.tolist())
+                yield Block(np.delete(X, layout.label, axis=1), y, None, share())
+
+
+def _cells(
+    path: Path,
+    lines: Iterator[str],
+    layout: _Layout,
+    dtype: np.dtype[Any],
+    task: Task | None,
+    max_rows: int | None = None,
+) -> tuple[np.ndarray[Any, Any], list[str], np.ndarray[Any, Any]]:
+    """The values of some lines (0 in the column of the labels), the distinct labels, and which of them each row has."""
+    codes, texts = array("q"), dict[str, int]()
+
+    def note_label(cell: str) -> float:
+        codes.append(texts.setdefault(cell.strip(), len(texts)))
+        return 0.0
+
+    try:
+        cells = np.loadtxt(
+            lines,
+            dtype=dtype,
+            comments=None,
+            delimiter=layout.delimiter,
+            converters=None if layout.label is None else {layout.label: note_label},
+            ndmin=2,
+            encoding="utf-8",
+            quotechar='"',
+            max_rows=max_rows,
+        )
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:
+        _find_fault(path, layout, dtype, task)
+        raise DataError(f"{path}: cannot be read as CSV: {error}") from None
+    bad_label = any(_fault_of_label(text, task) for text in texts)
+    if bad_label or cells.shape[1] != layout.n_columns or not np.isfinite(cells).all():
+        _find_fault(path, layout, dtype, task)
+        raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
+    return cells, list(texts), np.frombuffer(codes, dtype=np.int64)
 
 
 def _layout_of(path: Path, label: Label, header: bool | Literal["auto"], n_features: int | None) -> _Layout:
@@ -142,46 +207,38 @@ def _layout_of(path: Path, label: Label, header: bool | Literal["auto"], n_featu
 
 def _looks_like_header(first: list[str], second: Sequence[str] | None, label: Label, path: Path) -> bool:
     """Whether the first line holds names: none of its cells is a number (the label's cell does not count)."""
-    if isinstance(label, str) and label in first and not _is_number(label):
+    if isinstance(label, str) and label in first and not is_number(label):
         return True
     at = -1 if label is None or isinstance(label, str) else int(label)
     if label is not False and -len(first) <= at < len(first):
         label_cell = first[at]
         features = [cell for column, cell in enumerate(first) if column != at % len(first)]
-        if second is not None and len(second) == len(first) and all(map(_is_number, features)):
-            return not _is_number(label_cell) and label_cell not in _MISSING_LABEL and _is_number(second[at])
+        if second is not None and len(second) == len(first) and all(map(is_number, features)):
+            return not is_number(label_cell) and label_cell not in _MISSING_LABEL and is_number(second[at])
     else:
         features = first
     features = [cell for cell in features if cell.lower() not in _MISSING]
-    numbers = sum(map(_is_number, features))
+    numbers = sum(map(is_number, features))
     if 0 < numbers < len(features):
-        odd = next(cell for cell in features if not _is_number(cell))
+        odd = next(cell for cell in features if not is_number(cell))
         raise DataError(
             f"{path}: line 1: mixes numbers and text ({odd!r}); say whether it is a header (header=True/False)"
         )
     return numbers == 0 and len(features) > 0
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return cell.isascii() and "_" not in cell
-
-
 def _numbers_or_text(texts: list[str]) -> np.ndarray[Any, Any]:
-    return np.array([float(text) for text in texts]) if all(map(_is_number, texts)) else np.array(texts, dtype=str)
+    return np.array([float(text) for text in texts]) if all(map(is_number, texts)) else np.array(texts, dtype=str)
 
 
-def _find_fault(path: Path, layout: _Layout, dtype: Any, task: Task | None) -> None:
+def _find_fault(path: Path, layout: _Layout, dtype: np.dtype[Any], task: Task | None) -> None:
     """Read line by line and raise a `DataError` at the first cell that breaks a rule."""
     with open_text(path) as file:
         skipped = sum(1 for _ in islice(file, layout.skip))
         reader = csv.reader(file, delimiter=layout.delimiter)
         try:
             for row in reader:
-                fault = _fault_of(row, layout, np.dtype(dtype or np.float64), task) if row else None
+                fault = _fault_of(row, layout, dtype, task) if row else None
                 if fault is not None:
                     raise DataError(f"{path}: line {skipped + reader.line_num}: {fault}")
         except csv.Error as error:
@@ -205,7 +262,7 @@ def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task 
 def _fault_of_label(cell: str, task: Task | None) -> str | None:
     if cell.lower() in _MISSING_LABEL:
         return f"the label is missing ({cell!r}); every row needs one"
-    if not _is_number(cell):
+    if not is_number(cell):
         return f"the label {cell!r} is not a number, as a regression needs" if task == "regression" else None
     return None if math.isfinite(float(cell)) else f"the label is {cell!r}; labels must be finite"
 
@@ -213,7 +270,7 @@ def _fault_of_label(cell: str, task: Task | None) -> str | None:
 def _fault_of_cell(cell: str, dtype: np.dtype[Any]) -> str | None:
     if cell.lower() in _MISSING:
         return f"the value is missing ({cell!r}); fill in or leave out such rows first"
-    if not _is_number(cell):
+    if not is_number(cell):
         return f"{cell!r} is not a number; features must be numbers (text columns need encoding first)"
     if not math.isfinite(float(cell)) or abs(float(cell)) > float(np.finfo(dtype).max):
         return f"{cell!r} is not a finite {dtype} number"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import open_bytes, reading
-from saddlesvm.data.table import Label, Raw
+from saddlesvm.data.table import Label, Raw, float_type
 
-__all__ = ["read_idx"]
+__all__ = ["idx_source", "read_idx"]
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _ENDINGS = ("", ".gz", ".bz2", ".xz")
@@ -32,11 +34,9 @@ def read_idx(path: Path, *, label: Label = None, n_features: int | None = None) 
         A magic number that is not idx, a length that is not the one in the header, labels that are missing or not as
         many as the images.
     """
-    if isinstance(label, str) or (isinstance(label, int) and label is not False):
-        raise DataError(f"{path}: label={label!r}; the labels of an idx file are in the file beside it")
+    _refuse_column(path, label)
     images = _read_array(path)
-    if images.ndim < 2:
-        raise DataError(f"{path}: has {images.ndim} dimension, as labels have; give the images file")
+    _check_shape(path, images.shape)
     X = images.reshape(len(images), math.prod(images.shape[1:]))
     beside = None if label is False else _labels_beside(path, required=n_features is None)
     if beside is None:
@@ -47,25 +47,71 @@ def read_idx(path: Path, *, label: Label = None, n_features: int | None = None) 
     return Raw(X, y, n_bytes=beside.stat().st_size)
 
 
+def idx_source(path: Path, *, label: Label = None, n_features: int | None = None) -> Source:
+    """The images of an idx file some at a time; see :func:`read_idx`. Their labels, a byte each, are read at once."""
+    _refuse_column(path, label)
+    beside = None if label is False else _labels_beside(path, required=n_features is None)
+    y = None if beside is None else _read_array(beside)
+    with reading(path), open_bytes(path) as file:
+        shape, dtype = _head(file, path)
+    _check_shape(path, shape)
+    if y is not None and y.shape != shape[:1]:
+        raise DataError(f"{beside}: has labels of shape {y.shape}; {path.name} has {shape[0]} images, one label each")
+    width = math.prod(shape[1:])
+
+    def blocks(n_bytes: int) -> Iterator[Block]:
+        step = rows_in(n_bytes, width * 8)
+        with reading(path), open_bytes(path) as file:
+            _head(file, path)
+            for start in range(0, shape[0], step):
+                stop = min(start + step, shape[0])
+                promised = (stop - start) * width * dtype.itemsize
+                data = file.read(promised + (stop == shape[0]))
+                if len(data) != promised:
+                    _refuse_size(path, shape, dtype, start * width * dtype.itemsize + len(data))
+                images = np.frombuffer(data, dtype=dtype).reshape(stop - start, width)
+                yield Block(images, None if y is None else y[start:stop], None, stop / shape[0])
+
+    n_bytes = path.stat().st_size + (0 if beside is None else beside.stat().st_size)
+    return Source(str(path), "idx", False, width, float_type(dtype), y is not None, n_bytes, blocks)
+
+
+def _refuse_column(path: Path, label: Label) -> None:
+    if isinstance(label, str) or (isinstance(label, int) and label is not False):
+        raise DataError(f"{path}: label={label!r}; the labels of an idx file are in the file beside it")
+
+
+def _check_shape(path: Path, shape: tuple[int, ...]) -> None:
+    if len(shape) < 2:
+        raise DataError(f"{path}: has {len(shape)} dimension, as labels have; give the images file")
+
+
 def _read_array(path: Path) -> np.ndarray[Any, Any]:
     with reading(path), open_bytes(path) as file:
-        head = file.read(4)
-        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
-            raise DataError(
-                f"{path}: starts with {head.hex(' ')}; an idx file starts with 00 00, a type and a dimension"
-            )
-        sizes = file.read(4 * head[3])
-        if len(sizes) < 4 * head[3]:
-            raise DataError(f"{path}: is truncated: its header ends after {4 + len(sizes)} bytes")
-        shape = struct.unpack(f">{head[3]}I", sizes)
-        dtype = np.dtype(_TYPES[head[2]])
+        shape, dtype = _head(file, path)
         promised = math.prod(shape) * dtype.itemsize
         data = file.read(promised + 1)
     if len(data) != promised:
-        found = f"more than {promised}" if len(data) > promised else f"only {len(data)}"
-        size = " x ".join(map(str, shape))
-        raise DataError(f"{path}: holds {found} bytes of values; its header says {size}, which is {promised} bytes")
+        _refuse_size(path, shape, dtype, len(data))
     return np.frombuffer(data, dtype=dtype).reshape(shape)
+
+
+def _head(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array in an idx file, from its first bytes."""
+    head = file.read(4)
+    if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
+        raise DataError(f"{path}: starts with {head.hex(' ')}; an idx file starts with 00 00, a type and a dimension")
+    sizes = file.read(4 * head[3])
+    if len(sizes) < 4 * head[3]:
+        raise DataError(f"{path}: is truncated: its header ends after {4 + len(sizes)} bytes")
+    return struct.unpack(f">{head[3]}I", sizes), np.dtype(_TYPES[head[2]])
+
+
+def _refuse_size(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], length: int) -> None:
+    promised = math.prod(shape) * dtype.itemsize
+    found = f"more than {promised}" if length > promised else f"only {length}"
+    size = " x ".join(map(str, shape))
+    raise DataError(f"{path}: holds {found} bytes of values; its header says {size}, which is {promised} bytes")
 
 
 def _labels_beside(path: Path, *, required: bool) -> Path | None:

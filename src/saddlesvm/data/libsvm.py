@@ -3,24 +3,61 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from saddlesvm.data.blocks import Block, Source, rows_in
+from saddlesvm.data.decimals import powers_of_five
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.streams import open_bytes, reading
-from saddlesvm.data.table import Raw
+from saddlesvm.data.libsvm_kernel import LINES, PLACE, ROWS, VALUES, ZERO_SEEN, parse_lines
+from saddlesvm.data.streams import line_blocks, open_bytes, reading
+from saddlesvm.data.table import Label, Raw
 
-__all__ = ["read_libsvm"]
+__all__ = ["StartsAtZero", "libsvm_source", "read_libsvm"]
 
 _INDEX_MAX = 2**31 - 2
+_TEXT_BYTES = 1 << 22
+
+Base = bool | Literal["auto"]
+
+
+class TextBlock(NamedTuple):
+    """Some rows of a file, with the indices as they are in the text.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,), float64
+    values : ndarray, float32 or float64
+    indices : ndarray, int32
+    ends : ndarray of shape (n,), int64
+        Number of values in the block up to and with each row.
+    zero_seen : bool
+        Whether index 0 occurred in the block.
+    share : float
+        How much of the file was read by now, 0 to 1.
+    """
+
+    y: np.ndarray[Any, Any]
+    values: np.ndarray[Any, Any]
+    indices: np.ndarray[Any, Any]
+    ends: np.ndarray[Any, Any]
+    zero_seen: bool
+    share: float
 
 
 def read_libsvm(
-    path: Path, *, n_features: int | None = None, dtype: Any = None, zero_based: bool | Literal["auto"] = "auto"
+    path: Path,
+    *,
+    n_features: int | None = None,
+    dtype: Any = None,
+    zero_based: Base = "auto",
+    advance: Callable[[float], Any] | None = None,
 ) -> Raw:
-    """Read LIBSVM text with scikit-learn's fast reader; only when that fails, look for the line at fault.
+    """Read LIBSVM text into memory.
 
     Parameters
     ----------
@@ -33,6 +70,8 @@ def read_libsvm(
     zero_based : bool or "auto"
         Whether indices count from 0 or, as LIBSVM's do, from 1; "auto" takes a file in which index 0 occurs to count
         from 0, and any other to count from 1.
+    advance : callable, optional
+        Called with the share of the file that was read, now and then.
 
     Raises
     ------
@@ -40,38 +79,149 @@ def read_libsvm(
         Naming the first line that is malformed, whose indices do not ascend or are out of range, or whose values are
         not finite.
     """
-    from sklearn.datasets import load_svmlight_file
-
     dtype = np.dtype(dtype or np.float64)
-
-    try:
-        with reading(path), open_bytes(path) as file, np.errstate(over="ignore"):
-            X, y = load_svmlight_file(file, n_features=n_features, dtype=dtype, zero_based=zero_based, multilabel=False)
-    except DataError as error:
-        _find_fault(path, n_features, dtype, zero_based)
-        raise error from None
-    except (ValueError, OverflowError) as error:
-        _find_fault(path, n_features, dtype, zero_based)
-        raise DataError(f"{path}: cannot be read as LIBSVM text: {error}") from None
-    fine = np.isfinite(X.data).all() and np.isfinite(y).all() and (X.nnz == 0 or X.indices.min() >= 0)
-    if not fine:
-        _find_fault(path, n_features, dtype, zero_based)
-        raise DataError(f"{path}: holds values that {dtype} cannot hold")
-    if X.shape[0] == 0:
+    blocks = []
+    for block in libsvm_blocks(path, n_features=n_features, dtype=dtype, zero_based=zero_based):
+        blocks.append(block)
+        if advance is not None:
+            advance(block.share)
+    y = np.concatenate([block.y for block in blocks]) if blocks else np.empty(0)
+    if not y.size:
         raise DataError(f"{path}: holds no rows; at least one is needed")
-    if X.nnz == 0 and n_features is None:
-        raise DataError(f"{path}: has {X.shape[0]} rows but not one feature; at least one index:value is needed")
-    return Raw(X, y)
+    starts_at_zero = zero_based is True or (zero_based == "auto" and any(block.zero_seen for block in blocks))
+    before = np.cumsum([0, *(block.values.size for block in blocks)])
+    indptr = np.concatenate([[0], *(block.ends + start for block, start in zip(blocks, before[:-1], strict=True))])
+    values = np.concatenate([block.values for block in blocks])
+    indices = np.concatenate([block.indices for block in blocks])
+    indices -= not starts_at_zero
+    widest = int(indices.max()) + 1 if indices.size else 0
+    if n_features is None and not widest:
+        raise DataError(f"{path}: has {y.size} rows but not one feature; at least one index:value is needed")
+    if n_features is not None and widest > n_features:
+        _find_fault(path, n_features, dtype, zero_based)
+    return Raw(sp.csr_matrix((values, indices, indptr), shape=(y.size, n_features or widest)), y)
 
 
-def _find_fault(path: Path, n_features: int | None, dtype: np.dtype[Any], zero_based: bool | Literal["auto"]) -> None:
+class StartsAtZero(Exception):
+    """Index 0 occurred in a file that was taken to count from 1."""
+
+
+def libsvm_source(
+    path: Path, *, label: Label = None, n_features: int | None = None, zero_based: Base = "auto"
+) -> Source:
+    """LIBSVM text some rows at a time; see :func:`read_libsvm`.
+
+    With ``zero_based="auto"`` indices are taken to count from 1, and its blocks raise :class:`StartsAtZero` when they
+    do not: begin anew with ``zero_based=True``.
+    """
+
+    def blocks(n_bytes: int) -> Iterator[Block]:
+        text_bytes = rows_in(n_bytes, 2)
+        for block in libsvm_blocks(path, n_features=n_features, zero_based=zero_based, n_bytes=text_bytes):
+            if block.zero_seen and zero_based == "auto":
+                raise StartsAtZero
+            indices = block.indices if zero_based is True else block.indices - 1
+            width = int(indices.max()) + 1 if indices.size else 0
+            parts = (block.values, indices, np.concatenate([[0], block.ends]))
+            X = sp.csr_matrix(parts, shape=(block.y.size, max(width, 1)))
+            yield Block(X, None if label is False else block.y, None, block.share)
+
+    return Source(
+        str(path),
+        "libsvm",
+        sparse=True,
+        width=n_features,
+        dtype=np.dtype(np.float64),
+        has_labels=label is not False,
+        n_bytes=path.stat().st_size,
+        blocks=blocks,
+    )
+
+
+def libsvm_blocks(
+    path: Path,
+    *,
+    n_features: int | None = None,
+    dtype: Any = None,
+    zero_based: Base = "auto",
+    n_bytes: int = _TEXT_BYTES,
+) -> Iterator[TextBlock]:
+    """Read LIBSVM text some rows at a time; see :func:`read_libsvm`.
+
+    With ``zero_based="auto"`` whether the indices count from 0 is known at the end only: it is the caller who
+    subtracts. An index that is `n_features` is then let through.
+    """
+    dtype = np.dtype(dtype or np.float64)
+    lines = _Lines(path, n_features, dtype, zero_based)
+    texts = line_blocks(path, n_bytes)
+    while True:
+        try:
+            with reading(path):
+                found = next(texts, None)
+        except DataError:
+            _find_fault(path, n_features, dtype, zero_based)
+            raise
+        if found is None:
+            return
+        yield lines.parse(*found)
+
+
+class _Lines:
+    """Parses block after block of one file, and knows how many lines there were."""
+
+    def __init__(self, path: Path, n_features: int | None, dtype: np.dtype[Any], zero_based: Base) -> None:
+        self.path, self.n_features, self.dtype, self.zero_based = path, n_features, dtype, zero_based
+        self.first, self.last = int(zero_based is False), _largest(n_features, zero_based is True)
+        self.before = 0
+
+    def parse(self, text: bytes, share: float) -> TextBlock:
+        marks = np.frombuffer(text, dtype=np.uint8)
+        n_lines, n_values = text.count(b"\n"), text.count(b":")
+        y, values, ends = np.empty(n_lines), np.empty(n_values), np.empty(n_lines, dtype=np.int64)
+        indices = np.empty(n_values, dtype=np.int32)
+        state = np.zeros(5, dtype=np.int64)
+        arrays = y.view(np.uint64), ends, indices, values.view(np.uint64)
+        while not parse_lines(marks, state, self.first, self.last, powers_of_five(), *arrays):
+            line = text[state[PLACE] : text.index(b"\n", state[PLACE])]
+            fault = _fault_of(line, self.first, self.last, self.n_features, self.dtype)
+            if fault is not None:
+                raise DataError(f"{self.path}: line {self.before + state[LINES] + 1}: {fault}")
+            _parse_line(line, state, y, ends, indices, values)
+        count, k = state[ROWS], state[VALUES]
+        with np.errstate(over="ignore"):
+            cast = values[:k].astype(self.dtype, copy=False)
+        if self.dtype != np.float64 and not np.isfinite(cast).all():
+            _find_fault(self.path, self.n_features, self.dtype, self.zero_based)
+            raise DataError(f"{self.path}: holds values that {self.dtype} cannot hold")
+        self.before += int(state[LINES])
+        return TextBlock(y[:count], cast, indices[:k], ends[:count], bool(state[ZERO_SEEN]), share)
+
+
+def _parse_line(line: bytes, state: Any, y: Any, ends: Any, indices: Any, values: Any) -> None:
+    """Parse a line without a fault in which something is unusual: the spelling of a number, or very many digits."""
+    label, *pairs = line.split(b"#", 1)[0].split()
+    pairs = pairs[1:] if pairs and pairs[0].startswith(b"qid:") else pairs
+    y[state[ROWS]] = float(label)
+    for k, pair in enumerate(pairs, start=state[VALUES]):
+        index, _, value = pair.partition(b":")
+        indices[k], values[k] = int(index), float(value)
+        state[ZERO_SEEN] |= int(index) == 0
+    ends[state[ROWS]] = state[VALUES] + len(pairs)
+    state[[PLACE, LINES, ROWS, VALUES]] += len(line) + 1, 1, 1, len(pairs)
+
+
+def _largest(n_features: int | None, starts_at_zero: bool) -> int:
+    return _INDEX_MAX if n_features is None else n_features - starts_at_zero
+
+
+def _find_fault(path: Path, n_features: int | None, dtype: np.dtype[Any], zero_based: Base) -> None:
     """Read line by line and raise a `DataError` at the first line that breaks a rule."""
     number = 0
     try:
         with open_bytes(path) as file:
             first = 1 if zero_based is False else 0
             starts_at_zero = zero_based is True or (zero_based == "auto" and _has_index_zero(file))
-            last = _INDEX_MAX if n_features is None else n_features - starts_at_zero
+            last = _largest(n_features, starts_at_zero)
             file.seek(0)
             for number, line in enumerate(file, start=1):
                 fault = _fault_of(line, first, last, n_features, dtype)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.columns import label_position
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
-from saddlesvm.data.table import Label, Raw
+from saddlesvm.data.table import Label, Raw, float_type
 
-__all__ = ["read_parquet"]
+__all__ = ["parquet_source", "read_parquet"]
 
 _ROW_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -26,6 +29,57 @@ def read_parquet(path: Path, *, label: Label = None, n_features: int | None = No
     DataError
         pyarrow is not installed, the file is damaged, a feature column is not numeric or has gaps.
     """
+    with _opened(path) as file:
+        table = file.read()
+    if table.num_rows == 0:
+        raise DataError(f"{path}: holds no rows; at least one is needed")
+    columns = _columns(table.schema, path, label, n_features)
+    X, y = _rows(table, columns, path, 0, dtype)
+    return Raw(X, y, columns.feature_names, columns.label_name)
+
+
+def parquet_source(path: Path, *, label: Label = None, n_features: int | None = None) -> Source:
+    """A Parquet file some rows at a time; see :func:`read_parquet`."""
+    with _opened(path) as file:
+        columns = _columns(file.schema_arrow, path, label, n_features)
+        n_rows = file.metadata.num_rows
+        dtype = float_type(np.result_type(np.float16, *(_type_of(file.schema_arrow.field(k), path) for k in columns.X)))
+
+    def blocks(n_bytes: int) -> Iterator[Block]:
+        import pyarrow as pa
+
+        done = 0
+        with _opened(path) as file:
+            for batch in file.iter_batches(batch_size=rows_in(n_bytes, 16 * len(columns.X))):
+                X, y = _rows(pa.Table.from_batches([batch]), columns, path, done, dtype)
+                done += len(X)
+                yield Block(X, y, None, done / n_rows)
+
+    return Source(
+        str(path),
+        "parquet",
+        sparse=False,
+        width=len(columns.X),
+        dtype=dtype,
+        has_labels=columns.y is not None,
+        n_bytes=path.stat().st_size,
+        blocks=blocks,
+        feature_names=columns.feature_names,
+        label_name=columns.label_name,
+    )
+
+
+class _Columns(NamedTuple):
+    """Which columns of a file are the features, and which is the label."""
+
+    X: list[int]
+    y: int | None
+    feature_names: list[str]
+    label_name: str | None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -35,45 +89,66 @@ def read_parquet(path: Path, *, label: Label = None, n_features: int | None = No
         raise DataError(f"{path}: is a compressed Parquet file; decompress it first (Parquet compresses inside)")
     with reading(path):
         try:
-            table = pq.ParquetFile(path).read()
+            with pq.ParquetFile(path) as file:
+                yield file
         except (pa.ArrowException, MemoryError) as error:
             raise DataError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
-    table = table.select([name for name in table.column_names if not _ROW_INDEX.fullmatch(name)])
-    names = list(table.column_names)
-    if table.num_rows == 0:
-        raise DataError(f"{path}: holds no rows; at least one is needed")
+
+
+def _columns(schema: Any, path: Path, label: Label, n_features: int | None) -> _Columns:
+    kept = [k for k, name in enumerate(schema.names) if not _ROW_INDEX.fullmatch(name)]
+    names = [schema.names[k] for k in kept]
     position = label_position(label, names, len(names), n_features, str(path))
-    features = [column for column in range(len(names)) if column != position]
-    parts = [_numbers(table.column(column), names[column], path) for column in features]
+    if position is None:
+        return _Columns(kept, None, names, None)
+    y, name = kept.pop(position), names.pop(position)
+    return _Columns(kept, y, names, name)
+
+
+def _rows(table: Any, columns: _Columns, path: Path, before: int, dtype: Any) -> tuple[Any, Any]:
+    """Features and labels of some rows, of which `before` rows came before."""
+    parts = [_numbers(table.column(k), table.column_names[k], path, before) for k in columns.X]
     X = np.empty((table.num_rows, len(parts)), dtype=dtype or np.result_type(np.float16, *parts))
     for column, part in enumerate(parts):
         X[:, column] = part
-    if position is None:
-        return Raw(X, None, names)
-    y = _labels(table.column(position), names[position], path)
-    return Raw(X, y, [names[column] for column in features], names[position])
+    y = None if columns.y is None else _labels(table.column(columns.y), str(columns.label_name), path, before)
+    return X, y
 
 
-def _refuse_gaps(column: Any, name: str, path: Path) -> None:
+def _type_of(field: Any, path: Path) -> np.dtype[Any]:
+    try:
+        dtype = np.dtype(field.type.to_pandas_dtype())
+    except (NotImplementedError, TypeError):
+        dtype = np.dtype(object)
+    return _refuse_type(dtype, field.name, field.type, path)
+
+
+def _refuse_type(dtype: np.dtype[Any], name: str, type_: Any, path: Path) -> np.dtype[Any]:
+    if dtype.kind not in "biuf":
+        raise DataError(f"{path}: column {name!r} is of type {type_}; features must be numbers")
+    return dtype
+
+
+def _refuse_gaps(column: Any, name: str, path: Path, before: int) -> None:
     if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy()))
+        row = before + int(np.argmax(column.is_null().to_numpy()))
         raise DataError(f"{path}: column {name!r}, row {row + 1}: the value is missing; fill in or leave out such rows")
 
 
-def _numbers(column: Any, name: str, path: Path) -> np.ndarray[Any, Any]:
-    _refuse_gaps(column, name, path)
+def _numbers(column: Any, name: str, path: Path, before: int) -> np.ndarray[Any, Any]:
+    _refuse_gaps(column, name, path, before)
     values: np.ndarray[Any, Any] = column.to_numpy()
-    if values.dtype.kind not in "biuf":
-        raise DataError(f"{path}: column {name!r} is of type {column.type}; features must be numbers")
+    _refuse_type(values.dtype, name, column.type, path)
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
-        raise DataError(f"{path}: column {name!r}, row {row + 1}: the value is {values[row]}; values must be finite")
+        where = f"column {name!r}, row {before + row + 1}"
+        raise DataError(f"{path}: {where}: the value is {values[row]}; values must be finite")
     return values
 
 
-def _labels(column: Any, name: str, path: Path) -> np.ndarray[Any, Any]:
-    _refuse_gaps(column, name, path)
+def _labels(column: Any, name: str, path: Path, before: int) -> np.ndarray[Any, Any]:
+    _refuse_gaps(column, name, path, before)
     values: np.ndarray[Any, Any] = column.to_numpy()
     if values.dtype == object and all(isinstance(value, str) for value in values):
         return values.astype(str)

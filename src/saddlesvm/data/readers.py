@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,12 +12,14 @@ import numpy as np
 
 from saddlesvm.data.arrays import read_npz
 from saddlesvm.data.bundled import BUNDLED, raw_bundled
+from saddlesvm.data.cache import cached
 from saddlesvm.data.delimited import read_delimited
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.idx import read_idx
 from saddlesvm.data.libsvm import read_libsvm
 from saddlesvm.data.parquet import read_parquet
-from saddlesvm.data.streams import format_of
+from saddlesvm.data.reading_options import check_applicable, check_options, located
+from saddlesvm.data.store import Store
 from saddlesvm.data.table import Label, Raw, Table, Task, ready_labels, ready_matrix
 
 __all__ = ["load_bundled", "read"]
@@ -32,12 +35,14 @@ def read(
     task: Task | None = None,
     scale: float = 1.0,
     zero_based: bool | Literal["auto"] = "auto",
+    cache: bool = False,
+    advance: Callable[[float], Any] | None = None,
 ) -> Table:
-    """Read rows and labels from a file, or a bundled set by its name.
+    """Read rows and labels from a file or a store, or a bundled set by its name.
 
     Formats: LIBSVM text, CSV and TSV (each plain or compressed with gzip, bzip2 or xz), Parquet, NumPy ``.npz``, and
-    MNIST-style idx files. The ending of the name decides (.libsvm, .svm, .svmlight, .csv, .tsv, .parquet, .pq, .npz),
-    the content where the ending is another.
+    MNIST-style idx files; and stores, which are mapped and not read. The ending of the name decides (.libsvm, .svm,
+    .svmlight, .csv, .tsv, .parquet, .pq, .npz), the content where the ending is another.
 
     Parameters
     ----------
@@ -63,6 +68,11 @@ def read(
     zero_based : bool or "auto"
         Whether indices in LIBSVM text count from 0. "auto" takes them to count from 1, as LIBSVM's do, unless index 0
         occurs in the file.
+    cache : bool, default=False
+        Keep what was read as a store beside the file (NAME.store), and map that the next time, while the file has the
+        same size and time of change and is read with the same options.
+    advance : callable, optional
+        Called now and then with the share of LIBSVM text, or of a file that goes to the cache, that was read.
 
     Returns
     -------
@@ -74,35 +84,80 @@ def read(
         In one line: the file, the line or column, what was found and what is allowed.
     """
     started = time.perf_counter()
-    _check_options(n_features, dtype, scale, task)
+    check_options(n_features, dtype, scale, task)
     name = os.fspath(source)
-    if name in BUNDLED:
-        raw, found = raw_bundled(name)
-        if label is not None or header != "auto":
-            raise DataError(f"{name}: is a bundled set; label and header do not apply")
-    else:
-        path = Path(name)
-        if not path.exists():
-            names = ", ".join(BUNDLED)
-            raise DataError(f"{name}: no such file; the bundled data sets are {names}")
-        found = format_of(path)
-        _check_applicable(name, found, label, header)
-        if found == "libsvm":
-            raw = read_libsvm(path, n_features=n_features, dtype=dtype, zero_based=zero_based)
-            raw = Raw(raw.X, None) if label is False else raw
-        elif found == "csv":
-            raw = read_delimited(path, label=label, header=header, n_features=n_features, dtype=dtype, task=task)
-        elif found == "parquet":
-            raw = read_parquet(path, label=label, n_features=n_features, dtype=dtype)
-        elif found == "npz":
-            raw = read_npz(path, label=label, n_features=n_features)
+    found = located(name)
+    check_applicable(name, found, label, header)
+    options: dict[str, Any] = {"label": label, "header": header, "dtype": dtype, "task": task}
+    if found == "store" or (cache and found != "bundled"):
+        if found == "store":
+            store = _store(name, label, dtype, scale)
         else:
-            raw = read_idx(path, label=label, n_features=n_features)
+            told = None if found == "libsvm" else n_features
+            store = cached(
+                Path(name), **options, n_features=told, scale=scale, zero_based=zero_based, advance=advance
+            )  # fmt: skip
+        return _table_of(store, name, found, label, n_features, task, started)
+    raw, found, n_bytes = _raw(name, found, n_features=n_features, zero_based=zero_based, advance=advance, **options)
     X = ready_matrix(raw.X, name, dtype=dtype, scale=scale, n_features=n_features)
     y = None if raw.y is None else ready_labels(raw.y, X.shape[0], name, task=task)
-    n_bytes = raw.n_bytes + (0 if name in BUNDLED else path.stat().st_size)
     seconds = time.perf_counter() - started
-    return Table(X, y, raw.feature_names, raw.label_name, name, found, n_bytes, seconds)
+    return Table(X, y, raw.feature_names, raw.label_name, name, found, raw.n_bytes + n_bytes, seconds)
+
+
+def _raw(
+    name: str, found: str, *, label: Label, header: Any, n_features: int | None, dtype: Any, task: Task | None,
+    zero_based: Any, advance: Callable[[float], Any] | None,
+) -> tuple[Raw, str, int]:  # fmt: skip
+    """What the reader of the format `found` makes of the source, its format, and its bytes on the disk."""
+    if found == "bundled":
+        raw, found = raw_bundled(name)
+        return raw, found, 0
+    path = Path(name)
+    if found == "libsvm":
+        raw = read_libsvm(path, n_features=n_features, dtype=dtype, zero_based=zero_based, advance=advance)
+        raw = Raw(raw.X, None) if label is False else raw
+    elif found == "csv":
+        raw = read_delimited(path, label=label, header=header, n_features=n_features, dtype=dtype, task=task)
+    elif found == "parquet":
+        raw = read_parquet(path, label=label, n_features=n_features, dtype=dtype)
+    elif found == "npz":
+        raw = read_npz(path, label=label, n_features=n_features)
+    else:
+        raw = read_idx(path, label=label, n_features=n_features)
+    return raw, found, path.stat().st_size
+
+
+def _store(name: str, label: Label, dtype: Any, scale: float) -> Store:
+    """A store, after refusing the options that would need a copy of it."""
+    store = Store(name)
+    if label is not None and label is not False:
+        raise DataError(f"{name}: label={label!r} does not apply: a store has one column of labels")
+    if scale != 1.0:
+        raise DataError(f"{name}: scale={scale} does not apply to a store; scale when converting")
+    if dtype is not None and np.dtype(dtype) != store.dtype:
+        raise DataError(f"{name}: is a store of {store.dtype}; convert it to a store of {np.dtype(dtype)} first")
+    return store
+
+
+def _table_of(
+    store: Store, name: str, found: str, label: Label, n_features: int | None, task: Task | None, started: float
+) -> Table:
+    """The rows of a store, mapped: nothing of them is read here."""
+    y = None if label is False else store.y
+    header = store.header
+    return Table(
+        X=store.matrix(n_features),
+        y=None if y is None else ready_labels(y, len(store), name, task=task),
+        feature_names=header.get("feature_names"),
+        label_name=header.get("label_name"),
+        source=name,
+        format=found,
+        n_bytes=store.n_bytes if found == "store" else Path(name).stat().st_size,
+        seconds=time.perf_counter() - started,
+        known_nonzero=header.get("n_nonzero"),
+        sample_weight=store.sample_weight,
+    )
 
 
 def load_bundled(name: str, *, dtype: Any = None) -> Table:
@@ -118,23 +173,3 @@ def load_bundled(name: str, *, dtype: Any = None) -> Table:
     if name not in BUNDLED:
         raw_bundled(name)
     return read(name, dtype=dtype)
-
-
-def _check_options(n_features: int | None, dtype: Any, scale: float, task: str | None) -> None:
-    if n_features is not None and n_features < 1:
-        raise DataError(f"n_features is {n_features}; it must be at least 1")
-    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
-        raise DataError(f"dtype is {np.dtype(dtype)}; allowed are float32 and float64")
-    if not np.isfinite(scale) or scale == 0.0:
-        raise DataError(f"scale is {scale}; it must be finite and not zero")
-    if task not in (None, "classification", "regression"):
-        raise DataError(f"task is {task!r}; allowed are 'classification', 'regression' and None")
-
-
-def _check_applicable(name: str, found: str, label: Label, header: bool | str) -> None:
-    if header not in (True, False, "auto"):
-        raise DataError(f"header is {header!r}; allowed are True, False and 'auto'")
-    if header != "auto" and found != "csv":
-        raise DataError(f"{name}: header={header!r} applies to CSV and TSV only; this is {found}")
-    if found == "libsvm" and label is not None and label is not False:
-        raise DataError(f"{name}: label={label!r} does not apply: a line of LIBSVM text starts with its label")

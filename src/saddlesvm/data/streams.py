@@ -8,18 +8,21 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, cast
 
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.parallel_bz2 import open_parallel_bz2
+from saddlesvm.data.store_format import HEADER, PARTIAL
 
-__all__ = ["FORMATS", "format_of", "is_compressed", "open_bytes", "open_text", "reading"]
+__all__ = ["FORMATS", "format_of", "is_compressed", "line_blocks", "open_bytes", "open_counted", "open_text", "reading"]
 
 FORMATS = (
     "LIBSVM text, CSV, TSV (each plain or compressed with gzip, bzip2 or xz), Parquet (.parquet), NumPy (.npz), "
-    "or an MNIST-style idx file"
+    "an MNIST-style idx file, or a store"
 )
 
 _COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -76,6 +79,41 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", opener(path, "rb") if callable(opener) else path.open("rb"))
 
 
+@contextmanager
+def open_counted(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
+    """Open a file to be read once, from its beginning, with a function that says how much was read, from 0 to 1."""
+    opener, size = _opener(path), max(1, path.stat().st_size)
+    opener = open_parallel_bz2 if opener is bz2.open else opener
+    with path.open("rb") as raw, cast("IO[bytes]", opener(raw) if callable(opener) else raw) as file:
+        yield file, lambda: raw.tell() / size
+
+
+def line_blocks(path: Path, n_bytes: int) -> Iterator[tuple[bytes, float]]:
+    """Whole lines of a file, about `n_bytes` at a time, and the share of the file that was read by then.
+
+    Every block ends with a newline. The next one is read, and decompressed, while the caller works on this one.
+    """
+    with closing(_line_blocks(path, n_bytes)) as blocks, ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            yield block
+
+
+def _line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None, None]:
+    with open_counted(path) as (file, share):
+        parts: list[bytes] = []
+        while text := file.read(n_bytes):
+            end = text.rfind(b"\n") + 1
+            parts.append(text[: end or len(text)])
+            if end:
+                yield b"".join(parts), share()
+                parts = [text[end:]]
+        rest = b"".join(parts)
+        if rest:
+            yield rest + b"\n", 1.0
+
+
 def open_text(path: Path) -> io.TextIOWrapper:
     """Open a file as UTF-8 text (a byte order mark is skipped), decompressing where needed."""
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
@@ -87,13 +125,17 @@ def format_of(path: Path) -> str:
     Returns
     -------
     str
-        "libsvm", "csv", "parquet", "npz" or "idx".
+        "libsvm", "csv", "parquet", "npz", "idx" or "store".
 
     Raises
     ------
     DataError
-        The file is empty, or neither its name nor its content is of a format known here.
+        The file is empty, or neither its name nor its content is of a format known here; a folder is not a store.
     """
+    if path.is_dir():
+        if (path / HEADER).exists() or path.name.endswith(PARTIAL):
+            return "store"
+        raise DataError(f"{path}: is a folder, and not a store (it has no {HEADER}); a file or a store is needed")
     with reading(path), open_bytes(path) as file:
         sample = file.read(_SAMPLE)
     if not sample.strip():

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
 
-__all__ = ["Label", "Matrix", "Raw", "Table", "Task", "ready_labels", "ready_matrix", "shorten"]
+__all__ = ["Label", "Matrix", "Raw", "Table", "Task", "float_type", "ready_labels", "ready_matrix", "shorten"]
 
 Label: TypeAlias = str | int | Literal[False] | None
 Task: TypeAlias = Literal["classification", "regression"]
@@ -60,11 +60,15 @@ class Table:
     source : str
         The path or bundled name as it was given.
     format : str
-        "libsvm", "csv", "parquet", "npz", "idx" or "generated".
+        "libsvm", "csv", "parquet", "npz", "idx", "store" or "generated".
     n_bytes : int
         Size of the file or files on disk, compressed as they are; 0 for generated data.
     seconds : float
         Time it took to read.
+    known_nonzero : int, optional
+        Number of values that are not zero, where it is known without counting.
+    sample_weight : ndarray of shape (n_rows,) or None
+        Weights of the rows, where the source (a store) has any.
     """
 
     X: Any
@@ -75,6 +79,8 @@ class Table:
     format: str
     n_bytes: int
     seconds: float
+    known_nonzero: int | None = None
+    sample_weight: np.ndarray[Any, Any] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -89,6 +95,8 @@ class Table:
     @property
     def n_nonzero(self) -> int:
         """Number of values that are not zero."""
+        if self.known_nonzero is not None:
+            return self.known_nonzero
         return int(self.X.count_nonzero() if sp.issparse(self.X) else np.count_nonzero(self.X))
 
     @property
@@ -105,6 +113,11 @@ def shorten(names: Sequence[object], limit: int = 12) -> str:
     return ", ".join(shown)
 
 
+def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 where that holds every number of a type exactly, float64 otherwise."""
+    return np.dtype(np.float32 if dtype.char in _EXACT_IN_FLOAT32 else np.float64)
+
+
 def ready_matrix(X: Any, source: str, *, dtype: Any, scale: float, n_features: int | None) -> Any:
     """Bring a matrix into the layout of `Table.X`, copying only where it is not in it already.
 
@@ -118,8 +131,7 @@ def ready_matrix(X: Any, source: str, *, dtype: Any, scale: float, n_features: i
     """
     if X.dtype.kind not in "biuf":
         raise DataError(f"{source}: the features are of type {X.dtype}; they must be real numbers")
-    if dtype is None:
-        dtype = np.float32 if X.dtype.char in _EXACT_IN_FLOAT32 else np.float64
+    dtype = float_type(X.dtype) if dtype is None else dtype
     n_rows, width = X.shape
     if n_rows == 0 or width == 0:
         raise DataError(f"{source}: has {n_rows} rows and {width} features; at least one of each is needed")

@@ -1,0 +1,74 @@
+"""A data file a few rows at a time: what every format hands to a conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Block", "Blocks", "Source", "rows_in"]
+
+
+class Block(NamedTuple):
+    """Some rows of a source.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        Of any type of number; a CSR matrix may be narrower than the whole source is.
+    y : ndarray of shape (n,), Cells, or None
+    weights : ndarray of shape (n,) or None
+    share : float
+        How much of the source is done, 0 to 1.
+    """
+
+    X: Any
+    y: Any
+    weights: Any
+    share: float
+
+
+Blocks = Callable[[int], Iterator[Block]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data file whose first bytes were looked at.
+
+    Attributes
+    ----------
+    name : str
+        As it was given.
+    format : str
+    sparse : bool
+    width : int or None
+        Number of features; None where only the last row tells.
+    dtype : dtype
+        float32 or float64: what holds the values.
+    has_labels, has_weights : bool
+    n_bytes : int
+        On the disk.
+    blocks : callable
+        Takes the number of bytes that a block may need, about, and begins at the first row.
+    feature_names : list of str, or None
+    label_name : str or None
+    """
+
+    name: str
+    format: str
+    sparse: bool
+    width: int | None
+    dtype: np.dtype[Any]
+    has_labels: bool
+    n_bytes: int
+    blocks: Blocks
+    feature_names: list[str] | None = None
+    label_name: str | None = None
+    has_weights: bool = False
+
+
+def rows_in(n_bytes: int, a_row: float) -> int:
+    """How many rows of `a_row` bytes there are in `n_bytes`; at least 1."""
+    return max(1, int(n_bytes / max(a_row, 1.0)))

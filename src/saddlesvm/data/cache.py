@@ -1,0 +1,50 @@
+"""A store beside a data file, so that the file is parsed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from saddlesvm.data.convert import convert, read_with
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.store import Store, is_store
+
+__all__ = ["CACHE", "cached"]
+
+CACHE = ".store"
+
+
+def cached(path: Path, *, advance: Callable[[float], Any] | None = None, **options: Any) -> Store:
+    """The store ``NAME.store`` beside a file: the one that is there if it still fits, one that is written now if not.
+
+    It fits when the file has the size and time of change, and is read with the options, that the store names.
+
+    Parameters
+    ----------
+    path : Path
+    advance : callable, optional
+        Called with the share of the file that was read.
+    **options
+        All of the options of :func:`~saddlesvm.data.convert` that say how a file is read.
+
+    Raises
+    ------
+    DataError
+        As :func:`~saddlesvm.data.convert`: the file cannot be read, or the store cannot be written there.
+    """
+    target = path.with_name(path.name + CACHE)
+    if is_store(target):
+        with suppress(DataError):  # a damaged one is written again
+            store = Store(target)
+            if _fits(store.header, path, options):
+                return store
+    return convert(path, target, overwrite=True, advance=advance, **options)
+
+
+def _fits(header: dict[str, Any], path: Path, options: dict[str, Any]) -> bool:
+    facts = path.stat()
+    now = {"bytes": facts.st_size, "modified": facts.st_mtime_ns}
+    then = [{name: source.get(name) for name in now} for source in header.get("sources", ())]
+    return then == [now] and header.get("read with") == read_with(**options)

@@ -1,0 +1,191 @@
+"""Any data files into one store: a single pass, some rows at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from saddlesvm.data.arrays import npz_source
+from saddlesvm.data.blocks import Block, Source
+from saddlesvm.data.bundled import raw_bundled
+from saddlesvm.data.delimited import delimited_source
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.idx import idx_source
+from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
+from saddlesvm.data.parquet import parquet_source
+from saddlesvm.data.reading_options import check_applicable, check_options, located
+from saddlesvm.data.store import Store
+from saddlesvm.data.store_source import store_source
+from saddlesvm.data.store_writer import StoreWriter
+from saddlesvm.data.table import Label, Task, float_type
+
+__all__ = ["MEMORY", "convert", "read_with"]
+
+MEMORY = 256 << 20
+_BLOCKS_IN_MEMORY = 16  # what a block of rows needs on its way: text, parsed, in order, as it is written
+
+
+def convert(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    *,
+    label: Label = None,
+    header: bool | Literal["auto"] = "auto",
+    n_features: int | None = None,
+    dtype: Any = None,
+    task: Task | None = None,
+    scale: float = 1.0,
+    zero_based: bool | Literal["auto"] = "auto",
+    memory: int = MEMORY,
+    overwrite: bool = False,
+    advance: Callable[[float], Any] | None = None,
+) -> Store:
+    """Write one or more data files, one after the other, as a store.
+
+    The files are read once, some rows at a time (twice, if LIBSVM text turns out to count its features from 0). What
+    is not written yet, or by a run that was killed, is in a folder ``NAME.partial`` that cannot be opened as a store.
+
+    Parameters
+    ----------
+    sources : str, path, or sequence of them
+        What :func:`read` reads, stores too; all sparse, or all dense with the same number of features.
+    target : str or path
+        The folder to make.
+    label, header, dtype, task, scale, zero_based
+        As in :func:`read`.
+    n_features : int, optional
+        As in :func:`read`; by default LIBSVM text has as many features as occur in any of the files.
+    memory : int, default=268435456
+        Bytes that the rows on their way may take, about; 8 bytes a row of some formats' labels and row pointers come
+        on top.
+    overwrite : bool, default=False
+        Replace a store of that name.
+    advance : callable, optional
+        Called with the share that is done, from 0 to 1.
+
+    Returns
+    -------
+    Store
+
+    Raises
+    ------
+    DataError
+        A file that cannot be read, files that do not go together, a target that exists or cannot be written.
+    """
+    check_options(n_features, dtype, scale, task)
+    if memory < 1 << 20:
+        raise DataError(f"memory is {memory} bytes; at least 1 MiB is needed")
+    names = [os.fspath(sources)] if isinstance(sources, (str, os.PathLike)) else [os.fspath(one) for one in sources]
+    if not names:
+        raise DataError("no data file was given; at least one is needed")
+    options: dict[str, Any] = {"label": label, "header": header, "n_features": n_features, "task": task}
+    said = read_with(dtype=dtype, scale=scale, zero_based=zero_based, **options)
+
+    def write(zero_based: bool | Literal["auto"]) -> None:
+        opened = [_source(name, zero_based=zero_based, **options) for name in names]
+        _check_together(opened)
+        same = all(source.feature_names == opened[0].feature_names for source in opened)
+        with StoreWriter(
+            target,
+            dtype=np.result_type(*(source.dtype for source in opened)) if dtype is None else dtype,
+            n_features=n_features,
+            overwrite=overwrite,
+            feature_names=opened[0].feature_names if same else None,
+            label_name=opened[0].label_name,
+            read_with=said,
+        ) as writer:
+            _append_all(writer, opened, scale, memory // _BLOCKS_IN_MEMORY, advance or (lambda share: None))
+
+    try:
+        write(zero_based)
+    except StartsAtZero:
+        write(True)
+    return Store(target)
+
+
+def read_with(*, dtype: Any, **options: Any) -> dict[str, Any]:
+    """The options of reading as the header of a store has them."""
+    return {**options, "dtype": None if dtype is None else str(np.dtype(dtype))}
+
+
+def _append_all(
+    writer: StoreWriter, sources: list[Source], scale: float, n_bytes: int, advance: Callable[[float], Any]
+) -> None:
+    total, done = sum(source.n_bytes for source in sources) or 1, 0
+    for source in sources:
+        before = writer.n_rows
+        for block in source.blocks(n_bytes):
+            writer.append(_scaled(block.X, scale, writer.dtype), block.y, block.weights)
+            advance((done + block.share * source.n_bytes) / total)
+        done += source.n_bytes
+        writer.sources.append(_origin(source, writer.n_rows - before))
+
+
+def _source(name: str, *, label: Label, header: Any, n_features: int | None, task: Any, zero_based: Any) -> Source:
+    """The file, folder or bundled set of a name, ready to be read."""
+    found = located(name)
+    check_applicable(name, found, label, header)
+    path = Path(name)
+    if found == "bundled":
+        return _bundled_source(name)
+    if found == "store":
+        return store_source(path, label=label)
+    if found == "libsvm":
+        return libsvm_source(
+            path, label=False if label is False else None, n_features=n_features, zero_based=zero_based
+        )
+    if found == "csv":
+        return delimited_source(path, label=label, header=header, n_features=n_features, task=task)
+    plain = {"parquet": parquet_source, "npz": npz_source, "idx": idx_source}[found]
+    return plain(path, label=label, n_features=n_features)
+
+
+def _bundled_source(name: str) -> Source:
+    raw, found = raw_bundled(name)
+
+    def blocks(n_bytes: int) -> Iterator[Block]:
+        yield Block(raw.X, raw.y, None, 1.0)
+
+    width, names = raw.X.shape[1], raw.feature_names
+    return Source(name, found, False, width, float_type(raw.X.dtype), True, 0, blocks, names, raw.label_name)
+
+
+def _check_together(sources: list[Source]) -> None:
+    first = sources[0]
+    for source in sources[1:]:
+        if source.sparse != first.sparse:
+            kinds = "sparse rows" if source.sparse else "dense rows"
+            raise DataError(f"{source.name}: holds {kinds}, {first.name} does not; a store holds one of the two")
+        if not source.sparse and source.width != first.width:
+            raise DataError(f"{source.name}: has {source.width} features; {first.name} has {first.width}")
+        if source.has_labels != first.has_labels or source.has_weights != first.has_weights:
+            what = "labels" if source.has_labels != first.has_labels else "weights"
+            raise DataError(f"{source.name} and {first.name}: one has {what} and the other has none")
+
+
+def _scaled(X: Any, scale: float, dtype: Any) -> Any:
+    """The rows in the type of the store, multiplied by `scale`; never in place."""
+    if scale == 1.0:
+        return X
+    factor = dtype.type(scale)
+    if not sp.issparse(X):
+        return X.astype(dtype) * factor
+    return sp.csr_matrix((X.data.astype(dtype) * factor, X.indices, X.indptr), shape=X.shape)
+
+
+def _origin(source: Source, n_rows: int) -> dict[str, Any]:
+    """What the header says of a source."""
+    path = Path(source.name)
+    facts = path.stat() if path.is_file() else None
+    return {
+        "path": source.name,
+        "format": source.format,
+        "rows": n_rows,
+        "bytes": source.n_bytes if facts is None else facts.st_size,
+        "modified": None if facts is None else facts.st_mtime_ns,
+    }

@@ -1,0 +1,151 @@
+"""bzip2 on all cores: the blocks of a file are compressed one by one, so they can be decompressed side by side.
+
+A block begins with 48 fixed bits, at any bit of the file; between two such marks it is made a file of its own, for
+Python's `bz2`, which lets other threads run. Where anything is odd, the file is read in the ordinary way.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import os
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import IO, Any
+
+__all__ = ["open_parallel_bz2"]
+
+BLOCK, END = 0x314159265359, 0x177245385090
+MARK_BITS, CRC_BITS = 48, 32
+CRC_MASK = (1 << CRC_BITS) - 1
+MARK_BYTES = 11  # that a mark and the checksum behind it may touch
+PIECE = 1 << 20
+MOST_WORKERS = 16
+
+
+def open_parallel_bz2(raw: IO[bytes]) -> IO[bytes]:
+    """Decompress a bzip2 file that is open at its beginning; from one end to the other, no seeking."""
+    workers = min(_cores(), MOST_WORKERS)
+    return bz2.open(raw) if workers < 2 else io.BufferedReader(_Decompressed(raw, workers), PIECE)
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    with suppress(AttributeError):  # not on every system
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Decompressed(io.RawIOBase):
+    def __init__(self, raw: IO[bytes], workers: int) -> None:
+        self._raw = raw
+        self._parts: Generator[bytes, None, None] = _parts(raw, workers)
+        self._left = memoryview(b"")
+        self._given = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a part of `buffer`; 0 at the end."""
+        while not self._left:
+            part = self._next()
+            if part is None:
+                return 0
+            self._left = memoryview(part)
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        self._given += count
+        return count
+
+    def _next(self) -> bytes | None:
+        try:
+            return next(self._parts, None)
+        except (OSError, ValueError, EOFError):
+            self._parts.close()
+            self._parts = _plain_parts(self._raw, self._given)
+            return next(self._parts, None)
+
+    def close(self) -> None:
+        """Stop decompressing; the file below stays open."""
+        self._parts.close()
+        super().close()
+
+
+def _plain_parts(raw: IO[bytes], skip: int) -> Generator[bytes, None, None]:
+    """The decompressed file from place `skip` on, in the ordinary way, with its errors."""
+    raw.seek(0)
+    with bz2.open(raw) as file:
+        while skip:
+            skip -= len(file.read(min(PIECE, skip)))
+        while part := file.read(PIECE):
+            yield part
+
+
+def _parts(raw: IO[bytes], workers: int) -> Generator[bytes, None, None]:
+    """The decompressed blocks in order; some of those to come are worked on."""
+    waiting: deque[Future[bytes]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for alone in _blocks_alone(raw):
+            waiting.append(pool.submit(bz2.decompress, alone))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _blocks_alone(raw: IO[bytes]) -> Iterator[bytes]:
+    """Each block as a bzip2 file of its own; the checksum over all of them is compared at the end."""
+    data, searched, start, total, whole = b"", 0, -1, 0, False
+    while piece := raw.read(PIECE):
+        data += piece
+        for place, mark, crc in _marks(data, searched):
+            if start >= 0:
+                yield _alone(data, start, place)
+            if mark == BLOCK:
+                start, whole, total = place, False, (total << 1 | total >> 31) & CRC_MASK ^ crc
+            elif crc != total:
+                raise ValueError("the checksum of the whole is wrong")
+            else:
+                start, whole, total = -1, True, 0
+        kept = start // 8 if start >= 0 else max(0, len(data) - 2 * MARK_BYTES)
+        data = data[kept:]
+        searched, start = len(data), start - 8 * kept if start >= 0 else -1
+    if not whole:
+        raise EOFError
+
+
+def _marks(data: bytes, searched: int) -> list[tuple[int, int, int]]:
+    """Place (in bits), kind and checksum of the marks that were not whole in the first `searched` bytes."""
+    found = []
+    first = max(0, searched - MARK_BYTES)
+    for mark in (BLOCK, END):
+        for shift in range(8):
+            inner = (mark << 8 - shift).to_bytes(7, "big")[1:-1]  # what a mark at this bit always holds
+            byte = data.find(inner, first) - 1
+            while byte >= -1:
+                place = 8 * byte + shift
+                stop = place + MARK_BITS + CRC_BITS
+                if byte >= 0 and 8 * searched < stop <= 8 * len(data):
+                    bits = int.from_bytes(data[byte : byte + MARK_BYTES].ljust(MARK_BYTES, b"\0"), "big")
+                    bits >>= 8 * MARK_BYTES - shift - MARK_BITS - CRC_BITS
+                    if bits >> CRC_BITS & (1 << MARK_BITS) - 1 == mark:
+                        found.append((place, mark, bits & CRC_MASK))
+                byte = data.find(inner, byte + 2) - 1
+    return sorted(found)
+
+
+def _alone(data: bytes, start: int, stop: int) -> bytes:
+    """The bits from `start` to `stop`, a block, between the beginning and the end of a bzip2 file."""
+    last = -(-stop // 8)
+    size = stop - start
+    bits = int.from_bytes(data[start // 8 : last], "big") >> 8 * last - stop
+    bits &= (1 << size) - 1
+    crc = bits >> size - MARK_BITS - CRC_BITS & CRC_MASK
+    bits = (bits << MARK_BITS | END) << CRC_BITS | crc
+    size += MARK_BITS + CRC_BITS
+    return b"BZh9" + (bits << -size % 8).to_bytes(-(-size // 8), "big")

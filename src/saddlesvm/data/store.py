@@ -1,0 +1,292 @@
+"""A store: rows and labels in a folder of plain arrays, opened at once and read as they are used."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from saddlesvm import rows
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.store_format import HEADER, PARTIAL, ArrayFile, expected_arrays, read_header
+
+__all__ = ["Store", "is_store"]
+
+_BLOCK_BYTES = 1 << 24
+
+
+class Store:
+    """Rows, labels and optional weights in a folder, mapped from its files and never read into memory whole.
+
+    Opening compares the header with the size and type of every file, so that a truncated store is found without
+    reading it; :meth:`verify` reads everything. A store is written by :meth:`create`, by
+    :class:`~saddlesvm.data.StoreWriter`, or by ``saddlesvm convert``. It can be pickled: only its path is.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute.
+    header : dict
+        What ``store.json`` says.
+    shape : tuple of int
+        Rows and features.
+    dtype : dtype
+        float32 or float64.
+    layout : {"dense", "csr"}
+    n_values : int
+        Stored values.
+    classes : ndarray or None
+        The distinct labels in ascending order; None without labels, or with too many to be classes.
+
+    Raises
+    ------
+    DataError
+        The folder is not a store, a newer one, damaged or truncated; the message names the file and the reason.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from saddlesvm import Store
+    >>> folder = tempfile.mkdtemp()
+    >>> store = Store.create(f"{folder}/tiny.store", np.eye(3), np.array([1, -1, 1]))
+    >>> store.shape, store.layout, store.classes.tolist()
+    ((3, 3), 'dense', [-1, 1])
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        self.header = read_header(Path(path))
+        self._arrays = expected_arrays(self.header, Path(path))
+        for array in self._arrays.values():
+            array.offset()
+
+    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
+        return Store, (str(self.path),)
+
+    def __repr__(self) -> str:
+        return f"Store({os.fspath(self.path)!r})"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        overwrite: bool = False,
+    ) -> Store:
+        """Write arrays that are in memory (or mapped) as a store, and open it.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder; it appears when it is whole.
+        X : array-like or sparse matrix of shape (n, d)
+            Stored as float32 or float64, as it is; other numbers as float64.
+        y : array-like of shape (n,), optional
+            Numbers or text.
+        sample_weight : array-like of shape (n,), optional
+        overwrite : bool, default=False
+            Replace a store of that name.
+
+        Raises
+        ------
+        DataError
+            Bad data, or a path that exists or cannot be written.
+        """
+        from saddlesvm.data.store_writer import write_store
+
+        return write_store(path, X, y, sample_weight, overwrite=overwrite)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        n, d = self.header["shape"]
+        return n, d
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self._arrays["values"].dtype
+
+    @property
+    def layout(self) -> Literal["dense", "csr"]:
+        """How the rows are stored: "dense" or "csr"."""
+        layout: Literal["dense", "csr"] = self.header["layout"]
+        return layout
+
+    @property
+    def n_values(self) -> int:
+        """Number of stored values."""
+        return int(self.header["n_values"])
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays together."""
+        return sum(array.n_bytes for array in self._arrays.values())
+
+    @cached_property
+    def X(self) -> Any:
+        """The rows, shape (n, d): a read-only `numpy.memmap`, or a CSR matrix over read-only memory maps."""
+        return self.matrix()
+
+    def matrix(self, n_features: int | None = None) -> Any:
+        """The rows; a CSR matrix with `n_features` columns, where that is more than the store has.
+
+        Raises
+        ------
+        DataError
+            The store has more features, or its rows are dense.
+        """
+        n, d = self.shape
+        width = d if n_features is None else n_features
+        if width < d or (width != d and self.layout == "dense"):
+            raise DataError(f"{self.path}: has {d} features; {width} are expected")
+        values = self._arrays["values"].map()
+        if self.layout == "dense":
+            return values
+        return _matrix_over(values, self._arrays["indices"].map(), self._arrays["indptr"].map(), (n, width))
+
+    def blocks(self, n_bytes: int) -> list[tuple[int, int]]:
+        """Cut the rows into runs of neighbours that need at most `n_bytes` each (or are one row), in order.
+
+        Parameters
+        ----------
+        n_bytes : int
+            Counted are the values and, in CSR, indices and row pointers.
+
+        Returns
+        -------
+        list of tuple of int
+            First row of each run, and the first one after it.
+        """
+        n, d = self.shape
+        if self.layout == "dense":
+            step = max(1, n_bytes // (d * self.dtype.itemsize))
+            return [(start, min(start + step, n)) for start in range(0, n, step)]
+        indptr = self._arrays["indptr"].map()
+        entry = self.dtype.itemsize + self._arrays["indices"].dtype.itemsize
+        runs, start = [], 0
+        while start < n:
+            begin = start
+
+            def size(stop: int, begin: int = begin) -> int:
+                return (stop - begin) * indptr.itemsize + int(indptr[stop] - indptr[begin]) * entry
+
+            start = max(begin + 1, bisect_right(range(n + 1), n_bytes, lo=begin + 1, key=size) - 1)
+            runs.append((begin, start))
+        return runs
+
+    @cached_property
+    def y(self) -> np.ndarray[Any, Any] | None:
+        """The labels, shape (n,): numbers are mapped, text is made from its codes; None without labels."""
+        return self.labels(0, len(self))
+
+    def labels(self, start: int, stop: int) -> np.ndarray[Any, Any] | None:
+        """The labels of the rows from `start` to `stop`; None without labels.
+
+        Raises
+        ------
+        DataError
+            There is a code that stands for no class.
+        """
+        if "labels" not in self._arrays:
+            return None
+        labels = self._arrays["labels"].map()[start:stop]
+        if self.header["labels"]["kind"] == "numbers":
+            return labels
+        classes = np.array(self.header["labels"]["classes"], dtype=str)
+        if labels.size and not 0 <= labels.min() <= labels.max() < classes.size:
+            raise DataError(f"{self._arrays['labels'].path}: is damaged: it holds a code without a class")
+        return classes[labels]
+
+    @cached_property
+    def sample_weight(self) -> np.ndarray[Any, Any] | None:
+        """The weights of the rows, shape (n,), mapped; None when all are 1."""
+        return self._arrays["weights"].map() if "weights" in self._arrays else None
+
+    @cached_property
+    def classes(self) -> np.ndarray[Any, Any] | None:
+        """The distinct labels in ascending order; None without labels, or with too many to be classes."""
+        labels = self.header["labels"]
+        if labels is None or labels["classes"] is None:
+            return None
+        dtype = str if labels["kind"] == "text" else self._arrays["labels"].dtype
+        return np.array(labels["classes"], dtype=dtype)
+
+    def verify(self, advance: Callable[[int], Any] | None = None) -> Store:
+        """Read everything: compare the checksums, and check that all values are finite and all indices in place.
+
+        Parameters
+        ----------
+        advance : callable, optional
+            Called with a number of bytes each time that many were read.
+
+        Returns
+        -------
+        Store
+            Itself.
+
+        Raises
+        ------
+        DataError
+            Naming the file that is damaged.
+        """
+        for array in self._arrays.values():
+            _compare_checksum(array, advance or (lambda n_bytes: None))
+        self._check_rows()
+        return self
+
+    def _check_rows(self) -> None:
+        design = rows.as_rows(self.X)
+        path = self._arrays["values"].path
+        if isinstance(design, rows.CSR):
+            bad = int(rows.first_bad_row(design.indices, design.indptr, self.shape[1]))
+            if bad != -1 or int(design.indptr[-1]) != self.n_values:
+                raise DataError(f"{self._arrays['indices'].path}: indices are out of range or do not ascend in a row")
+        for start, stop in self.blocks(_BLOCK_BYTES):
+            part = rows.as_rows(self.X[start:stop])
+            if not np.isfinite(rows.squared_norms(part, stop - start)).all():
+                raise DataError(f"{path}: holds a value that is not finite, in rows {start + 1} to {stop}")
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a folder that is, or was meant to be, a store."""
+    folder = Path(path)
+    return folder.is_dir() and ((folder / HEADER).is_file() or folder.name.endswith(PARTIAL))
+
+
+def _matrix_over(values: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:
+    """A CSR matrix over arrays as they are: SciPy's constructor would scan, and may copy, the indices."""
+    matrix = sp.csr_matrix(shape, dtype=values.dtype)
+    matrix.data, matrix.indices, matrix.indptr = values, indices, indptr
+    matrix.has_sorted_indices = True
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _compare_checksum(array: ArrayFile, advance: Callable[[int], Any]) -> None:
+    found = 0
+    with array.path.open("rb") as file:
+        file.seek(array.offset())
+        while part := file.read(_BLOCK_BYTES):
+            found = zlib.crc32(part, found)
+            advance(len(part))
+    if found != array.crc32:
+        raise DataError(f"{array.path}: is damaged: its checksum is {found:08x}; {HEADER} says {array.crc32:08x}")

@@ -1,0 +1,224 @@
+"""The format of a store: which files there are, what its header says, and what is refused.
+
+A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for other programs; this
+file is the one place that the writer and the reader of this package take it from.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.data.errors import DataError
+
+__all__ = ["FORMAT_NAME", "FORMAT_VERSION", "HEADER", "PARTIAL", "ArrayFile", "expected_arrays", "npy_header"]
+
+FORMAT_NAME = "saddlesvm-store"
+FORMAT_VERSION = 1
+HEADER = "store.json"
+PARTIAL = ".partial"
+
+_NPY_LENGTH = 128
+_INTEGERS = ("<i4", "<i8")
+_ALLOWED = {
+    "values": ("<f4", "<f8"),
+    "indices": _INTEGERS,
+    "indptr": _INTEGERS,
+    "labels": ("<f8", *_INTEGERS),
+    "weights": ("<f8",),
+}
+
+
+@dataclass(frozen=True)
+class ArrayFile:
+    """One array of a store: what the header says of it, compared with the file when it is opened.
+
+    Attributes
+    ----------
+    path : Path
+    dtype : dtype
+        Little-endian float32, float64, int32 or int64.
+    shape : tuple of int
+    crc32 : int
+        `zlib.crc32` of the array's bytes, the header of the ``.npy`` file left out.
+    """
+
+    path: Path
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    crc32: int
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the array in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def offset(self) -> int:
+        """Where the array begins in its file, after comparing the file's header and size with what they must be.
+
+        Raises
+        ------
+        DataError
+            The file is missing, truncated, longer than it must be, or holds another array.
+        """
+        try:
+            with self.path.open("rb") as file:
+                shape, fortran, dtype = _npy_facts(file)
+                offset = file.tell()
+                size = file.seek(0, 2)
+        except FileNotFoundError:
+            raise DataError(f"{self.path}: is missing: the store is damaged") from None
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+        except (ValueError, SyntaxError, TypeError, EOFError, KeyError, UnicodeError, MemoryError):
+            raise DataError(f"{self.path}: is damaged: it does not start as a .npy file does") from None
+        if shape != self.shape or dtype != self.dtype or (fortran and len(shape) > 1 and math.prod(shape) > 1):
+            found = f"{dtype} of shape {shape}{', column by column' if fortran and len(shape) > 1 else ''}"
+            raise DataError(f"{self.path}: holds {found}; {HEADER} says {self.dtype} of shape {self.shape}")
+        if size != offset + self.n_bytes:
+            what = "is truncated" if size < offset + self.n_bytes else "is damaged"
+            raise DataError(f"{self.path}: {what}: it has {size} bytes; {offset + self.n_bytes} are needed")
+        return offset
+
+    def map(self) -> np.ndarray[Any, Any]:
+        """The array, mapped read-only (one without entries cannot be mapped, and is a plain one)."""
+        offset = self.offset()
+        if not self.n_bytes:
+            return np.empty(self.shape, dtype=self.dtype)
+        return np.memmap(self.path, dtype=self.dtype, mode="r", offset=offset, shape=self.shape)
+
+
+def _npy_facts(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read:
+        raise ValueError("unknown version")
+    shape, fortran, dtype = read[version](file)
+    return shape, fortran, dtype
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """The first 128 bytes of a ``.npy`` file (version 1.0): the same length whatever the shape, to be written again."""
+    facts = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    padding = _NPY_LENGTH - len(b"\x93NUMPY\x01\x00") - 2 - len(facts) - 1
+    text = facts + " " * padding + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("ascii")
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """Read and check ``store.json``.
+
+    Raises
+    ------
+    DataError
+        There is no such folder, it is not a store, or a store of a newer version.
+    """
+    if not folder.exists():
+        raise DataError(f"{folder}: no such store")
+    if not folder.is_dir():
+        raise DataError(f"{folder}: is a file; a store is a folder with a {HEADER} (saddlesvm convert writes one)")
+    if folder.name.endswith(PARTIAL):
+        raise DataError(f"{folder}: is what an interrupted conversion left; convert again (it removes this folder)")
+    path = folder / HEADER
+    try:
+        header = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise DataError(f"{folder}: is not a store: it has no {HEADER}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{path}: is damaged: it is not JSON") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
+        raise DataError(f"{path}: is not of a store: it does not say {FORMAT_NAME!r}")
+    version = header.get("version")
+    if type(version) is not int or version < 1:
+        raise DataError(f"{path}: is damaged: the version is {version!r}")
+    if version > FORMAT_VERSION:
+        allowed = f"this saddlesvm reads versions up to {FORMAT_VERSION}; install a newer one"
+        raise DataError(f"{path}: is of a store of version {version}; {allowed}")
+    return header
+
+
+def expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile]:
+    """The arrays that a header promises, by name, after checking that header and arrays agree with each other.
+
+    Raises
+    ------
+    DataError
+        Something is missing from the header, or contradicts the rest; the message names it.
+    """
+    try:
+        return _expected_arrays(header, folder)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
+        what = f"{error} is missing" if isinstance(error, KeyError) else "an entry is of the wrong kind"
+        raise DataError(f"{folder / HEADER}: is damaged: {what}") from None
+
+
+def _expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile]:
+    layout, (n, d), n_values = header["layout"], header["shape"], header["n_values"]
+    if not all(type(size) is int and size > 0 for size in (n, d)) or type(n_values) is not int:
+        raise DataError(f"{folder / HEADER}: is damaged: the shape is {header['shape']!r} with {n_values!r} values")
+    shapes: dict[str, tuple[int, ...]]
+    if layout == "dense":
+        shapes = {"values": (n, d)}
+    elif layout == "csr":
+        shapes = {"values": (n_values,), "indices": (n_values,), "indptr": (n + 1,)}
+    else:
+        raise DataError(f"{folder / HEADER}: the layout is {layout!r}; allowed are 'dense' and 'csr'")
+    if (header["labels"] is None) != ("labels" not in header["arrays"]):
+        raise DataError(f"{folder / HEADER}: is damaged: what it says of the labels contradicts itself")
+    if header["labels"] is not None:
+        _check_labels(header["labels"], folder)
+        shapes["labels"] = (n,)
+    _check_names(header, d, folder)
+    if "weights" in header["arrays"]:
+        shapes["weights"] = (n,)
+    arrays = {name: _array_of(name, header["arrays"][name], shape, folder) for name, shape in shapes.items()}
+    float(header["row_norms"]["smallest"]), float(header["row_norms"]["largest"])
+    if arrays["values"].dtype != np.dtype(header["dtype"]) or n_values < 0 or (layout == "dense" and n_values != n * d):
+        raise DataError(f"{folder / HEADER}: is damaged: dtype, shape and number of values contradict each other")
+    return arrays
+
+
+def _array_of(name: str, said: dict[str, Any], shape: tuple[int, ...], folder: Path) -> ArrayFile:
+    if tuple(said["shape"]) != shape:
+        raise DataError(f"{folder / HEADER}: is damaged: {name} has shape {said['shape']}; {list(shape)} is needed")
+    if said["dtype"] not in _ALLOWED[name]:
+        allowed = ", ".join(_ALLOWED[name])
+        raise DataError(f"{folder / HEADER}: {name} is of type {said['dtype']!r}; allowed are {allowed}")
+    return ArrayFile(folder / f"{name}.npy", np.dtype(said["dtype"]), shape, int(said["crc32"], 16))
+
+
+def _check_labels(labels: dict[str, Any], folder: Path) -> None:
+    kind, classes, counts = labels["kind"], labels["classes"], labels["counts"]
+    if kind not in ("numbers", "text"):
+        raise DataError(f"{folder / HEADER}: the kind of the labels is {kind!r}; allowed are 'numbers' and 'text'")
+    wanted = str if kind == "text" else (int, float)
+    listed = isinstance(classes, list) and all(isinstance(one, wanted) for one in classes)
+    counted = (
+        isinstance(counts, list) and listed and len(counts) == len(classes) and all(type(n) is int for n in counts)
+    )
+    if not counted and (kind == "text" or classes is not None or counts is not None):
+        raise DataError(f"{folder / HEADER}: is damaged: the classes are not {kind} with a count each")
+    if kind == "numbers":
+        float(labels["smallest"]), float(labels["largest"])
+
+
+def _check_names(header: dict[str, Any], width: int, folder: Path) -> None:
+    """Names, and where the rows came from: they may be missing, and must not be something else."""
+    names, sources = header.get("feature_names"), header.get("sources", [])
+    if names is not None and (len(names) > width or not all(isinstance(name, str) for name in names)):
+        raise DataError(f"{folder / HEADER}: is damaged: feature_names must be at most {width} texts")
+    if not isinstance(header.get("label_name"), (str, type(None))):
+        raise DataError(f"{folder / HEADER}: is damaged: label_name must be text")
+    if not isinstance(header.get("n_nonzero"), (int, type(None))):
+        raise DataError(f"{folder / HEADER}: is damaged: n_nonzero must be a number")
+    for source in sources:
+        _ = str(source["path"]), str(source["format"]), int(source["rows"]), int(source["bytes"])

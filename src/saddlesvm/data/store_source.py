@@ -1,0 +1,41 @@
+"""A store as one of the sources of another: parts of a data set are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from saddlesvm.data.blocks import Block, Source
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.store import Store
+from saddlesvm.data.table import Label
+
+__all__ = ["store_source"]
+
+
+def store_source(path: Path, *, label: Label = None) -> Source:
+    """The rows of a store some at a time."""
+    if label is not None and label is not False:
+        raise DataError(f"{path}: label={label!r} does not apply: a store has one column of labels")
+    store = Store(path)
+    weights, has_labels = store.sample_weight, store.header["labels"] is not None and label is not False
+
+    def blocks(n_bytes: int) -> Iterator[Block]:
+        for start, stop in store.blocks(n_bytes):
+            part = slice(start, stop)
+            labels = store.labels(start, stop) if has_labels else None
+            yield Block(store.X[part], labels, None if weights is None else weights[part], stop / len(store))
+
+    return Source(
+        str(path),
+        "store",
+        sparse=store.layout == "csr",
+        width=store.shape[1],
+        dtype=store.dtype,
+        has_labels=has_labels,
+        n_bytes=store.n_bytes,
+        blocks=blocks,
+        feature_names=store.header.get("feature_names"),
+        label_name=store.header.get("label_name"),
+        has_weights=weights is not None,
+    )

@@ -1,0 +1,311 @@
+"""Writing a store: blocks of rows are appended in bounded memory, and the folder appears when it is whole."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from saddlesvm import rows
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.label_column import LabelColumn
+from saddlesvm.data.store import Store
+from saddlesvm.data.store_files import GrowingArray, Scratch, StoreFolder, writing
+from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER
+
+__all__ = ["StoreWriter", "write_store"]
+
+_BLOCK_VALUES = 1 << 21
+_INT32_MAX = 2**31 - 1
+
+
+class StoreWriter:
+    """Writes a store block by block; a context manager, at the end of which the store is there, whole.
+
+    Until then everything is in a folder named ``NAME.partial`` beside it, which is removed when the block ends with an
+    exception; one that a killed process left is removed by the next writer of that name.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder to make.
+    dtype : float32, float64 or None
+        None takes that of the first block, or float64 where it is not one of the two.
+    n_features : int, optional
+        Of a sparse store, when more than occur; by default the width of the widest block.
+    overwrite : bool, default=False
+        Replace a store of that name.
+    feature_names : sequence of str, optional
+    label_name : str, optional
+    read_with : dict, optional
+        Options of reading, for the header.
+
+    Attributes
+    ----------
+    sources : list of dict
+        For the header: where the rows came from.
+    n_rows : int
+        Rows so far.
+
+    Raises
+    ------
+    DataError
+        The path exists, cannot be written, or is being written by another process.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from saddlesvm.data import Store, StoreWriter
+    >>> path = tempfile.mkdtemp() + "/two-blocks.store"
+    >>> with StoreWriter(path) as writer:
+    ...     writer.append(np.eye(2), ["yes", "no"])
+    ...     writer.append(np.ones((1, 2)), ["no"])
+    >>> Store(path).y.tolist()
+    ['yes', 'no', 'no']
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dtype: Any = None,
+        n_features: int | None = None,
+        overwrite: bool = False,
+        feature_names: Sequence[str] | None = None,
+        label_name: str | None = None,
+        read_with: dict[str, Any] | None = None,
+    ) -> None:
+        if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+            raise DataError(f"dtype is {np.dtype(dtype)}; allowed are float32 and float64")
+        self.name = os.fspath(path)
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self.n_features = n_features
+        self.feature_names, self.label_name, self.read_with = feature_names, label_name, read_with
+        self.sources: list[dict[str, Any]] = []
+        self.n_rows = self.width = self.n_nonzero = 0
+        self.norms = [math.inf, -math.inf]
+        self.sparse: bool | None = None
+        self._folder = StoreFolder(path, overwrite)
+        self._arrays: dict[str, GrowingArray] = {}
+        self._indptr: Scratch | None = None
+        self._labels: LabelColumn | None = None
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                with writing(self.name):
+                    self._finish()
+        finally:
+            self.discard()
+
+    def append(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            All blocks dense and of the same width, or all sparse. Nothing of it is changed.
+        y : array-like of shape (n,), optional
+            Numbers or text; with every block or with none.
+        sample_weight : array-like of shape (n,), optional
+            Finite, not negative; with every block or with none.
+
+        Raises
+        ------
+        DataError
+            Values that are not finite numbers, lengths or layouts that do not fit, or a full disk.
+        """
+        X = X if sp.issparse(X) else np.asarray(X)
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise DataError(f"{self.name}: rows of numbers are needed; got type {X.dtype} and shape {X.shape}")
+        if self.sparse is None:
+            self._begin(X, y is not None, sample_weight is not None)
+        with writing(self.name):
+            self._append_rows(X)
+            self._append_labels(y, X.shape[0])
+            self._append_weights(sample_weight, X.shape[0])
+        self.n_rows += X.shape[0]
+
+    def _begin(self, X: Any, has_labels: bool, has_weights: bool) -> None:
+        self.sparse = sp.issparse(X)
+        if self.dtype is None:
+            self.dtype = np.dtype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+        self.width = X.shape[1]
+        folder = self._folder.path
+        with writing(self.name):
+            self._open("values", self.dtype)
+            if self.sparse:
+                self._open("indices", np.int32 if (self.n_features or X.shape[1]) <= _INT32_MAX else np.int64)
+                self._indptr = Scratch(folder / "indptr.scratch")
+                self._indptr.append(np.zeros(1, dtype=np.int64))
+            if has_labels:
+                self._labels = LabelColumn(folder, self.name)
+            if has_weights:
+                self._open("weights", np.float64)
+
+    def _open(self, name: str, dtype: Any) -> None:
+        self._arrays[name] = GrowingArray(self._folder.path / f"{name}.npy", dtype)
+
+    def _append_rows(self, X: Any) -> None:
+        if sp.issparse(X) != self.sparse:
+            raise DataError(f"{self.name}: dense and sparse rows do not go into one store")
+        if not self.sparse and X.shape[1] != self.width:
+            raise DataError(f"{self.name}: rows of {X.shape[1]} features do not go with rows of {self.width}")
+        if not X.shape[0]:
+            return
+        X = self._canonical(X) if self.sparse else np.ascontiguousarray(X, dtype=self.dtype)
+        norms = rows.squared_norms(rows.as_rows(X), X.shape[0])
+        if not np.isfinite(norms).all():
+            row = int(np.argmin(np.isfinite(norms)))
+            raise DataError(f"{self.name}: row {self.n_rows + row + 1} holds a value that is not finite, or too large")
+        self.norms = [min(self.norms[0], norms.min()), max(self.norms[1], norms.max())]
+        values = X.data if self.sparse else X
+        self._arrays["values"].append(values)
+        self.n_nonzero += int(np.count_nonzero(values))
+        if self._indptr is not None:
+            self.width = max(self.width, X.shape[1])
+            starts = X.indptr[1:].astype(np.int64) + self._arrays["indices"].n_items
+            self._arrays["indices"].append(X.indices)
+            self._indptr.append(starts)
+
+    def _canonical(self, X: Any) -> Any:
+        """The block as CSR of the store's dtype, with sorted and unique indices; a copy where anything must change."""
+        X = X.tocsr().astype(self.dtype, copy=False)
+        bad = int(rows.first_bad_row(X.indices, X.indptr, X.shape[1]))
+        if bad <= -2:
+            row, last = self.n_rows - 1 - bad, X.shape[1] - 1
+            raise DataError(f"{self.name}: row {row}: column indices must be from 0 to {last}")
+        if bad >= 0:
+            X = X.copy()
+            X.has_canonical_format = False
+            X.sum_duplicates()
+        if X.indptr[-1] != X.indices.size or X.data.size != X.indices.size:
+            X = X.copy()
+            X.prune()
+        return X
+
+    def _append_labels(self, y: Any, n: int) -> None:
+        if (y is None) != (self._labels is None):
+            raise DataError(f"{self.name}: labels must come with every block of rows, or with none")
+        if self._labels is not None:
+            if len(y) != n or np.ndim(y) != 1:
+                raise DataError(f"{self.name}: {n} rows came with labels of shape {np.shape(y)}; one a row is needed")
+            self._labels.append(y)
+
+    def _append_weights(self, weights: Any, n: int) -> None:
+        if (weights is None) != ("weights" not in self._arrays):
+            raise DataError(f"{self.name}: weights must come with every block of rows, or with none")
+        if weights is not None:
+            weights = np.asarray(weights, dtype=np.float64)
+            if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
+                raise DataError(f"{self.name}: sample_weight must hold {n} finite numbers of 0 or more")
+            self._arrays["weights"].append(weights)
+
+    def _finish(self) -> None:
+        width = max(self.width, self.n_features or 0)
+        if not self.n_rows or not width:
+            raise DataError(f"{self.name}: {self.n_rows} rows of {width} features came; at least one of each is needed")
+        header = self._header(width)
+        with (self._folder.path / HEADER).open("x", encoding="utf-8") as file:
+            json.dump(header, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        self._folder.publish()
+
+    def _header(self, width: int) -> dict[str, Any]:
+        from saddlesvm import __version__
+
+        labels, label_file = (None, None) if self._labels is None else self._labels.finish()
+        n_values = self._arrays["values"].n_items
+        files = {}
+        for name, array in self._arrays.items():
+            shape = {"values": (n_values,) if self.sparse else (self.n_rows, width), "indices": (n_values,)}
+            files[name] = array.finish(shape.get(name, (self.n_rows,)))
+        if self._indptr is not None:
+            files["indptr"] = self._write_indptr(self._indptr, n_values)
+        if label_file is not None:
+            files["labels"] = label_file
+        return {
+            "format": FORMAT_NAME,
+            "version": FORMAT_VERSION,
+            "written by": f"saddlesvm {__version__}",
+            "layout": "csr" if self.sparse else "dense",
+            "shape": [self.n_rows, width],
+            "dtype": str(self.dtype),
+            "n_values": n_values,
+            "n_nonzero": self.n_nonzero,
+            "labels": labels,
+            "row_norms": {"smallest": math.sqrt(self.norms[0]), "largest": math.sqrt(self.norms[1])},
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "label_name": self.label_name,
+            "arrays": files,
+            "sources": self.sources,
+            "read with": self.read_with,
+        }
+
+    def _write_indptr(self, starts: Scratch, n_values: int) -> dict[str, Any]:
+        """With the type of the indices where that can hold them: SciPy copies both where they differ."""
+        fits = n_values <= _INT32_MAX and self._arrays["indices"].dtype == np.int32
+        file = GrowingArray(self._folder.path / "indptr.npy", np.int32 if fits else np.int64)
+        for piece in starts.pieces(0, starts.n_items, np.int64):
+            file.append(piece)
+        starts.remove()
+        return file.finish((self.n_rows + 1,))
+
+    def discard(self) -> None:
+        """Close all files and remove the folder, if it is not a store by now."""
+        with suppress(OSError):
+            for array in self._arrays.values():
+                array.close()
+        if self._indptr is not None:
+            self._indptr.remove()
+        if self._labels is not None:
+            self._labels.discard()
+        self._folder.close()
+
+
+def write_store(
+    path: str | os.PathLike[str],
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    dtype: Any = None,
+    overwrite: bool = False,
+    feature_names: Sequence[str] | None = None,
+    label_name: str | None = None,
+) -> Store:
+    """Write rows that are in memory (or mapped) as a store, and open it; see :meth:`Store.create`.
+
+    Raises
+    ------
+    DataError
+        As :class:`StoreWriter`.
+    """
+    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    y = None if y is None else np.asarray(y)
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    n = X.shape[0] if X.ndim else 0
+    for column, what in ((y, "labels"), (weights, "weights")):
+        if column is not None and column.shape != (n,):
+            raise DataError(f"{os.fspath(path)}: {n} rows and {what} of shape {column.shape}; one a row is needed")
+    options: Any = {"dtype": dtype, "overwrite": overwrite, "feature_names": feature_names, "label_name": label_name}
+    with StoreWriter(path, **options) as writer:
+        a_row = (X.nnz if sp.issparse(X) else X.size) // max(n, 1)
+        step = max(1, _BLOCK_VALUES // max(a_row, 1))
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            writer.append(X[part], None if y is None else y[part], None if weights is None else weights[part])
+    return Store(path)

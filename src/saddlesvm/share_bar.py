@@ -1,0 +1,61 @@
+"""A progress bar for reading and writing files: what share is done, once it has taken long enough to ask."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PATIENCE = 0.5  # seconds of work for which nobody needs a bar
+
+
+@contextmanager
+def share_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any] | None]:
+    """Draw how far some work has come, on a standard error that is a terminal.
+
+    Parameters
+    ----------
+    what : str
+        What is being done.
+    quiet : bool, default=False
+        Draw nothing.
+
+    Yields
+    ------
+    callable or None
+        To be called with the share that is done, from 0 to 1; None where nothing is drawn.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    bar = _ShareBar(what)
+    try:
+        yield bar.advance
+    finally:
+        bar.stop()
+
+
+class _ShareBar:
+    def __init__(self, what: str) -> None:
+        self.what, self.began = what, time.monotonic()
+        self.bar: Any = None
+
+    def advance(self, share: float) -> None:
+        """Draw the share, unless the work began only just now."""
+        if self.bar is None and time.monotonic() - self.began > PATIENCE:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(30), TimeElapsedColumn(), TimeRemainingColumn())
+            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.task = self.bar.add_task(self.what, total=1.0)
+            self.bar.start()
+        if self.bar is not None:
+            self.bar.update(self.task, completed=share)
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,0 +1,373 @@
+"""Every format becomes the store that `read` would have made a table of; a killed conversion leaves nothing of it."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import signal
+import struct
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from conftest import labels, matrix
+from saddlesvm import LinearSVC, Store, cli
+from saddlesvm.data import DataError, convert, read, write_store
+from saddlesvm.losses import Hinge
+
+N, D = 3_000, 12
+LEAST = 1 << 20  # bytes of memory: cuts the files of these tests into several blocks
+X = np.round(matrix(N, D, density=0.7), 6)  # so that 16 digits are all of it
+Y = labels(X, Hinge()).astype(np.int64)
+TEXT = np.where(Y > 0, "ham", "spam, eggs")
+
+
+def write_csv(path: Path, X: np.ndarray, y: Any, delimiter: str = ",") -> None:
+    lines = [delimiter.join([*(f"f{k}" for k in range(X.shape[1])), "class"])]
+    lines += [delimiter.join([*map(repr, row), f'"{one}"']) for row, one in zip(X.tolist(), y.tolist(), strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+    path.write_bytes(gzip.compress(header + array.astype(np.uint8).tobytes()))
+
+
+def write(path: Path, kind: str) -> None:
+    if kind == "libsvm":
+        dump_svmlight_file(X, Y, str(path), zero_based=False)
+    elif kind == "libsvm from 0":
+        dump_svmlight_file(X, Y, str(path), zero_based=True)
+    elif kind == "csv":
+        write_csv(path, X, Y)
+    elif kind == "tsv of text":
+        write_csv(path, X, TEXT, "\t")
+    elif kind == "targets":
+        write_csv(path, X, X @ np.ones(D))
+    elif kind == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        columns = {f"f{k}": X[:, k] for k in range(D)} | {"class": TEXT}
+        pq.write_table(pa.table(columns), path, row_group_size=700)
+    elif kind == "npz":
+        np.savez_compressed(path, X=X.astype(np.float32), y=Y)
+    elif kind == "npz by columns":
+        np.savez(path, X=np.asfortranarray(X), y=TEXT)
+    elif kind == "sparse npz":
+        S = sp.csr_matrix(X)
+        np.savez(path, data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=Y)
+    elif kind == "images":
+        write_idx(path, np.arange(N * 64).reshape(N, 8, 8) % 251)
+        write_idx(path.with_name("labels-idx1.gz"), Y > 0)
+    elif kind == "store":
+        write_store(path, sp.csr_matrix(X), TEXT, np.linspace(0.5, 1.0, N))
+
+
+KINDS = {
+    "libsvm": "t.svm",
+    "libsvm from 0": "t.svm",
+    "csv": "t.csv",
+    "tsv of text": "t.tsv",
+    "targets": "t.csv",
+    "parquet": "t.parquet",
+    "npz": "t.npz",
+    "npz by columns": "t.npz",
+    "sparse npz": "t.npz",
+    "images": "images-idx3.gz",
+    "store": "t.store",
+}
+
+
+def dense(X: Any) -> np.ndarray:
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
+def same(store: Store, table: Any) -> None:
+    assert sp.issparse(store.X) == sp.issparse(table.X)
+    assert store.X.dtype == table.X.dtype
+    np.testing.assert_array_equal(dense(store.X), dense(table.X))
+    if table.y is None:
+        assert store.y is None
+    else:
+        assert store.y is not None and store.y.dtype == table.y.dtype
+        np.testing.assert_array_equal(store.y, table.y)
+    assert store.header["feature_names"] == table.feature_names
+    assert store.header["label_name"] == table.label_name
+
+
+@pytest.mark.parametrize("dtype", [None, np.float32])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_format_becomes_what_read_makes_of_it(tmp_path: Path, kind: str, dtype: Any) -> None:
+    path = tmp_path / KINDS[kind]
+    write(path, kind)
+    shares: list[float] = []
+    store = convert(path, tmp_path / "s", memory=LEAST, advance=shares.append, dtype=dtype).verify()
+    table = read(path) if kind == "store" else read(path, dtype=dtype)
+    assert store.dtype == dtype or table.X.dtype
+    same(store, read(path, dtype=dtype) if kind != "store" or dtype is None else read(store.path))
+    np.testing.assert_array_equal(dense(store.X), dense(table.X).astype(store.dtype))
+    assert shares == sorted(shares) and len(shares) > 2 and shares[-1] == 1.0
+    assert [source["rows"] for source in store.header["sources"]] == [N]
+    same(store, read(store.path))
+
+
+@pytest.mark.parametrize("kind", ["libsvm", "csv", "npz", "images", "store"])
+def test_labels_may_be_left_out(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / KINDS[kind]
+    write(path, kind)
+    store = convert(path, tmp_path / "s", memory=LEAST, label=False)
+    assert store.y is None
+    same(store, read(path, label=False))
+    assert read(store.path, n_features=store.shape[1]).y is None
+
+
+def test_compressed_text_and_scale(tmp_path: Path) -> None:
+    write(tmp_path / "t.svm", "libsvm")
+    (tmp_path / "t.bz2").write_bytes(bz2.compress((tmp_path / "t.svm").read_bytes()))
+    same(convert(tmp_path / "t.bz2", tmp_path / "s", scale=0.3), read(tmp_path / "t.svm", scale=0.3))
+    write(tmp_path / "images-idx3.gz", "images")
+    scaled = convert(tmp_path / "images-idx3.gz", tmp_path / "i", scale=1 / 255, memory=LEAST)
+    same(scaled, read(tmp_path / "images-idx3.gz", scale=1 / 255))
+    again = convert(scaled.path, tmp_path / "j", scale=0.5)
+    np.testing.assert_array_equal(again.X, scaled.X * np.float32(0.5))
+
+
+def test_files_follow_each_other(tmp_path: Path) -> None:
+    parts = [(X[:1000, :5], Y[:1000]), (X[1000:], Y[1000:])]
+    for k, (rows, y) in enumerate(parts):
+        dump_svmlight_file(rows, y, str(tmp_path / f"{k}.svm"), zero_based=False)
+    store = convert([tmp_path / "0.svm", tmp_path / "1.svm"], tmp_path / "s").verify()
+    want = np.vstack([np.hstack([X[:1000, :5], np.zeros((1000, D - 5))]), X[1000:]])
+    np.testing.assert_array_equal(dense(store.X), want)
+    np.testing.assert_array_equal(store.y, Y)
+    assert [source["rows"] for source in store.header["sources"]] == [1000, 2000]
+    assert convert(tmp_path / "0.svm", tmp_path / "wide", n_features=40).shape == (1000, 40)
+    with pytest.raises(DataError, match=r"1\.svm: line 1: index .*5 features are expected"):
+        convert([tmp_path / "0.svm", tmp_path / "1.svm"], tmp_path / "x", n_features=5)
+    assert not (tmp_path / "x").exists() and not (tmp_path / "x.partial").exists()
+
+
+def test_weights_of_a_store_stay_with_it_and_count(tmp_path: Path) -> None:
+    write(tmp_path / "t.store", "store")
+    store = convert([tmp_path / "t.store", tmp_path / "t.store"], tmp_path / "s", memory=LEAST)
+    np.testing.assert_array_equal(store.sample_weight, np.tile(np.linspace(0.5, 1.0, N), 2))
+    table = read(tmp_path / "t.store")
+    np.testing.assert_array_equal(table.sample_weight, np.linspace(0.5, 1.0, N))
+
+
+def test_text_among_the_labels_may_come_late(tmp_path: Path) -> None:
+    late = np.where(np.arange(N) == N - 1, "unknown", Y.astype(str))
+    write_csv(tmp_path / "t.csv", X, late)
+    same(convert(tmp_path / "t.csv", tmp_path / "s", memory=LEAST), read(tmp_path / "t.csv"))
+
+
+def test_many_different_labels_are_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from saddlesvm.data import label_column
+
+    monkeypatch.setattr(label_column, "TEXTS_KEPT", 100)
+    monkeypatch.setattr(label_column, "CLASSES_LISTED", 100)
+    write_csv(tmp_path / "t.csv", X, X[:, 0])
+    store = convert(tmp_path / "t.csv", tmp_path / "s", memory=LEAST)
+    same(store, read(tmp_path / "t.csv"))
+    assert store.classes is None and store.header["labels"]["classes"] is None
+    write_csv(tmp_path / "u.csv", X, np.array([f"row {k}" for k in range(N)]))
+    with pytest.raises(DataError, match="more than 100 different texts"):
+        convert(tmp_path / "u.csv", tmp_path / "x", memory=LEAST)
+
+
+def test_index_zero_may_come_late(tmp_path: Path) -> None:
+    (tmp_path / "t.svm").write_text("1 1:1 3:2\n" * 40_000 + "0 0:5\n")
+    same(convert(tmp_path / "t.svm", tmp_path / "s", memory=LEAST).verify(), read(tmp_path / "t.svm"))
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["t.svm", "t.csv"], "dense rows"),
+        (["t.csv", "narrow.csv"], "3 features"),
+        (["t.svm", "t.store"], "one has weights"),
+        (["t.csv", "bad.csv"], "bad.csv: line 3"),
+        (["t.svm", "bad.svm"], "bad.svm: line 2"),
+        (["t.svm", "cut.gz"], "cut.gz: is truncated"),
+        (["t.svm", "missing"], "no such file"),
+        (["t.csv", "text.csv"], "after numbers|after|among"),
+        ([], "no data file"),
+    ],
+)
+def test_what_does_not_go_together_leaves_nothing_behind(tmp_path: Path, names: list[str], words: str) -> None:
+    for kind in ("libsvm", "csv", "store"):
+        write(tmp_path / KINDS[kind], kind)
+    write_csv(tmp_path / "narrow.csv", X[:, :3], Y)
+    (tmp_path / "bad.csv").write_text((tmp_path / "t.csv").read_text().split("\n")[0] + "\n" + "1," * D + "1\n1,x\n")
+    (tmp_path / "bad.svm").write_text("1 1:1\n1 1:x\n")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress((tmp_path / "t.svm").read_bytes())[:5000])
+    write_csv(tmp_path / "text.csv", X[:2], np.array(["one", "two"]))
+    before = sorted(file.name for file in tmp_path.iterdir())
+    if names == ["t.csv", "text.csv"]:
+        store = convert([tmp_path / name for name in names], tmp_path / "s")
+        assert store.classes is not None and store.classes.tolist() == ["-1", "1", "one", "two"]
+        return
+    with pytest.raises(DataError, match=words):
+        convert([tmp_path / name for name in names], tmp_path / "s")
+    assert sorted(file.name for file in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("kind", ["libsvm", "csv", "sparse npz", "npz"])
+def test_memory_is_bounded_however_large_the_file(tmp_path: Path, kind: str) -> None:
+    rows = np.tile(X, (25, 3))
+    y = np.tile(Y, 25)
+    path = tmp_path / KINDS[kind]
+    if kind == "libsvm":
+        text = "".join(f"{one} " + " ".join(f"{k + 1}:{v:.5g}" for k, v in enumerate(row) if v) + "\n"
+                       for one, row in zip(Y.tolist(), np.tile(X, (1, 3)).tolist(), strict=True))  # fmt: skip
+        path.write_text(text * 25)
+    elif kind == "csv":
+        path.write_text("".join(",".join(f"{v:.2g}" for v in row) + "\n" for row in X.tolist()) * 25)
+    elif kind == "npz":
+        np.savez(path, X=rows, y=y)
+    else:
+        S = sp.csr_matrix(rows)
+        np.savez(path, data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=y)
+    convert(path, tmp_path / "warm", memory=LEAST)
+    tracemalloc.start()
+    store = convert(path, tmp_path / "s", memory=LEAST)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    columns = 16 * len(store)  # labels and row pointers
+    assert peak < 3 * LEAST + columns < store.n_bytes
+
+
+def folder_size(folder: Path) -> int:
+    try:
+        return sum(file.stat().st_size for file in folder.iterdir())
+    except OSError:
+        return 0
+
+
+def test_a_conversion_killed_at_any_moment_leaves_no_store(tmp_path: Path) -> None:
+    path, target = tmp_path / "t.csv", tmp_path / "s"
+    write_csv(path, np.tile(X, (10, 1)), np.tile(TEXT, 10))
+    whole = convert(path, tmp_path / "whole")
+    random = np.random.default_rng(7)
+    partial = tmp_path / "s.partial"
+    command = [sys.executable, "-m", "saddlesvm.cli", "convert", "--memory", "16M", str(path), str(target)]
+    for goal in random.integers(0, int(1.1 * whole.n_bytes), 4).tolist():
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while process.poll() is None and folder_size(partial) < goal and not target.exists():
+                pass
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode in (0, -signal.SIGKILL)
+        if target.exists():
+            same(Store(target).verify(), read(path))
+            convert(path, target, overwrite=True)
+            target.rename(tmp_path / f"done {goal}")
+        for name in (target, partial):
+            with pytest.raises(DataError):
+                Store(name)
+    store = convert(path, target).verify()
+    same(store, read(path))
+    assert not partial.exists()
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = cli.main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def test_the_command_line_converts_trains_predicts_and_certifies(run: Any, tmp_path: Path) -> None:
+    write(tmp_path / "t.svm", "libsvm")
+    store, model = tmp_path / "s", tmp_path / "m"
+    code, out, err = run("convert", tmp_path / "t.svm", tmp_path / "t.svm", store, "--dtype", "float32")
+    assert code == 0, err
+    assert "6,000" in out and "float32" in out and "libsvm" in out
+    code, out, _ = run("info", store, "--verify", "--json")
+    facts = json.loads(out)
+    assert code == 0 and facts["store"]["rows"] == 2 * N and facts["store"]["classes"]["1"] == 2 * int((Y > 0).sum())
+    assert "verified" in facts
+    code, out, err = run("train", store, "--test", store, "--loss", "hinge", "--model", model, "--json")
+    assert code == 0, err
+    facts = json.loads(out)
+    assert facts["read"]["format"] == "store" and facts["read"]["non-zeros"] == 2 * np.count_nonzero(X)
+    assert facts["worth"]["relative gap"] <= 1e-4
+    assert run("predict", model, store)[0] == 0
+    assert run("certify", model, store, "--tol", 1e-3)[0] == 0
+
+
+def test_the_command_line_counts_the_weights_of_a_store(run: Any, tmp_path: Path) -> None:
+    weights = np.where(Y > 0, 3.0, 1.0)
+    write_store(tmp_path / "s", X, Y, weights)
+    run("train", tmp_path / "s", "--loss", "hinge", "--model", tmp_path / "m", "--tol", "1e-6")
+    code, out, _ = run("certify", tmp_path / "m", tmp_path / "s", "--json")
+    said = json.loads(out)["worth"]
+    ours = LinearSVC(loss="hinge", tol=1e-6, random_state=0).fit(X, Y, weights)
+    assert code == 0 and said["relative gap"] <= 1e-5
+    assert said["primal objective"] == pytest.approx(ours.certificate_.primal, rel=3e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["convert", "toy", "s"], "exists already"),
+        (["convert", "nothing", "t"], "nothing"),
+        (["convert", "toy", "banknote", "t"], "features"),
+        (["convert", "toy", "t", "--memory", "much"], "memory"),
+        (["convert", "toy", "t", "--label", "x"], "label"),
+        (["info", "toy", "--verify"], "store"),
+        (["info", "damaged", "--verify"], "values.npy"),
+        (["train", "damaged.partial"], "interrupted"),
+        (["train", "s", "--scale", "2"], "scale when converting"),
+        (["train", "s", "--label", "x"], "label"),
+    ],
+)
+def test_bad_usage_is_one_line(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_store("s", X, Y)
+    damaged = write_store("damaged", X, Y).path / "values.npy"
+    damaged.write_bytes(damaged.read_bytes()[:-8] + b"whatever")
+    (tmp_path / "damaged.partial").mkdir()
+    code, out, err = run(*arguments)
+    assert code == 2 and out == ""
+    assert len(err.strip().splitlines()) == 1 and said in err
+
+
+def test_the_cache_is_used_while_it_fits(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t.svm"
+    write(path, "libsvm")
+    plain = read(path)
+
+    def written() -> int:
+        return (tmp_path / "t.svm.store" / "store.json").stat().st_ino
+
+    table = read(path, cache=True)
+    np.testing.assert_array_equal(dense(table.X), dense(plain.X))
+    np.testing.assert_array_equal(table.y, plain.y)
+    assert (table.source, table.format, table.n_bytes) == (plain.source, "libsvm", plain.n_bytes)
+    assert isinstance(table.X.data, np.memmap)
+    first = written()
+    assert read(path, cache=True, n_features=D + 3).X.shape == (N, D + 3)
+    assert run("train", path, "--cache", "--loss", "hinge", "--max-iter", 3)[0] in (0, 3)
+    assert written() == first
+    assert read(path, cache=True, dtype=np.float32).X.dtype == np.float32
+    second = written()
+    assert second != first
+    path.write_text("1 1:1\n-1 2:1\n")
+    assert read(path, cache=True, dtype=np.float32).n_rows == 2
+    (tmp_path / "t.svm.store" / "values.npy").write_bytes(b"")
+    assert read(path, cache=True, dtype=np.float32).n_rows == 2
+    Store(tmp_path / "t.svm.store").verify()

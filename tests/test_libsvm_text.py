@@ -1,0 +1,200 @@
+"""LIBSVM text in compiled code: numbers exactly as Python reads them, rows as scikit-learn reads them."""
+
+from __future__ import annotations
+
+import bz2
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from conftest import matrix
+from saddlesvm.compiled import kernel
+from saddlesvm.data import DataError, parallel_bz2, read
+from saddlesvm.data.decimals import parse_decimal, powers_of_five
+from saddlesvm.data.libsvm import libsvm_blocks, read_libsvm
+from saddlesvm.data.parallel_bz2 import open_parallel_bz2
+
+
+@kernel
+def parse_one(text: Any, powers: Any, bits: Any) -> int:
+    bits[0], p = parse_decimal(text, 0, text.size, powers)
+    return p
+
+
+def parsed(text: str) -> float | None:
+    """The number, or None where the kernel leaves it to Python."""
+    bits = np.zeros(1, dtype=np.uint64)
+    end = parse_one(np.frombuffer(text.encode(), dtype=np.uint8), powers_of_five(), bits)
+    assert end in (-1, len(text))
+    return None if end < 0 else float(bits.view(np.float64)[0])
+
+
+def agrees(text: str) -> None:
+    found = parsed(text)
+    if found is not None:
+        assert found.hex() == float(text).hex(), text
+
+
+DECIMALS = st.from_regex(r"[-+]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][-+]?[0-9]{1,3})?", fullmatch=True)
+
+
+@settings(max_examples=500)
+@given(text=DECIMALS)
+@example("9007199254740993")
+@example("9007199254740992.5")
+@example("8.41e21")
+@example("1e23")
+@example("5e-324")
+@example("2.2250738585072011e-308")
+@example("1.7976931348623159e308")
+@example("0." + "0" * 400 + "1")
+@example("1" + "0" * 400)
+@example("-0")
+def test_a_decimal_is_rounded_as_python_rounds_it(text: str) -> None:
+    agrees(text)
+
+
+@settings(max_examples=500)
+@given(number=st.floats(allow_nan=False, allow_infinity=False), digits=st.integers(1, 25))
+def test_every_double_reads_back(number: float, digits: int) -> None:
+    agrees(repr(number))
+    agrees(f"{number:.{digits}g}")
+
+
+@settings(max_examples=300)
+@given(number=st.floats(1e-5, 1e15), way=st.sampled_from([-1, 0, 1]))
+def test_ties_between_two_doubles_go_as_in_python(number: float, way: int) -> None:
+    from fractions import Fraction
+
+    tie = (Fraction(number) + Fraction(float(np.nextafter(number, np.inf)))) / 2 + way * Fraction(1, 10**90)
+    digits = str(int(tie * 10**90)).rjust(91, "0")
+    agrees(f"{digits[:-90]}.{digits[-90:]}")
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "0", "0.5", "-3.25", "1e5", "123456.789", "0.30000000000000004", "1e-300", "1e300"]
+)
+def test_usual_numbers_are_not_left_to_python(text: str) -> None:
+    assert parsed(text) == float(text)
+
+
+@pytest.mark.parametrize("text", ["", "-", ".", "e5", "1e", "1e+", "nan", "inf", "x"])
+def test_what_is_no_decimal_is_left_to_python(text: str) -> None:
+    bits = np.zeros(1, dtype=np.uint64)
+    end = parse_one(np.frombuffer(text.encode() + b" ", dtype=np.uint8), powers_of_five(), bits)
+    assert end == -1 or text[end:].strip()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_rows_are_those_that_scikit_learn_reads(tmp_path: Path, dtype: Any, zero_based: bool) -> None:
+    X = matrix(200, 30, density=0.3) * 10.0 ** np.random.default_rng(0).integers(-12, 12, size=(200, 1))
+    y = np.round(X[:, 0], 3)
+    path = tmp_path / "t.svm"
+    dump_svmlight_file(X, y, str(path), zero_based=zero_based)
+    ours = read_libsvm(path, dtype=dtype, zero_based=zero_based)
+    theirs, labels = load_svmlight_file(str(path), dtype=dtype, zero_based=zero_based)
+    np.testing.assert_array_equal(ours.X.toarray(), theirs.toarray())
+    np.testing.assert_array_equal(ours.y, labels)
+    assert ours.X.dtype == dtype
+
+
+ODD = (
+    "1 1:2 3:4\n"
+    "\n"
+    "   \t \n"
+    "# all of it\n"
+    "+1\t1:.5  \t2:-1e-3\r\n"
+    "-1 qid:7 2:1 # why\n"
+    "2#close\n"
+    "  3 1:1_000 +2:0x1 \n".replace(" +2:0x1", " +2:1")
+    + "4 1:123456789012345678901234567890.5 3:5e-324\n"
+    "5 2:0.1"
+)
+
+
+@pytest.mark.parametrize("n_bytes", [1, 2, 3, 7, 20, 64, 10_000])
+def test_odd_spellings_are_read_in_blocks_of_any_size(tmp_path: Path, n_bytes: int) -> None:
+    path = tmp_path / "t.svm"
+    path.write_text(ODD)
+    blocks = list(libsvm_blocks(path, n_bytes=n_bytes))
+    y = np.concatenate([block.y for block in blocks])
+    rows = []
+    for block in blocks:
+        start = 0
+        for end in block.ends:
+            rows.append(dict(zip(block.indices[start:end].tolist(), block.values[start:end].tolist(), strict=True)))
+            start = end
+    assert y.tolist() == [1, 1, -1, 2, 3, 4, 5]
+    assert rows == [
+        {1: 2, 3: 4},
+        {1: 0.5, 2: -1e-3},
+        {2: 1},
+        {},
+        {1: 1000, 2: 1},
+        {1: 123456789012345678901234567890.5, 3: 5e-324},
+        {2: 0.1},
+    ]
+    assert blocks[-1].share == 1.0
+    np.testing.assert_array_equal(read(path).X.toarray()[:, 1], [0, -1e-3, 1, 0, 1, 0, 0.1])
+
+
+def test_a_fault_behind_the_first_block_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.svm"
+    path.write_text("# head\n" + "1 1:2\n" * 50 + "1 2:x\n" + "1 1:2\n" * 50)
+    with pytest.raises(DataError, match="line 52: found '2:x'"):
+        list(libsvm_blocks(path, n_bytes=40))
+    path.write_text("1 0:1\n" + "1 1:2\n" * 50 + "1 2:1\n")
+    with pytest.raises(DataError, match=r"line 52: index 2; .* \(2 features are expected\)"):
+        read(path, n_features=2)
+
+
+def test_share_of_the_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.svm"
+    path.write_text("1 1:2\n" * 300_000 + "0 2:1\n" * 500_000)
+    shares: list[float] = []
+    table = read(path, advance=shares.append)
+    assert table.n_rows == 800_000 and table.n_nonzero == 800_000
+    assert shares == sorted(shares) and len(shares) > 1 and shares[-1] == 1.0
+
+
+def decompressed(data: bytes) -> Any:
+    """What the parallel decompression makes of some bytes: the text, or the kind of its error."""
+    try:
+        with open_parallel_bz2(io.BytesIO(data)) as file:
+            return file.read()
+    except (OSError, EOFError, ValueError) as error:
+        return type(error)
+
+
+def plainly(data: bytes) -> Any:
+    try:
+        with bz2.open(io.BytesIO(data)) as file:
+            return file.read()
+    except (OSError, EOFError, ValueError) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("piece", [100, 5_000, 1 << 20])
+@pytest.mark.parametrize("size", [0, 1, 1000, 100_001, 1_200_000])
+def test_bzip2_in_parallel_is_bzip2(monkeypatch: pytest.MonkeyPatch, size: int, piece: int) -> None:
+    monkeypatch.setattr(parallel_bz2, "PIECE", piece)
+    monkeypatch.setattr(parallel_bz2, "_cores", lambda: 3)
+    random = np.random.default_rng(size)
+    text = random.integers(0, 50, size // 3, dtype=np.uint8).tobytes() * 3
+    data = bz2.compress(text, 1)
+    assert decompressed(data) == text
+    assert decompressed(data + data) == text + text
+    assert decompressed(data + b"left over") == text
+    for cut in (1, 4, 10, len(data) // 2):
+        assert decompressed(data[: max(5, len(data) - cut)]) == plainly(data[: max(5, len(data) - cut)])
+    for place in (*random.integers(4, len(data), 3).tolist(), len(data) - 1):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << int(random.integers(8))
+        assert decompressed(bytes(damaged)) == plainly(bytes(damaged))
