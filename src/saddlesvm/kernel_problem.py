@@ -56,6 +56,8 @@ class KernelProblem:
         Megabytes for rows of the kernel matrix.
     uses_lambda : bool
         Report objectives in the lambda form instead of the C form.
+    threads : int
+        That the fit may use.
     """
 
     X: Matrix
@@ -69,6 +71,7 @@ class KernelProblem:
     scale: float = 1.0
     cache_size: float = 200.0
     uses_lambda: bool = False
+    threads: int = 1
 
     @property
     def n(self) -> int:
