@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import csr, matrix
 from saddlesvm import rows
-from saddlesvm.rows import as_dense_row, as_rows, first_bad_row
+from saddlesvm.rows import all_in_order, as_dense_row, as_rows, first_bad_row
 
 F32, F64 = np.float32, np.float64
 LAYOUTS = ["dense", np.int32, np.int64]
@@ -152,6 +152,7 @@ def test_first_bad_row_finds_any_change(
     part = S.indptr if pointer or not S.indices.size else S.indices
     part[where % part.size] = put
     assert first_bad_row(S.indices, S.indptr, d) == plain_first_bad_row(S.indices, S.indptr, d)
+    assert all_in_order(S.indices, S.indptr, d) == (plain_first_bad_row(S.indices, S.indptr, d) == -1)
 
 
 @pytest.mark.parametrize(
@@ -168,4 +169,6 @@ def test_first_bad_row_finds_any_change(
     ],
 )
 def test_first_bad_row_names_the_row(indices: list[int], indptr: list[int], answer: int) -> None:
-    assert first_bad_row(np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32), 3) == answer
+    arrays = np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
+    assert first_bad_row(*arrays, 3) == answer
+    assert all_in_order(*arrays, 3) == (answer == -1)

@@ -77,6 +77,8 @@ def canonical(X: Any) -> Any:
     """
     if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
         raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
+    if rows.all_in_order(X.indices, X.indptr, X.shape[1]):
+        return X
     bad = int(rows.first_bad_row(X.indices, X.indptr, X.shape[1]))
     if bad == -1:
         return X

@@ -276,6 +276,25 @@ def squared_norms(X: Rows, count: int) -> np.ndarray:
 
 
 @kernel
+def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
+    """Whether the indices of all rows are in range and strictly ascending, and the row pointers too: the quick check."""
+    if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
+        return False
+    for i in range(indptr.size - 1):
+        if indptr[i + 1] < indptr[i]:
+            return False
+    bad = 0
+    for i in range(indptr.size - 1):
+        start, stop = U(indptr[i]), U(indptr[i + 1])
+        if start == stop:
+            continue
+        bad += (indices[start] < 0) + (indices[stop - U(1)] >= n_features)
+        for p in range(start, stop - U(1)):
+            bad += indices[p + U(1)] <= indices[p]
+    return bad == 0
+
+
+@kernel
 def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> int:
     """The first row of a CSR matrix whose indices are out of range, unsorted or repeated; -1 if all are in order.
 
