@@ -9,14 +9,15 @@ from typing import Any
 
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import SolverBase
+from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.sdca import SDCA
 
-SOLVERS: dict[str, type[SolverBase]] = {kind.name: kind for kind in (Auto, DCD, SDCA, Pegasos, Newton)}
+SOLVERS: dict[str, type[SolverBase]] = {kind.name: kind for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks)}
 
-__all__ = ["DCD", "SDCA", "SOLVERS", "Auto", "Newton", "Pegasos", "make_solver", "parse_solver"]
+__all__ = ["DCD", "SDCA", "SOLVERS", "Auto", "Blocks", "Newton", "Pegasos", "make_solver", "parse_solver"]
 
 
 def make_solver(solver: str | SolverBase) -> Any:
