@@ -115,6 +115,7 @@ class Auto(SolverBase):
         until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
         state.inner = descent(problem).step(problem, state.inner, until)
         _mirror(state)
+        _note(state)
         if state.epochs >= state.next_prediction - 1e-9:
             state.next_prediction = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
             if np.inf > state.estimate > budget.relative_gap > 0.0:
@@ -136,8 +137,7 @@ class Auto(SolverBase):
 
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare what is left for either solver, and say so."""
-        state.seen = np.vstack([state.seen, [state.epochs, state.estimate]])
-        rate = _rate(state.seen)
+        rate = _rate(_until_now(state))
         if state.given_up or rate is None:
             return
         powers = math.log(state.estimate / target)
@@ -215,6 +215,22 @@ def _mirror(state: AutoState) -> AutoState:
     state.estimate, state.active, state.change = inner.estimate, inner.active, inner.change
     state.remark = " | ".join(part for part in (state.decision, inner.remark) if part)
     return state
+
+
+def _note(state: AutoState) -> None:
+    """Remember a new estimate over all rows: those of the active ones fall and rise again when the others come back."""
+    inner = state.inner
+    epoch = state.base_epochs + inner.known_at
+    if inner.known_at > 0.0 and (not state.seen.size or epoch > state.seen[-1, 0]) and np.isfinite(inner.known):
+        state.seen = np.vstack([state.seen, [epoch, inner.known]])
+
+
+def _until_now(state: AutoState) -> np.ndarray:
+    """The estimates over all rows, and the present one where it is lower, or they are long ago."""
+    seen, now = state.seen, [state.epochs, state.estimate]
+    if not seen.size:
+        return np.array([now])
+    return seen if now[0] <= seen[-1, 0] else np.vstack([seen, [now[0], min(now[1], seen[-1, 1])]])
 
 
 def _visit_cost(problem: Problem) -> float:

@@ -69,6 +69,8 @@ class DualState(State):
         The run's own generator.
     offset : ndarray of shape (1,) or (0,)
         Multiplier of the free intercept, see :func:`move_offset`; empty for the other intercepts.
+    known, known_at : float
+        Estimate of the relative gap from the last pass over all rows, and the epoch when it ended.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
@@ -77,6 +79,8 @@ class DualState(State):
     offset: np.ndarray = field(default_factory=nothing)
     meters: np.ndarray = field(default_factory=nothing)
     position: int = 0
+    known: float = np.inf
+    known_at: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,10 @@ GAP, PROJECTED_GRADIENT, WEIGHT_CHANGE = 0, 1, 2
 STOPPING = {"gap": GAP, "projected_gradient": PROJECTED_GRADIENT, "weight_change": WEIGHT_CHANGE}
 # Further places among the meters: the bounds M and m, the range of the projected slopes and the change of w of the last
 # pass; the length of the present one (0: none is under way), the rows it set aside and its range so far; the passes;
-# the estimate of the last one over all rows; whether the solver's own rule is met.
-BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, DROPPED, LARGEST, SMALLEST, PASSES, KNOWN, SATISFIED, METERS = range(5, 17)
+# the estimate of the last one over all rows; whether the solver's own rule is met; the visits so far, and those when the
+# last pass over all rows ended.
+BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, DROPPED, LARGEST, SMALLEST, PASSES, KNOWN, SATISFIED = range(5, 16)
+VISITS, KNOWN_AT, METERS = range(16, 19)
 
 RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
 EAGER = 0.2  # of the bounds M and m, where the fit stops on its gap
@@ -131,6 +133,7 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
     meters[BOUND_M] = rules.eager * meters[LARGEST] if meters[LARGEST] > 0.0 else np.inf
     meters[BOUND_m] = rules.eager * meters[SMALLEST] if meters[SMALLEST] < 0.0 else -np.inf
     meters[PASSES] += 1.0
+    meters[VISITS] += meters[LENGTH]
     meters[LENGTH] = 0.0
     judged, floor = np.inf, 0.0
     if rules.stopping == PROJECTED_GRADIENT:
@@ -140,7 +143,7 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
     else:
         floor = RECHECK * meters[KNOWN]
     if whole:
-        meters[KNOWN] = meters[ESTIMATE]
+        meters[KNOWN], meters[KNOWN_AT] = meters[ESTIMATE], meters[VISITS]
         meters[SATISFIED] = 1.0 if judged <= rules.threshold else 0.0
     elif judged <= rules.threshold or meters[RANGE] == 0.0 or meters[ESTIMATE] <= floor:
         active = call_back(deck, rules, meters)
@@ -329,6 +332,7 @@ class DCD(SolverBase):
         state.epochs = state.rows_touched / state.order.size
         state.satisfied, state.change = bool(state.meters[SATISFIED]), float(state.meters[CHANGE])
         state.estimate = float(state.meters[ESTIMATE])
+        state.known, state.known_at = float(state.meters[KNOWN]), float(state.meters[KNOWN_AT]) / state.order.size
         return state
 
     def solution(self, problem: Problem, state: DCDState) -> Point:
