@@ -88,6 +88,7 @@ def add_train(commands_: Any) -> None:
     kernel.add_argument("--coef0", type=float, help=texts["coef0"])
     kernel.add_argument("--cache-size", dest="cache_size", type=float, help=texts["cache_size"])
     parser.add_argument("--n-jobs", dest="n_jobs", type=int, help=texts["n_jobs"])
+    parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
     parser.add_argument("--seed", type=int, default=0, help="of the random choices; 0 by default")
     parser.add_argument("--checkpoint", metavar="PATH", help=texts["checkpoint"])
     parser.add_argument("--memory", metavar="BYTES", help=texts["memory"])

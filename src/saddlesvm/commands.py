@@ -18,6 +18,7 @@ from saddlesvm.data import DataError, Table, atomic_write, read
 from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
 from saddlesvm.diagnosis import diagnose, separability
+from saddlesvm.distributed.command import fit_on_cluster
 from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.facts import Facts, show
 from saddlesvm.kernel_estimators import KernelSVC
@@ -169,15 +170,19 @@ def train(options: argparse.Namespace) -> int:
     if test is not None:
         labels_of(test)
     model: Any = make_estimator(options, y)
-    model.fit(table.X, y, table.sample_weight)
     facts: Facts = {"read": described(table)}
+    if options.dask:
+        model, facts["done"] = fit_on_cluster(model, table.X, y, options.dask, bool(model.verbose))
+    else:
+        model.fit(table.X, y, table.sample_weight)
+        facts["done"] = done(model, table)
     if test is not None:
         facts["read for testing"] = described(test)
-    facts["done"] = done(model, table)
     facts["worth"] = worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
     if test is not None:
         facts["worth"] |= quality(model, test.X, labels_of(test), "test")
-    if isinstance(model, LinearModel) and (model.outcome_ is not Outcome.CERTIFIED or FINISH in model.phases_):
+    hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
+    if isinstance(model, LinearModel) and hard:
         found = [str(one) for one in diagnose(table.X) + separability(model)]
         if found:
             facts["what made it hard"] = {"found": found}
@@ -216,6 +221,8 @@ def support(model: Any) -> dict[str, Any]:
     """Number of rows with a dual variable other than zero in any of the sub-problems."""
     if isinstance(model, KernelSVC):
         return {"support vectors": model.support_.size}
+    if not hasattr(model, "dual_coef_"):
+        return {}
     dual = sparse.csc_array(model.dual_coef_)
     return {"support vectors": int(np.count_nonzero(np.diff(dual.indptr)))}
 
