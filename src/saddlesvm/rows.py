@@ -277,7 +277,7 @@ def squared_norms(X: Rows, count: int) -> np.ndarray:
 
 @kernel
 def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
-    """Whether the indices of all rows are in range and strictly ascending, and the row pointers too: the quick check."""
+    """Whether all indices are in range and ascend strictly within their rows, and the row pointers ascend: quickly."""
     if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
         return False
     for i in range(indptr.size - 1):

@@ -53,8 +53,8 @@ GAP, PROJECTED_GRADIENT, WEIGHT_CHANGE = 0, 1, 2
 STOPPING = {"gap": GAP, "projected_gradient": PROJECTED_GRADIENT, "weight_change": WEIGHT_CHANGE}
 # Further places among the meters: the bounds M and m, the range of the projected slopes and the change of w of the last
 # pass; the length of the present one (0: none is under way), the rows it set aside and its range so far; the passes;
-# the estimate of the last one over all rows; whether the solver's own rule is met; the visits so far, and those when that
-# last one ended.
+# the estimate of the last one over all rows; whether the solver's own rule is met; the visits so far, and those when
+# that last one ended.
 BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, DROPPED, LARGEST, SMALLEST, PASSES, KNOWN, SATISFIED = range(5, 16)
 VISITS, KNOWN_AT, METERS = range(16, 19)
 
