@@ -1,0 +1,131 @@
+"""How far it scales, by simulation: rounds to a gap against the number of partitions and lambda, in one process.
+
+The partitions, the local steps, the aggregation and the certificates are those of a cluster; only the transport is
+left out, and worked out from the bytes. Writes a table (CSV) and a picture:
+
+    python benchmarks/scaling.py --data DIRECTORY --table scaling.csv --picture docs/how-far-it-scales.png
+
+DIRECTORY holds ``rcv1-binary.bz2``; left out, only the synthetic set is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common import embedding_like
+from saddlesvm.data import atomic_write, read
+from saddlesvm.distributed.in_process import InProcess
+from saddlesvm.distributed.part import make_part
+from saddlesvm.distributed.rounds import Plan, Rounds
+from saddlesvm.losses import SquaredHinge
+
+PARTITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+SHARES = (1.0, 10.0, 100.0)  # lambda n = 1 / C
+NETWORK = 10e9 / 8  # bytes a second of a 10 Gbit network
+LATENCY = 1e-3  # seconds that a wave of tasks takes to be sent out and answered, whatever its size
+BRANCHES = 8  # reports that one task adds up
+
+
+def simulate(X: Any, y: np.ndarray, C: float, K: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Rounds to the gap, and what they cost."""
+    n, d = X.shape
+    order = np.random.default_rng(0).permutation(n)
+    classes = np.unique(y)
+    parts = [make_part(X[rows], y[rows], None, classes, 0.0, "none") for rows in np.array_split(order, K)]
+    plan = Plan(SquaredHinge(), C, n, 1, d, options.tol, options.passes, options.rounds, options.seconds)
+    began = time.perf_counter()
+    solution = Rounds(plan, InProcess(parts, 1)).run()
+    last = solution.trace[-1]
+    work = float(np.mean([row["seconds_work"] for row in solution.trace]))
+    waves = max(1, int(np.ceil(np.log(K) / np.log(BRANCHES)))) + 1 if K > 1 else 0
+    transport = waves * (LATENCY + 8.0 * d * BRANCHES / NETWORK) if K > 1 else 0.0
+    return {
+        "partitions": K,
+        "lambda_n": 1.0 / C,
+        "outcome": str(solution.outcome),
+        "rounds": solution.rounds,
+        "relative_gap": last["relative_gap"],
+        "sigma": last["sigma"],
+        "bytes_a_round": last["bytes_up"] + last["bytes_down"],
+        "seconds_work_a_round": work,
+        "seconds_network_a_round": transport,
+        "predicted_seconds": solution.rounds * (work + transport),
+        "simulated_seconds": time.perf_counter() - began,
+    }
+
+
+def draw(table: list[dict[str, Any]], path: str) -> None:
+    """Rounds, and predicted seconds, against the number of partitions."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = sorted({row["data"] for row in table})
+    figure, axes = plt.subplots(2, len(names), figsize=(5.2 * len(names), 7), squeeze=False, layout="constrained")
+    for column, name in enumerate(names):
+        for share in SHARES:
+            rows = [row for row in table if row["data"] == name and row["lambda_n"] == share]
+            done = [row for row in rows if row["outcome"] == "certified"]
+            label = f"λn = {share:g}"
+            line = axes[0, column].plot([r["partitions"] for r in done], [r["rounds"] for r in done], "o-", label=label)
+            axes[1, column].plot(
+                [r["partitions"] for r in done], [r["predicted_seconds"] for r in done], "o-", color=line[0].get_color()
+            )
+            late = [row for row in rows if row["outcome"] != "certified"]
+            axes[0, column].plot(
+                [r["partitions"] for r in late], [r["rounds"] for r in late], "x", color=line[0].get_color()
+            )
+        axes[0, column].set(title=name, ylabel="rounds to a relative gap of 1e-3 (×: not within the limit)")
+        axes[1, column].set(xlabel="partitions", ylabel="predicted seconds, 10 Gbit/s")
+        for row in (0, 1):
+            axes[row, column].set(xscale="log", yscale="log")
+            axes[row, column].grid(alpha=0.3)
+        axes[0, column].legend()
+    with atomic_write(path) as file:
+        figure.savefig(file, dpi=110, format="png")
+
+
+def main() -> None:
+    """Run the grid, print it, and write table and picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--table", type=Path)
+    parser.add_argument("--picture")
+    parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--passes", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=20.0, help="limit of one simulation")
+    parser.add_argument("--most", type=int, default=1024, help="partitions at most")
+    options = parser.parse_args()
+    sets: dict[str, Any] = {"dense 20,000 x 100": embedding_like(20_000, 100)}
+    if options.data:
+        found = read(options.data / "rcv1-binary.bz2")
+        sets["rcv1-binary"] = (found.X, found.y)
+    table = []
+    for name, (X, y) in sets.items():
+        for share in SHARES:
+            for K in (K for K in PARTITIONS if options.most >= K):
+                row = {"data": name} | simulate(X, y, 1.0 / share, K, options)
+                table.append(row)
+                print(
+                    " ".join(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()),
+                    flush=True,
+                )
+    if options.table:
+        with options.table.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(table[0]))
+            writer.writeheader()
+            writer.writerows(table)
+    if options.picture:
+        draw(table, options.picture)
+
+
+if __name__ == "__main__":
+    main()

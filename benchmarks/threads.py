@@ -1,0 +1,69 @@
+"""Threads within one fit: seconds to the same certified gap with one thread and with several, interleaved medians.
+
+Run on a machine that does nothing else; the threads meet some 10,000 times a second, and one that has to wait for its
+core holds up all. BLAS is kept to one thread, so that its idle threads do not spin on the cores:
+
+    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python benchmarks/threads.py
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from common import embedding_like, interleaved, text_like
+from saddlesvm import LinearSVC
+
+Data = tuple[Any, np.ndarray]
+
+
+def data_sets(share: int) -> dict[str, Callable[[], Data]]:
+    """The two large problems, the dense one in both precisions, and a small one that threads cannot help."""
+    n = 100_000 // share
+    return {
+        f"sparse {n:,} x 47,000": lambda: text_like(n, 47_000, 75),
+        f"dense {n:,} x 512": lambda: embedding_like(n, 512),
+        f"dense {n:,} x 512, float32": lambda: embedding_like(n, 512, np.float32),
+        "dense 2,000 x 50": lambda: embedding_like(2_000, 50),
+    }
+
+
+def compare(name: str, X: Any, y: np.ndarray, loss: str, options: argparse.Namespace) -> None:
+    """A line of the table."""
+    common: dict[str, Any] = {"loss": loss, "tol": options.tol, "fit_intercept": False, "random_state": 0}
+
+    def fit(jobs: int) -> Callable[[], LinearSVC]:
+        return lambda: LinearSVC(n_jobs=jobs, **common).fit(X, y)
+
+    fit(1)(), fit(options.threads)()  # compile
+    table = interleaved({"one": fit(1), "several": fit(options.threads)}, options.repeats)
+    (one, first), (several, second) = table["one"], table["several"]
+    print(
+        f"{name:30s} {loss:14s} {1e3 * one:9.1f} {1e3 * several:9.1f} {one / several:6.2f} {first.n_iter_:7d} "
+        f"{second.n_iter_:7d} {first.certificate_.relative_gap:8.1e} {second.certificate_.relative_gap:8.1e}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    options = parser.parse_args()
+    print(
+        f"{'data':30s} {'loss':14s} {'1: ms':>9s} {options.threads:>6d}: ms {'ratio':>6s} {'epochs':>15s} {'gaps':>17s}"
+    )
+    for name, make in data_sets(10 if options.quick else 1).items():
+        X, y = make()
+        for loss in ("hinge", "squared_hinge"):
+            compare(name, X, y, loss, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""Dual coordinate descent with the threads of one fit: parts of the rows, brought together many times a pass.
+
+Every thread has a part of the rows, dealt out once in blocks, and is a dual coordinate descent of its own on it (order,
+shrinking and all); :mod:`saddlesvm.solvers.together` says how the parts become one. After each pass the dual objective
+is compared with that of the pass before: a pass never lowers it. What comes out depends on the seed and on the number
+of threads, not on the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.certificate import Evaluation, Point
+from saddlesvm.problem import Problem
+from saddlesvm.rows import CSR
+from saddlesvm.solvers.aggregation import deal_parts, new_scaling
+from saddlesvm.solvers.barrier import new_gate, release
+from saddlesvm.solvers.base import (
+    COUPLED,
+    PAID,
+    RESIDUAL,
+    SCALE,
+    Budget,
+    DualState,
+    SolverBase,
+    nothing,
+    refresh_weights,
+    start_alpha,
+    start_offset,
+    start_weights,
+)
+from saddlesvm.solvers.cores import take_core
+from saddlesvm.solvers.dcd import DCD, KNOWN, LENGTH, Deck, call_back
+from saddlesvm.solvers.sdca import SDCA
+from saddlesvm.solvers.together import BEFORE, GAP, ROUND, SAID, Own, Team, descend_together
+
+OFTEN = 128  # features that are brought together after every round, where that is not all of them
+LEAST_VALUES = 500_000  # values a thread, below which a pass is over before the threads have begun
+SAMPLE = 65_536  # values that show which features are frequent
+ROUNDING = {4: 1e-5, 8: 1e-12}  # of the dual objective that w in this precision gives; by bytes
+
+
+@dataclass
+class ParallelState(DualState):
+    """The dual state; the parts' decks one behind the other (`bounds` says where each begins), and each one's numbers.
+
+    Attributes
+    ----------
+    parts : ndarray of shape (n,)
+        Rows of the parts.
+    bounds : ndarray of shape (threads + 1,)
+    positions, actives : ndarray of shape (threads,)
+    part_meters : ndarray of shape (threads, METERS)
+    randoms : ndarray of shape (threads,)
+    scaling : ndarray
+        What the aggregation rule follows.
+    numbers : ndarray
+        Rounds done of the present pass, and what the dual objective was when it began.
+    """
+
+    sequence: np.ndarray = field(default_factory=nothing)
+    blocks: np.ndarray = field(default_factory=nothing)
+    aside: np.ndarray = field(default_factory=nothing)
+    parts: np.ndarray = field(default_factory=nothing)
+    bounds: np.ndarray = field(default_factory=nothing)
+    positions: np.ndarray = field(default_factory=nothing)
+    actives: np.ndarray = field(default_factory=nothing)
+    part_meters: np.ndarray = field(default_factory=nothing)
+    randoms: np.ndarray = field(default_factory=nothing)
+    scaling: np.ndarray = field(default_factory=nothing)
+    often: np.ndarray = field(default_factory=nothing)
+    kept_w: np.ndarray = field(default_factory=nothing)
+    kept_alpha: np.ndarray = field(default_factory=nothing)
+    numbers: np.ndarray = field(default_factory=nothing)
+    team: Any = field(default=None, repr=False)
+    views: Any = field(default=None, repr=False)
+    pool: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ParallelDCD(SolverBase):
+    """Dual coordinate descent by several threads.
+
+    Parameters
+    ----------
+    threads : int, default=2
+    shrinking : bool, default=True
+        As in :class:`~saddlesvm.solvers.dcd.DCD`.
+    """
+
+    name: ClassVar[str] = "dcd"
+    threads: int = 2
+    shrinking: bool = True
+
+    def check(self) -> None:
+        if not self.threads >= 1:
+            raise ValueError(f"threads must be at least 1; got {self.threads!r}")
+
+    @property
+    def local(self) -> DCD:
+        """The solver of a part."""
+        return DCD(shrinking=self.shrinking)
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> ParallelState:
+        """Zeros or the given dual point; all rows dealt out."""
+        alpha = start_alpha(problem, start)
+        w = start_weights(problem, alpha, start)
+        parts = deal_parts(problem.members, self.threads, seed)
+        starts = [
+            self.local.init(replace(problem, members=part), seed * self.threads + k) for k, part in enumerate(parts)
+        ]
+        order = np.concatenate(parts)
+        return ParallelState(
+            w=w,
+            alpha=alpha,
+            order=order,
+            offset=start_offset(problem, start),
+            meters=np.zeros(SCALE + 1),
+            active=order.size,
+            sequence=np.empty_like(order),
+            blocks=np.empty((self.threads, max(one.blocks.size for one in starts)), dtype=order.dtype),
+            aside=np.zeros(problem.y.size, dtype=np.uint8),
+            parts=order.copy(),
+            bounds=np.concatenate([[0], np.cumsum([part.size for part in parts])]),
+            positions=np.zeros(self.threads, dtype=np.int64),
+            actives=np.array([part.size for part in parts]),
+            part_meters=np.stack([one.meters for one in starts]),
+            randoms=np.concatenate([one.random for one in starts]),
+            scaling=new_scaling(),
+            numbers=np.array([0.0, np.nan, np.inf]),
+            often=frequent_features(problem),
+            kept_w=np.empty_like(w),
+            kept_alpha=np.empty_like(alpha),
+        )
+
+    def step(self, problem: Problem, state: ParallelState, budget: Budget) -> ParallelState:
+        """Rounds, for about ``budget.rows`` visits; a pass ends a step where its estimate is low enough."""
+        team, rules = self._team(problem, state), self.local.rules(problem)
+        owns = [self._own(state, k) for k in range(self.threads)]
+        team.gate[:] = 0
+
+        def work(k: int) -> Any:
+            place, active = int(state.positions[k]), int(state.actives[k])
+            return descend_together(
+                problem.terms, self._deck(state, k), rules, state.alpha, place, active,
+                budget.rows, budget.relative_gap, team, owns[k], nothing(),
+            )  # fmt: skip
+
+        answers = side_by_side(state.pool, work, self.threads, team.gate)
+        for k, (answer, own) in enumerate(zip(answers, owns, strict=True)):
+            state.positions[k], state.actives[k] = answer[:2]
+            state.part_meters[k], state.randoms[k] = own.meters, own.random[0]
+            state.rows_touched += int(answer[2])
+        first = owns[0]
+        state.scaling[:], state.numbers[:], state.offset[:] = first.scaling, first.numbers, first.offset
+        state.w[:] = first.base
+        state.epochs = state.rows_touched / state.order.size
+        state.active, state.estimate = int(state.actives.sum()), float(state.numbers[GAP])
+        return state
+
+    def _team(self, problem: Problem, state: ParallelState) -> Team:
+        """What the threads share; made anew after a checkpoint, and when w changes its precision."""
+        if state.pool is None:
+            state.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
+        if state.team is None or state.team.moves.dtype != state.w.dtype:
+            state.kept_w = state.kept_w.astype(state.w.dtype)
+            state.team = Team(
+                moves=apart(np.zeros((self.threads, state.w.size), state.w.dtype)),
+                often=state.often,
+                said=apart(np.zeros((self.threads, SAID))),
+                gate=new_gate(),
+                kept_w=state.kept_w,
+                kept_alpha=state.kept_alpha,
+                values_per_row=float(problem.values_per_row),
+                rounding=ROUNDING[state.w.itemsize],
+            )
+            room = np.tile(state.w, (2 * self.threads, 1))
+            state.views = [row[: state.w.size] for row in apart(room)]
+        return state.team
+
+    def _own(self, state: ParallelState, k: int) -> Own:
+        """What thread k has for itself."""
+        view, base = state.views[2 * k], state.views[2 * k + 1]
+        view[:] = base[:] = state.w
+        small = (state.part_meters[k], state.scaling, state.numbers, state.randoms[k : k + 1], state.offset)
+        return Own(k, view, base, *(apart(one[None, :])[0, : one.size] for one in small))
+
+    def _deck(self, state: ParallelState, k: int) -> Deck:
+        """The rows of part k."""
+        part = slice(state.bounds[k], state.bounds[k + 1])
+        return Deck(state.parts[part], state.order[part], state.sequence[part], state.blocks[k], state.aside)
+
+    def _call_back(self, problem: Problem, state: ParallelState) -> None:
+        """All rows of all parts are active again; a new pass begins."""
+        rules = self.local.rules(problem)
+        state.aside[:] = 0
+        state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
+        for k in range(self.threads):
+            state.actives[k] = call_back(self._deck(state, k), rules, state.part_meters[k])
+        state.positions[:] = 0
+        state.numbers[ROUND] = 0.0
+        state.active = state.order.size
+
+    def solution(self, problem: Problem, state: ParallelState) -> Point:
+        """The last iterate."""
+        return Point(state.w, state.alpha, tracks=True)
+
+    def certified(self, problem: Problem, state: ParallelState, evaluation: Evaluation) -> ParallelState:
+        """Take the rebuilt weights over; call all rows back when the gap is not where the active rows see it."""
+        known = evaluation.certificate.relative_gap
+        state.part_meters[:, KNOWN] = known
+        if state.active < state.order.size and known > 2.0 * state.estimate:
+            self._call_back(problem, state)
+        state = refresh_weights(problem, state, evaluation)
+        state.part_meters[:, SCALE] = state.meters[SCALE] / self.threads
+        state.numbers[BEFORE] = np.nan
+        return state
+
+
+def descent(problem: Problem, solver: Any = None) -> Any:
+    """The solver as the threads of `problem` can run it: dual coordinate descent (the one that is meant where none is
+    given) and ascent, with their usual options; any other as it is, and all of them where threads would not pay."""
+    solver = DCD() if solver is None else solver
+    values = problem.members.size * problem.values_per_row
+    threads = min(problem.threads, int(values / LEAST_VALUES))
+    if threads < 2 or type(problem) is not Problem or solver not in (DCD(), SDCA()):
+        return solver
+    return ParallelDCD(threads, shrinking=isinstance(solver, DCD))
+
+
+def apart(rows: np.ndarray) -> np.ndarray:
+    """A copy of a two-dimensional array whose rows are at least a cache line apart: threads write to one each."""
+    copy = np.zeros((rows.shape[0], rows.shape[1] + 128 // rows.itemsize), rows.dtype)
+    copy[:, : rows.shape[1]] = rows
+    return copy
+
+
+def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], Any], threads: int, gate: np.ndarray) -> list[Any]:
+    """``work(k)`` for every k, thread 0 being the caller's; when one of them fails, the others are not left waiting."""
+    taken: set[int] = set()
+
+    def guarded(k: int) -> Any:
+        try:
+            take_core(taken)
+            return work(k)
+        except BaseException:
+            release(gate)
+            raise
+
+    try:
+        others = [pool.submit(guarded, k) for k in range(1, threads)]
+    except BaseException:
+        release(gate)
+        raise
+    return [guarded(0), *(other.result() for other in others)]
+
+
+def frequent_features(problem: Problem) -> np.ndarray:
+    """The features that the threads bring together after every round: those of the largest sums of squares among some
+    of the rows, ascending; empty where that is all of them."""
+    X = problem.X
+    if not isinstance(X, CSR) or X.n_features < 2 * OFTEN:
+        return np.empty(0, dtype=np.int32)
+    taken = max(1, int(SAMPLE / problem.values_per_row))
+    members = problem.members[:: max(1, problem.members.size // taken)]
+    places = np.concatenate([np.arange(X.indptr[i], X.indptr[i + 1]) for i in members])
+    weight = np.bincount(X.indices[places], np.square(X.data[places], dtype=np.float64), X.n_features)
+    chosen = np.argpartition(weight, -OFTEN)[-OFTEN:]
+    return np.append(np.sort(chosen), [X.n_features] if X.bias else []).astype(np.int32)

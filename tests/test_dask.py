@@ -1,0 +1,211 @@
+"""Dask: the same models as on one machine, whatever holds the data, also when a worker dies; no row at the client."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import csr, distance_bound, labels, matrix
+from saddlesvm import LinearSVC, LinearSVR
+from saddlesvm.losses import Hinge, Squared
+from saddlesvm.outcome import Outcome
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, and of sockets that its processes leave behind
+
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+
+from saddlesvm import dask as distributed_svm  # noqa: E402
+
+N, D = 900, 6
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        dask.config.set({"distributed.scheduler.work-stealing": True, "distributed.comm.timeouts.connect": "10s"}),
+        distributed.LocalCluster(
+            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def data(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    X = matrix(N, D, seed)
+    return X, labels(X, Hinge(), seed)
+
+
+def near(model: Any, reference: Any) -> bool:
+    """Whether two certified models are as near as their gaps say they must be."""
+    pairs = zip(np.atleast_2d(model.coef_), np.atleast_2d(reference.coef_), strict=True)
+    offsets = np.abs(np.atleast_1d(model.intercept_) - np.atleast_1d(reference.intercept_))
+    gaps = zip(model.certificates_, reference.certificates_, strict=True)
+    return all(
+        np.hypot(np.linalg.norm(one - other), offset) <= distance_bound(mine.gap, theirs.gap)
+        for (one, other), offset, (mine, theirs) in zip(pairs, offsets, gaps, strict=True)
+    )
+
+
+def test_dense_rows_and_what_comes_to_the_client(client: Any) -> None:
+    X, y = data()
+    A = da.from_array(X, chunks=(200, -1))
+    model = distributed_svm.LinearSVC(C=0.01, tol=1e-3, random_state=0).fit(A, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert near(model, LinearSVC(C=0.01, tol=1e-6).fit(X, y))
+    row = model.trace_[-1]
+    assert row["bytes_up"] == 5 * ((D + 1) * 8 + 4 * 8 + 24)
+    assert row["seconds_work"] <= row["seconds_round"]
+    assert all(later["dual"] >= earlier["dual"] - 1e-9 for earlier, later in pairwise(model.trace_))
+
+
+def test_predictions_stay_lazy(client: Any) -> None:
+    X, y = data()
+    A = da.from_array(X, chunks=(250, 4))
+    model = distributed_svm.LinearSVC(C=0.01, tol=1e-3).fit(A, da.from_array(np.where(y > 0, "yes", "no"), chunks=100))
+    local = model.to_local()
+    for method in ("predict", "decision_function"):
+        lazy = getattr(model, method)(A)
+        assert isinstance(lazy, da.Array)
+        assert np.array_equal(lazy.compute(), getattr(local, method)(X))
+        assert np.array_equal(getattr(model, method)(X), getattr(local, method)(X))
+    score = model.score(A, da.from_array(np.where(y > 0, "yes", "no"), chunks=250))
+    assert isinstance(score, da.Array)
+    assert float(score) == local.score(X, np.where(y > 0, "yes", "no"))
+
+
+def test_many_classes_with_weights(client: Any) -> None:
+    X, _ = data()
+    y = np.digitize(X @ np.ones(D), [-1.0, 1.0])
+    s = np.random.default_rng(0).integers(0, 3, N).astype(float)
+    A, b, c = (da.from_array(one, chunks=(300, -1)[: one.ndim]) for one in (X, y, s))
+    model = distributed_svm.LinearSVC(loss="hinge", C=0.01, tol=1e-3, class_weight="balanced").fit(A, b, c)
+    reference = LinearSVC(loss="hinge", C=0.01, tol=1e-5, class_weight="balanced").fit(X, y, s)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert near(model, reference)
+    assert model.decision_function(A).compute().shape == (N, 3)
+
+
+def test_sparse_blocks(client: Any) -> None:
+    X = matrix(N, D, density=0.4)
+    y = labels(X, Hinge())
+    S = csr(X)
+    blocks = [da.from_delayed(dask.delayed(S[k : k + 300]), (300, D), X.dtype) for k in range(0, N, 300)]
+    model = distributed_svm.LinearSVC(C=0.01, tol=1e-3, fit_intercept=False).fit(da.concatenate(blocks), y)
+    assert near(model, LinearSVC(C=0.01, tol=1e-6, fit_intercept=False).fit(S, y))
+
+
+def test_data_frames_and_regression(client: Any) -> None:
+    import pandas as pd
+
+    X, _ = data()
+    y = labels(X, Squared())
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(D)])
+    X_dd, y_dd = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
+    model = distributed_svm.LinearSVR(C=0.01, tol=1e-3, loss="squared_epsilon_insensitive", epsilon=0.1).fit(X_dd, y_dd)
+    reference = LinearSVR(C=0.01, tol=1e-6, loss="squared_epsilon_insensitive", epsilon=0.1).fit(X, y)
+    assert np.linalg.norm(model.coef_ - reference.coef_) <= distance_bound(
+        model.certificate_.gap, reference.certificate_.gap
+    )
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert float(model.score(X_dd, y_dd)) == pytest.approx(model.to_local().score(frame, y))
+
+
+def test_stores_and_parquet_files(client: Any, tmp_path: Path) -> None:
+    import pandas as pd
+
+    from saddlesvm import Store
+
+    X, y = data()
+    stores, files = [], []
+    for k in range(2):
+        half = slice(k * N // 2, (k + 1) * N // 2)
+        stores.append(Store.create(tmp_path / f"{k}.store", X[half], y[half]))
+        files.append(str(tmp_path / f"{k}.parquet"))
+        pd.DataFrame(X[half]).rename(columns=str).assign(label=y[half]).to_parquet(files[-1])
+    reference = LinearSVC(C=0.01, tol=1e-6).fit(X, y)
+    for given, label in ((stores, None), ([str(one.path) for one in stores], None), (files, "label")):
+        model = distributed_svm.LinearSVC(C=0.01, tol=1e-3).fit(given, label)
+        assert near(model, reference)
+    assert model.predict(stores).compute().shape == (N,)
+
+
+def test_a_worker_that_is_killed(client: Any) -> None:
+    X, y = data()
+    workers = list(client.run(os.getpid).values())
+    killed: list[int] = []
+
+    def kill(row: dict[str, Any]) -> None:
+        if row["round"] >= 3 and not killed:
+            killed.append(workers[0])
+            os.kill(workers[0], signal.SIGKILL)
+
+    A = da.from_array(X, chunks=(100, -1))
+    model = distributed_svm.LinearSVC(C=0.01, tol=1e-3, callbacks=[kill]).fit(A, y)
+    assert killed
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert near(model, LinearSVC(C=0.01, tol=1e-6).fit(X, y))
+
+
+def test_bad_input_is_told_apart(client: Any) -> None:
+    X, y = data()
+    A = da.from_array(X, chunks=(300, -1))
+    with pytest.raises(ValueError, match="use saddlesvm"):
+        distributed_svm.LinearSVC().fit(X, y)
+    with pytest.raises(ValueError, match="NaN in row 7"):
+        distributed_svm.LinearSVC().fit(da.where(A[7, 0] == A, np.nan, A), y)
+    with pytest.raises(ValueError, match="1 class only"):
+        distributed_svm.LinearSVC().fit(A, np.ones(N))
+    with pytest.raises(ValueError, match="partitions of X"):
+        distributed_svm.LinearSVC().fit(A, y[:-1])
+    with pytest.raises(ValueError, match="list of files is empty"):
+        distributed_svm.LinearSVC().fit([])
+
+
+def test_limits_are_kept_and_told(client: Any) -> None:
+    X, y = data()
+    with pytest.warns(Warning, match="epoch_limit"):
+        model = distributed_svm.LinearSVC(tol=1e-9, max_iter=2).fit(da.from_array(X, chunks=(300, -1)), y)
+    assert (model.n_iter_, model.outcome_) == (2, Outcome.EPOCH_LIMIT)
+
+
+def test_a_scheduler_that_goes_away_leaves_the_best_model() -> None:
+    X, y = data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+        )
+        client = distributed.Client(cluster, timeout="5s", set_as_default=False)
+
+        def stop(row: dict[str, Any]) -> None:
+            if row["round"] == 3:
+                cluster.close()
+
+        model = distributed_svm.LinearSVC(tol=1e-9, callbacks=[stop], client=client)
+        with pytest.raises(distributed_svm.ClusterLostError, match="best model so far") as caught:
+            model.fit(da.from_array(X, chunks=(300, -1)), y)
+        client.close()
+    assert caught.value.model is model
+    assert 0.0 < model.certificate_.relative_gap < 1.0
+    assert model.coef_.shape == (1, D)
+
+
+def test_without_dask_the_error_says_what_to_install() -> None:
+    code = "import sys; sys.modules['dask'] = None; import saddlesvm; import saddlesvm.dask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "pip install 'saddlesvm[dask]'" in done.stderr

@@ -1,0 +1,176 @@
+"""The rounds over partitions, in one process: any number of them, every loss, and a dual that never falls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named
+from saddlesvm.certificate import Point, evaluate
+from saddlesvm.distributed.in_process import InProcess
+from saddlesvm.distributed.part import Order, Part, Report, improve, make_part
+from saddlesvm.distributed.rounds import Plan, Rounds, Solution
+from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.outcome import Outcome
+from saddlesvm.problem import Problem, is_classification, make_problem
+from saddlesvm.rows import as_rows
+from saddlesvm.solvers import DCD
+
+N, D = 240, 6
+CLASSES = np.array([-1.0, 1.0])
+
+
+def split(X: Any, y: np.ndarray, K: int, loss: Loss, weights: Any = None, scale: float = 1.0) -> list[Part]:
+    """Every K-th row to a partition."""
+    classes = CLASSES if is_classification(loss) else None
+    kind: Any = "regularized" if scale else "none"
+    return [
+        make_part(X[k::K], y[k::K], None if weights is None else weights[k::K], classes, scale, kind) for k in range(K)
+    ]
+
+
+def solved(parts: list[Part], loss: Loss, C: float, problems: int = 1, **options: Any) -> Solution:
+    n = sum(part.size for part in parts)
+    options = {"tol": 1e-4, "passes": 3.0} | options
+    return Rounds(Plan(loss, C, n, problems, D, **options), InProcess(parts, problems)).run()
+
+
+def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> tuple[Problem, FitResult]:
+    problem = make_problem(as_rows(X, 1.0), y, loss, C=C, intercept="regularized", **options)
+    return problem, fit(problem, DCD(), Limits(tol=1e-9))
+
+
+def near(solution: Solution, result: FitResult) -> bool:
+    apart = np.linalg.norm(solution.W[0] - np.append(result.coef, result.intercept))
+    return bool(apart <= distance_bound(solution.certificates[0].gap, result.certificate.gap))
+
+
+@pytest.mark.parametrize("K", [1, 3, 8])
+@pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+def test_any_number_of_partitions_ends_certified(loss: Loss, K: int) -> None:
+    X = matrix(N, D)
+    y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
+    solution = solved(split(X, y, K, loss, weights), loss, 0.02)
+    assert solution.outcome is Outcome.CERTIFIED
+    assert near(solution, reference(X, y, loss, 0.02, weights=weights)[1])
+
+
+def test_a_tight_gap() -> None:
+    X = matrix(N, D)
+    y = labels(X, Hinge())
+    solution = solved(split(X, y, 4, Hinge()), Hinge(), 0.02, tol=1e-6)
+    assert solution.outcome is Outcome.CERTIFIED
+    assert near(solution, reference(X, y, Hinge(), 0.02)[1])
+
+
+def test_one_partition_does_what_the_ordinary_solver_does() -> None:
+    X = matrix(N, D)
+    problem, _ = reference(X, labels(X, Hinge()), Hinge(), 0.1)
+    state = DCD().init(problem, 5)
+    for _ in range(3):
+        state = DCD().step(problem, state, _rows(N))
+    [part] = split(X, problem.y, 1, Hinge())
+    engine = InProcess([part], 1)
+    order = Order(np.zeros(1), np.ones(1), np.ones(1, dtype=bool), Hinge(), 0.1, 3.0, 5)
+    report = engine.improve(np.zeros((1, D + 1)), order)
+    assert np.allclose(engine.duals[0].change[0], state.alpha, rtol=0.0, atol=1e-12)
+    assert np.allclose(report.moves[0], state.w, rtol=0.0, atol=1e-12)
+
+
+def _rows(count: int) -> Any:
+    from saddlesvm.solvers.base import Budget
+
+    return Budget(count)
+
+
+@pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+def test_the_dual_never_falls_and_w_is_that_of_the_duals(loss: Loss) -> None:
+    X = np.tile(matrix(40, D), (6, 1))
+    y = labels(X, loss)
+    problem, _ = reference(X, y, loss, 0.5)
+    engine = InProcess(split(X, y, 6, loss), 1)
+    run = Rounds(Plan(loss, 0.5, N, 1, D, tol=0.0, max_rounds=12), engine)
+    before = -np.inf
+    for _ in range(12):
+        run.one_round()
+        alpha = np.empty(N)
+        for k, duals in enumerate(engine.duals):
+            alpha[k::6] = duals.after(run.shares)[0]
+        after = evaluate(problem, Point(alpha=alpha)).certificate.dual
+        assert after >= before - 1e-9 * abs(after)
+        assert np.allclose(run.W[0], engine.weights(run.order())[0], rtol=0.0, atol=1e-9 * np.linalg.norm(run.W))
+        before = after
+
+
+def test_all_classes_at_once_and_sparse_rows() -> None:
+    X = matrix(N, D, density=0.5)
+    y = np.digitize(X.sum(axis=1), [-0.5, 0.5])
+    parts = [make_part(csr(X[k::3]), y[k::3], None, np.arange(3), 1.0, "regularized") for k in range(3)]
+    solution = solved(parts, SquaredHinge(), 0.02, problems=3)
+    for k in range(3):
+        _, result = reference(X, 2.0 * (y == k) - 1.0, SquaredHinge(), 0.02)
+        apart = np.linalg.norm(solution.W[k] - np.append(result.coef, result.intercept))
+        assert apart <= distance_bound(solution.certificates[k].gap, result.certificate.gap)
+
+
+def test_a_partition_without_rows_and_one_without_an_intercept() -> None:
+    X = matrix(N, D)
+    y = labels(X, Hinge())
+    parts = [*split(X, y, 2, Hinge(), scale=0.0), make_part(X[:0], y[:0], None, CLASSES, 0.0, "none")]
+    solution = solved(parts, Hinge(), 0.02)
+    assert solution.outcome is Outcome.CERTIFIED
+    assert (solution.W[:, -1] == 0.0).all()
+
+
+def test_lost_duals_are_made_good() -> None:
+    class Forgetful(InProcess):
+        def improve(self, W: np.ndarray, order: Order) -> Report:
+            report = super().improve(W, order)
+            if order.seed % 7919 == 0 and order.seed // 7919 == 4 and not self.restarts:
+                self.duals[1] = type(self.duals[1])(*np.zeros((2, *self.duals[1].alpha.shape)))
+                self.restarts = 1
+            return report
+
+    X = matrix(N, D)
+    y = labels(X, Hinge())
+    engine = Forgetful(split(X, y, 3, Hinge()), 1)
+    solution = Rounds(Plan(Hinge(), 0.02, N, 1, D), engine).run()
+    assert engine.restarts == 1
+    assert solution.outcome is Outcome.CERTIFIED
+    assert near(solution, reference(X, y, Hinge(), 0.02)[1])
+
+
+def test_rounds_are_repeatable_and_counted() -> None:
+    X = matrix(N, D)
+    y = labels(X, Hinge())
+    first, second = (solved(split(X, y, 3, Hinge()), Hinge(), 0.02, seed=3) for _ in range(2))
+    assert np.array_equal(first.W, second.W)
+    row = first.trace[-1]
+    assert row["round"] == first.rounds
+    assert row["bytes_down"] == 3 * 8 * (D + 1)
+    stopped = solved(split(X, y, 3, Hinge()), Hinge(), 0.02, max_rounds=2)
+    assert (stopped.rounds, stopped.outcome) == (2, Outcome.EPOCH_LIMIT)
+
+
+@pytest.mark.parametrize("bad, message", [(np.nan, "NaN in row 1"), (np.inf, "infinity")])
+def test_bad_rows_are_refused_where_they_are(bad: float, message: str) -> None:
+    X = matrix(4, D)
+    X[1, 0] = bad
+    with pytest.raises(ValueError, match=message):
+        make_part(X, np.ones(4), None, CLASSES, 1.0, "regularized")
+    with pytest.raises(ValueError, match="sample_weight"):
+        make_part(matrix(4, D), np.ones(4), np.array([1.0, -1.0, 1.0, 1.0]), CLASSES, 1.0, "regularized")
+
+
+def test_what_leaves_a_partition_does_not_grow_with_its_rows() -> None:
+    order = Order(np.zeros(1), np.ones(1), np.ones(1, dtype=bool), Hinge(), 0.1, 1.0, 0)
+    sizes = []
+    for n in (20, 200):
+        [part] = split(matrix(n, D), labels(matrix(n, D), Hinge()), 1, Hinge())
+        from saddlesvm.distributed.part import first_duals
+
+        sizes.append(improve(part, first_duals(part, 1), np.zeros((1, D + 1)), order)[1].nbytes)
+    assert sizes[0] == sizes[1]

@@ -1,0 +1,238 @@
+"""Threads within one fit: the same certificate, repeatable, never a lower dual, one thread where they do not pay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named, plain_dual, plain_primal, small_problem
+from saddlesvm import LinearSVC, LinearSVR
+from saddlesvm.certificate import Point, evaluate
+from saddlesvm.checkpoint import Checkpoint
+from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.losses import Hinge, Logistic, SquaredHinge
+from saddlesvm.multiclass import threads_each
+from saddlesvm.outcome import Outcome
+from saddlesvm.problem import Problem, make_problem
+from saddlesvm.rows import as_rows
+from saddlesvm.solvers import DCD, SDCA
+from saddlesvm.solvers.aggregation import (
+    BLOCK,
+    LEAST,
+    SIGMA,
+    be_careful,
+    deal_parts,
+    follow,
+    new_scaling,
+    note,
+    safe_share,
+)
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.parallel import ParallelDCD, descent, side_by_side
+
+every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+TIGHT = Limits(tol=1e-6)
+
+
+def close(problem: Problem, one: FitResult, other: FitResult) -> bool:
+    """Whether two certified models are as near as their gaps say they must be."""
+    apart = np.linalg.norm(one.coef - other.coef)
+    gaps = (one.certificate.gap / problem.unit, other.certificate.gap / problem.unit)
+    return bool(apart <= distance_bound(*gaps))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@every_loss
+def test_every_loss_is_certified_at_the_same_optimum(loss: Any, threads: int) -> None:
+    problem = small_problem(loss, n=200, intercept="regularized")
+    result = fit(problem, ParallelDCD(threads), TIGHT)
+    assert result.outcome is Outcome.CERTIFIED
+    assert plain_primal(problem, result.coef, result.intercept) == pytest.approx(result.certificate.primal, rel=1e-9)
+    assert plain_dual(problem, result.alpha) == pytest.approx(result.certificate.dual, rel=1e-9)
+    assert close(problem, result, fit(problem, DCD(), TIGHT))
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_weights_intercepts_and_layouts(intercept: Any, sparse: bool) -> None:
+    X = matrix(300, 8, density=0.5 if sparse else 1.0)
+    y = labels(X, Hinge())
+    weights = np.random.default_rng(0).integers(0, 4, size=300).astype(float)
+    design = as_rows(csr(X) if sparse else X, 0.0 if intercept == "none" else 1.0)
+    problem = make_problem(design, y, SquaredHinge(), C=0.3, weights=weights, intercept=intercept)
+    result = fit(problem, ParallelDCD(2), TIGHT)
+    assert result.outcome is Outcome.CERTIFIED
+    assert close(problem, result, fit(problem, DCD(), TIGHT))
+
+
+def test_float32_rows_reach_a_fine_gap() -> None:
+    problem = make_problem(as_rows(matrix(400, 6).astype(np.float32)), labels(matrix(400, 6), Hinge()), Hinge(), C=0.5)
+    assert fit(problem, ParallelDCD(2), Limits(tol=1e-8)).outcome is Outcome.CERTIFIED
+
+
+def test_wide_sparse_rows_bring_frequent_features_together_more_often() -> None:
+    X, y = text(2000, 5000)
+    problem = make_problem(as_rows(X), y, Hinge(), C=1.0)
+    solver = ParallelDCD(2)
+    often = solver.init(problem, 0).often
+    counts = np.bincount(X.indices, X.data**2, X.shape[1])
+    assert 0 < often.size < X.shape[1]
+    assert counts[often].min() >= np.delete(counts, often).max()
+    result = fit(problem, solver, TIGHT)
+    assert result.outcome is Outcome.CERTIFIED
+    assert close(problem, result, fit(problem, DCD(), TIGHT))
+
+
+def text(n: int, d: int, per_row: int = 20) -> tuple[Any, np.ndarray]:
+    """Sparse rows whose features have frequencies like those of words."""
+    random = np.random.default_rng(0)
+    frequency = 1.0 / np.arange(1, d + 1) ** 0.9
+    columns = random.choice(d, size=n * per_row, p=frequency / frequency.sum())
+    X = np.zeros((n, d))
+    X[np.repeat(np.arange(n), per_row), columns] = random.uniform(0.1, 1.0, n * per_row)
+    scores = X @ random.normal(size=d)
+    return csr(X), np.where(scores > np.median(scores), 1.0, -1.0)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_a_fit_is_repeatable(threads: int) -> None:
+    problem = small_problem(Hinge(), n=3000, C=2.0)
+    first, second = (fit(problem, ParallelDCD(threads), Limits(tol=1e-4), seed=7) for _ in range(2))
+    assert np.array_equal(first.coef, second.coef)
+    assert np.array_equal(first.alpha, second.alpha)
+    other = fit(problem, ParallelDCD(threads), Limits(tol=1e-4), seed=8)
+    assert not np.array_equal(first.alpha, other.alpha)
+
+
+@every_loss
+def test_a_pass_never_lowers_the_dual(loss: Any) -> None:
+    X = np.tile(matrix(50, 4), (8, 1))  # rows in many copies: the parts agree, and adding up without scaling overshoots
+    problem = make_problem(as_rows(X), labels(X, loss), loss, C=5.0)
+    solver = ParallelDCD(4)
+    state = solver.init(problem, 0)
+    before = evaluate(problem, Point(alpha=state.alpha)).certificate.dual
+    for _ in range(12):
+        state = solver.step(problem, state, Budget(problem.members.size))
+        after = evaluate(problem, Point(alpha=state.alpha)).certificate.dual
+        assert after >= before - 1e-9 * abs(before)
+        before = after
+
+
+def test_w_is_that_of_the_dual_point_after_every_step() -> None:
+    problem = small_problem(Logistic(), n=2000, intercept="regularized")
+    solver = ParallelDCD(3)
+    state = solver.init(problem, 0)
+    for rows in (100, 777, 2000, 5000):
+        state = solver.step(problem, state, Budget(rows))
+        w = np.append(state.alpha @ np.asarray(problem.X.values), state.alpha.sum()) * problem.C
+        assert np.allclose(state.w, w, rtol=0.0, atol=1e-9 * np.linalg.norm(w))
+
+
+def test_parts_are_even_disjoint_and_ascending() -> None:
+    members = np.flatnonzero(np.random.default_rng(0).random(100_000) < 0.9).astype(np.int32)
+    parts = deal_parts(members, 3, seed=1)
+    assert np.array_equal(np.sort(np.concatenate(parts)), members)
+    assert all((np.diff(part) > 0).all() for part in parts)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 2 * BLOCK
+    assert all(part.dtype == members.dtype for part in parts)
+    few = deal_parts(np.arange(10, dtype=np.int32), 4, seed=0)
+    assert sorted(map(len, few)) == [2, 2, 3, 3]
+
+
+def test_sigma_follows_rho_between_one_and_the_safe_number() -> None:
+    scaling = new_scaling()
+    note(scaling, 3.0, 1.0)
+    follow(scaling, 4)
+    assert scaling[SIGMA] == 3.0
+    note(scaling, 0.0, 1.0)
+    follow(scaling, 4)
+    assert 2.0 < scaling[SIGMA] < 3.0
+    for _ in range(5):
+        be_careful(scaling, 4)
+    follow(scaling, 4)
+    assert scaling[SIGMA] == scaling[LEAST] == 4.0
+
+
+def test_the_share_taken_is_where_the_bound_is_largest() -> None:
+    assert safe_share(1.0, 1.0) == 1.0
+    assert safe_share(0.5, 1.0) == 1.0
+    assert safe_share(0.2, 1.0) == pytest.approx(0.2)
+    assert safe_share(-1.0, 1.0) == 0.0
+
+
+def test_a_checkpoint_is_continued(tmp_path: Path) -> None:
+    problem = small_problem(Hinge(), n=2000, C=2.0)
+    path = tmp_path / "state"
+    stopped = fit(problem, ParallelDCD(2), Limits(tol=1e-6, max_epochs=3), checkpoint=Checkpoint(path))
+    assert stopped.outcome is Outcome.EPOCH_LIMIT
+    result = fit(problem, ParallelDCD(2), Limits(tol=1e-6), checkpoint=Checkpoint(path))
+    assert result.outcome is Outcome.CERTIFIED
+    assert result.epochs > 3
+    assert close(problem, result, fit(problem, DCD(), TIGHT))
+
+
+def test_a_start_is_taken_up() -> None:
+    problem = small_problem(SquaredHinge(), n=500)
+    done = fit(problem, DCD(), Limits(tol=1e-8))
+    again = fit(problem, ParallelDCD(2), Limits(tol=1e-6), start=Point(alpha=done.alpha))
+    assert again.epochs <= 3
+
+
+def test_which_solvers_run_in_threads() -> None:
+    problem = replace(small_problem(Hinge()), threads=2)
+    assert descent(problem, DCD()) == DCD()
+    large = make_problem(as_rows(np.ones((1000, 2000), dtype=np.float32)), np.ones(1000), Hinge(), C=1.0)
+    assert descent(large, DCD()) == DCD()
+    large = replace(large, threads=3)
+    assert descent(large) == ParallelDCD(3)
+    assert descent(large, SDCA()) == ParallelDCD(3, shrinking=False)
+    assert descent(large, SDCA(output="average")) == SDCA(output="average")
+    assert descent(large, DCD(stopping="weight_change")) == DCD(stopping="weight_change")
+
+
+def test_threads_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saddlesvm.multiclass.cpu_count", lambda: 8)
+    monkeypatch.setattr("saddlesvm.multiclass.effective_n_jobs", lambda n_jobs: n_jobs or 1)
+    assert [threads_each(jobs, 8) for jobs in (1, 2, 3, 8)] == [8, 4, 2, 1]
+    assert threads_each(1, 100) == 8
+    assert threads_each(1, None) == 1
+
+
+@pytest.mark.parametrize("solver", ["auto", "dcd", "sdca"])
+def test_estimators_use_the_threads(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+    step = ParallelDCD.step
+    monkeypatch.setattr(ParallelDCD, "step", lambda self, *given: used.append(self.threads) or step(self, *given))
+    monkeypatch.setattr("saddlesvm.multiclass.cpu_count", lambda: 2)
+    monkeypatch.setattr("saddlesvm.solvers.parallel.LEAST_VALUES", 1000)
+    X = matrix(4000, 5)
+    y = labels(X, Hinge())
+    one = LinearSVC(loss="hinge", solver=solver, random_state=0).fit(X, y)
+    assert not used
+    two = LinearSVC(loss="hinge", solver=solver, random_state=0, n_jobs=2).fit(X, y)
+    assert set(used) == {2}
+    assert two.outcome_ is Outcome.CERTIFIED
+    apart = np.hypot(np.linalg.norm(one.coef_ - two.coef_), one.intercept_[0] - two.intercept_[0])
+    assert apart <= distance_bound(one.certificate_.gap, two.certificate_.gap)
+    LinearSVR(random_state=0, n_jobs=2, solver=solver).fit(X, X @ np.arange(5.0))
+
+
+def test_a_thread_that_fails_holds_nobody_up() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from saddlesvm.solvers.barrier import OPEN, new_gate
+
+    gate = new_gate()
+
+    def work(k: int) -> None:
+        if k:
+            raise MemoryError("no room")
+        while gate[0] < OPEN:
+            pass
+
+    with pytest.raises(MemoryError), ThreadPoolExecutor(1) as pool:
+        side_by_side(pool, work, 2, gate)
