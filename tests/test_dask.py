@@ -63,9 +63,9 @@ def near(model: Any, reference: Any) -> bool:
 def test_dense_rows_and_what_comes_to_the_client(client: Any) -> None:
     X, y = data()
     A = da.from_array(X, chunks=(200, -1))
-    model = distributed_svm.LinearSVC(C=0.01, tol=1e-3, random_state=0).fit(A, y)
+    model = distributed_svm.LinearSVC(C=0.002, tol=1e-3, random_state=0).fit(A, y)
     assert model.outcome_ is Outcome.CERTIFIED
-    assert near(model, LinearSVC(C=0.01, tol=1e-6).fit(X, y))
+    assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
     row = model.trace_[-1]
     assert row["bytes_up"] == 5 * ((D + 1) * 8 + 4 * 8 + 24)
     assert row["seconds_work"] <= row["seconds_round"]
@@ -75,7 +75,7 @@ def test_dense_rows_and_what_comes_to_the_client(client: Any) -> None:
 def test_predictions_stay_lazy(client: Any) -> None:
     X, y = data()
     A = da.from_array(X, chunks=(250, 4))
-    model = distributed_svm.LinearSVC(C=0.01, tol=1e-3).fit(A, da.from_array(np.where(y > 0, "yes", "no"), chunks=100))
+    model = distributed_svm.LinearSVC(C=0.002, tol=1e-3).fit(A, da.from_array(np.where(y > 0, "yes", "no"), chunks=100))
     local = model.to_local()
     for method in ("predict", "decision_function"):
         lazy = getattr(model, method)(A)
@@ -92,8 +92,8 @@ def test_many_classes_with_weights(client: Any) -> None:
     y = np.digitize(X @ np.ones(D), [-1.0, 1.0])
     s = np.random.default_rng(0).integers(0, 3, N).astype(float)
     A, b, c = (da.from_array(one, chunks=(300, -1)[: one.ndim]) for one in (X, y, s))
-    model = distributed_svm.LinearSVC(loss="hinge", C=0.01, tol=1e-3, class_weight="balanced").fit(A, b, c)
-    reference = LinearSVC(loss="hinge", C=0.01, tol=1e-5, class_weight="balanced").fit(X, y, s)
+    model = distributed_svm.LinearSVC(loss="hinge", C=0.002, tol=1e-3, class_weight="balanced").fit(A, b, c)
+    reference = LinearSVC(loss="hinge", C=0.002, tol=1e-5, class_weight="balanced").fit(X, y, s)
     assert model.outcome_ is Outcome.CERTIFIED
     assert near(model, reference)
     assert model.decision_function(A).compute().shape == (N, 3)
@@ -104,8 +104,8 @@ def test_sparse_blocks(client: Any) -> None:
     y = labels(X, Hinge())
     S = csr(X)
     blocks = [da.from_delayed(dask.delayed(S[k : k + 300]), (300, D), X.dtype) for k in range(0, N, 300)]
-    model = distributed_svm.LinearSVC(C=0.01, tol=1e-3, fit_intercept=False).fit(da.concatenate(blocks), y)
-    assert near(model, LinearSVC(C=0.01, tol=1e-6, fit_intercept=False).fit(S, y))
+    model = distributed_svm.LinearSVC(C=0.002, tol=1e-3, fit_intercept=False).fit(da.concatenate(blocks), y)
+    assert near(model, LinearSVC(C=0.002, tol=1e-6, fit_intercept=False).fit(S, y))
 
 
 def test_data_frames_and_regression(client: Any) -> None:
@@ -115,8 +115,10 @@ def test_data_frames_and_regression(client: Any) -> None:
     y = labels(X, Squared())
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(D)])
     X_dd, y_dd = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
-    model = distributed_svm.LinearSVR(C=0.01, tol=1e-3, loss="squared_epsilon_insensitive", epsilon=0.1).fit(X_dd, y_dd)
-    reference = LinearSVR(C=0.01, tol=1e-6, loss="squared_epsilon_insensitive", epsilon=0.1).fit(X, y)
+    model = distributed_svm.LinearSVR(C=0.002, tol=1e-3, loss="squared_epsilon_insensitive", epsilon=0.1).fit(
+        X_dd, y_dd
+    )
+    reference = LinearSVR(C=0.002, tol=1e-6, loss="squared_epsilon_insensitive", epsilon=0.1).fit(X, y)
     assert np.linalg.norm(model.coef_ - reference.coef_) <= distance_bound(
         model.certificate_.gap, reference.certificate_.gap
     )
@@ -136,9 +138,9 @@ def test_stores_and_parquet_files(client: Any, tmp_path: Path) -> None:
         stores.append(Store.create(tmp_path / f"{k}.store", X[half], y[half]))
         files.append(str(tmp_path / f"{k}.parquet"))
         pd.DataFrame(X[half]).rename(columns=str).assign(label=y[half]).to_parquet(files[-1])
-    reference = LinearSVC(C=0.01, tol=1e-6).fit(X, y)
+    reference = LinearSVC(C=0.002, tol=1e-6).fit(X, y)
     for given, label in ((stores, None), ([str(one.path) for one in stores], None), (files, "label")):
-        model = distributed_svm.LinearSVC(C=0.01, tol=1e-3).fit(given, label)
+        model = distributed_svm.LinearSVC(C=0.002, tol=1e-3).fit(given, label)
         assert near(model, reference)
     assert model.predict(stores).compute().shape == (N,)
 
@@ -154,10 +156,10 @@ def test_a_worker_that_is_killed(client: Any) -> None:
             os.kill(workers[0], signal.SIGKILL)
 
     A = da.from_array(X, chunks=(100, -1))
-    model = distributed_svm.LinearSVC(C=0.01, tol=1e-3, callbacks=[kill]).fit(A, y)
+    model = distributed_svm.LinearSVC(C=0.002, tol=1e-3, callbacks=[kill]).fit(A, y)
     assert killed
     assert model.outcome_ is Outcome.CERTIFIED
-    assert near(model, LinearSVC(C=0.01, tol=1e-6).fit(X, y))
+    assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
 
 
 def test_bad_input_is_told_apart(client: Any) -> None:

@@ -7,150 +7,32 @@ weights; as many numbers as there are features go up and down, and the duality g
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 try:
     import dask
     import dask.array as da
-    from distributed import Client, default_client
+    from distributed import Client
 except ImportError as error:
     raise ImportError("saddlesvm.dask needs Dask: pip install 'saddlesvm[dask]'") from error
 
 from saddlesvm import estimators
-from saddlesvm.certificate import Certificate
-from saddlesvm.distributed.dask_engine import ClusterLostError, DaskEngine
-from saddlesvm.distributed.part import as_matrix, labels_of, make_part
-from saddlesvm.distributed.rounds import Plan, Rounds, Solution, narrate
-from saddlesvm.distributed.sources import Block, blocks_of, feature_names, read_part
+from saddlesvm.distributed.dask_engine import ClusterLostError
+from saddlesvm.distributed.model import DistributedModel
+from saddlesvm.distributed.part import as_matrix, labels_of
+from saddlesvm.distributed.sources import Block, blocks_of, feature_names
 from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, make_loss
-from saddlesvm.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.problem import resolve_C
-from saddlesvm.randomness import seed_of
 from saddlesvm.scores import linear_scores
 
 __all__ = ["ClusterLostError", "LinearSVC", "LinearSVR"]
 
 
-class _Distributed(BaseEstimator):
-    """What both estimators share: the fit on partitions, and scores that stay lazy."""
-
-    C: float
-    lam: float | None
-    tol: float
-    fit_intercept: bool
-    intercept_scaling: float
-    max_iter: int | None
-    max_time: float | None
-    passes: float
-    random_state: Any
-    verbose: int
-    callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None
-    client: Client | None
-    coef_: Any
-    intercept_: Any
-
-    def _client(self) -> Client:
-        if self.client is not None:
-            return self.client
-        try:
-            return default_client()
-        except ValueError:
-            raise ValueError(
-                "no Dask client: make one first (from distributed import Client; Client('tcp://host:port'), or "
-                "Client() for this machine), or pass client="
-            ) from None
-
-    def _solve(self, blocks: list[Block], loss: Loss, classes: np.ndarray | None, factors: np.ndarray | None) -> None:
-        """Make the partitions on the workers, run the rounds, and keep what came of them."""
-        if not (self.passes > 0.0 and self.tol >= 0.0):
-            raise ValueError(f"passes must be positive and tol not negative; got {self.passes!r} and {self.tol!r}")
-        client = self._client()
-        scale = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        kind = "regularized" if self.fit_intercept else "none"
-        make = dask.delayed(make_part, pure=False)
-        parts = client.compute([make(X, y, s, classes, scale, kind, factors) for X, y, s in blocks])
-        shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
-        n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
-        if widths.size != 1:
-            raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
-        C, _ = resolve_C(None if self.lam is not None else self.C, self.lam, n)
-        problems = 1 if classes is None or classes.size == 2 else classes.size
-        plan = Plan(
-            loss, C, n, problems, int(widths[0]), self.tol, self.passes, self.max_iter, self.max_time,
-            seed_of(self.random_state), self.lam is not None,
-        )  # fmt: skip
-        began = time.perf_counter()
-        run = Rounds(plan, DaskEngine(client, parts, problems), self._watch)
-        self.n_features_in_, self._scale = int(widths[0]), scale
-        try:
-            solution = run.run()
-        except ClusterLostError as lost:
-            self._keep(run.solution(Outcome.INTERRUPTED), began)
-            lost.model = self
-            gap = self.certificate_.relative_gap
-            lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
-            raise
-        self._keep(solution, began)
-        self._warn()
-
-    def _watch(self, row: dict[str, Any]) -> None:
-        if self.verbose:
-            narrate(row)
-        for callback in self.callbacks or ():
-            callback(row)
-
-    def _keep(self, solution: Solution, began: float) -> None:
-        self.coef_ = solution.W[:, :-1].copy()
-        self.intercept_ = solution.W[:, -1] * self._scale
-        self.certificates_ = solution.certificates
-        self.certificate_ = Certificate(
-            sum(one.primal for one in solution.certificates),
-            sum(one.dual for one in solution.certificates),
-            solution.certificates[0].form,
-        )
-        self.outcome_, self.n_iter_, self.trace_ = solution.outcome, solution.rounds, solution.trace
-        self.seconds_ = time.perf_counter() - began
-
-    def _warn(self) -> None:
-        if self.outcome_ is Outcome.CERTIFIED or self.tol == 0.0:
-            return
-        import warnings
-
-        warnings.warn(
-            f"stopped before the certificate ({self.outcome_}): the relative gap is "
-            f"{self.certificate_.relative_gap:.2g}, {self.tol:.2g} was asked for. {self.outcome_.advice}",
-            NotCertifiedWarning,
-            stacklevel=4,
-        )
-
-    def _lazily(self, X: Any, function: Callable[..., np.ndarray], dtype: Any, columns: int) -> Any:
-        """`function` of the blocks of X: a Dask array for Dask input, and at once for data in memory."""
-        check_is_fitted(self)
-        if isinstance(X, (list, tuple)):
-            shape = (np.nan,) if columns == 1 else (np.nan, columns)
-            pieces = [dask.delayed(_of_file)(function, source) for source in X]
-            return da.concatenate([da.from_delayed(one, shape, dtype) for one in pieces])
-        if hasattr(X, "to_dask_array"):
-            X = X.to_dask_array()
-        if not hasattr(X, "rechunk"):
-            return function(as_matrix(X))
-        whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-        if columns == 1:
-            return whole.map_blocks(function, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype=dtype))
-        chunks = (whole.chunks[0], (columns,))
-        return whole.map_blocks(function, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype=dtype))
-
-    def _strength(self) -> dict[str, Any]:
-        return {"C": self.C} if self.lam is None else {"lam": self.lam}
-
-
-class LinearSVC(ClassifierMixin, _Distributed):
+class LinearSVC(ClassifierMixin, DistributedModel):
     """Linear support vector classification on a Dask cluster, trained to a certified relative duality gap.
 
     The same problem as :class:`saddlesvm.LinearSVC` with one class against the rest; options of the same name mean the
@@ -300,7 +182,7 @@ class LinearSVC(ClassifierMixin, _Distributed):
         return _filled(model, self, self.coef_, self.intercept_)
 
 
-class LinearSVR(RegressorMixin, _Distributed):
+class LinearSVR(RegressorMixin, DistributedModel):
     """Linear support vector regression on a Dask cluster; see :class:`LinearSVC` and :class:`saddlesvm.LinearSVR`.
 
     Parameters
@@ -376,13 +258,6 @@ class LinearSVR(RegressorMixin, _Distributed):
         return _filled(model, self, self.coef_, self.intercept_)
 
 
-def shape_of(part: Any) -> tuple[int, int]:
-    """Rows and features of a partition."""
-    from saddlesvm import rows
-
-    return part.size, rows.n_features(part.X)
-
-
 def class_sums(y: Any, weights: Any, classes: np.ndarray) -> np.ndarray:
     """Sum of the row weights of each class in a partition."""
     codes = np.searchsorted(classes, np.asarray(y).ravel())
@@ -399,15 +274,11 @@ def _classes(X: Any, coef: np.ndarray, intercept: np.ndarray, classes: np.ndarra
     return classes[(scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)]
 
 
-def _of_file(function: Callable[..., np.ndarray], source: Any) -> np.ndarray:
-    return function(read_part(source, None)[0])
-
-
 def _as_array(y: Any) -> Any:
     return y.to_dask_array() if hasattr(y, "to_dask_array") else y
 
 
-def _filled(model: Any, fitted: _Distributed, coef: Any, intercept: Any) -> Any:
+def _filled(model: Any, fitted: DistributedModel, coef: Any, intercept: Any) -> Any:
     """The fitted attributes that a model in memory has."""
     model.coef_, model.intercept_ = coef, intercept
     model.certificate_, model.certificates_ = fitted.certificate_, fitted.certificates_
