@@ -31,6 +31,7 @@ from saddlesvm.solvers.aggregation import (
     note,
     safe_share,
 )
+from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.parallel import ParallelDCD, descent, side_by_side
 
@@ -236,3 +237,19 @@ def test_a_thread_that_fails_holds_nobody_up() -> None:
 
     with pytest.raises(MemoryError), ThreadPoolExecutor(1) as pool:
         side_by_side(pool, work, 2, gate)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=named)
+def test_the_automatic_solver_changes_over_with_threads_too(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saddlesvm.solvers.parallel.LEAST_VALUES", 1)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 12)) * np.logspace(0, 3, 12)  # unscaled features: descent alone has no end in sight
+    y = np.where(X @ rng.normal(size=12) + 100.0 * rng.normal(size=300) > 0.0, 1.0, -1.0)
+    results = []
+    for threads in (1, 2):
+        problem = replace(make_problem(as_rows(X), y, loss, C=10.0), threads=threads)
+        assert isinstance(descent(problem), ParallelDCD if threads == 2 else DCD)
+        results.append(fit(problem, Auto(), Limits(tol=1e-6)))
+        assert results[-1].outcome is Outcome.CERTIFIED
+        assert FINISH in results[-1].phases
+    assert close(problem, *results)

@@ -35,7 +35,7 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 from saddlesvm.solvers.cores import take_core
-from saddlesvm.solvers.dcd import DCD, KNOWN, LENGTH, Deck, call_back
+from saddlesvm.solvers.dcd import DCD, KNOWN, KNOWN_AT, LENGTH, Deck, call_back
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.together import BEFORE, GAP, ROUND, SAID, Own, Team, descend_together
 
@@ -161,7 +161,16 @@ class ParallelDCD(SolverBase):
         state.w[:] = first.base
         state.epochs = state.rows_touched / state.order.size
         state.active, state.estimate = int(state.actives.sum()), float(state.numbers[GAP])
+        self._judge(state)
         return state
+
+    @staticmethod
+    def _judge(state: ParallelState) -> None:
+        """The estimate of the last pass over all rows: the parts' own, each of as much as its part has of the whole."""
+        scales, known = state.part_meters[:, SCALE], state.part_meters[:, KNOWN]
+        if np.isfinite(known).all() and scales.sum() > 0.0:
+            state.known = float(known @ scales / scales.sum())
+            state.known_at = float(state.part_meters[:, KNOWN_AT].sum()) / state.order.size
 
     def _team(self, problem: Problem, state: ParallelState) -> Team:
         """What the threads share; made anew after a checkpoint, and when w changes its precision."""
