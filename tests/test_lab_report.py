@@ -66,7 +66,7 @@ def test_pictures_of_a_classifier():
     assert figures.decision(data.X, data.y, coef, 0.0).get_lines()
     assert figures.margins(data.X, data.y, coef, 0.0).patches
     problem = data.problem(Hinge(), 1.0, "regularized")
-    early, late = pictures.shrinking_charts(problem, (1, 10))
+    early, late = pictures.shrinking_charts(problem, (1, 4))
     small = [sum((series.size == pictures.SMALL).sum() for series in one.series[:2]) for one in (early, late)]
     assert small[0] == 0
     assert small[1] > 0

@@ -31,12 +31,12 @@ from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Pointwise, Problem, is_classification, make_problem
 from saddlesvm.rows import CSR, Rows, as_dense_row, as_rows, n_rows
-from saddlesvm.solvers import DCD, feature_factor
+from saddlesvm.solvers import DCD, feature_factor, newton_equations
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.feature_factor import FeatureFactor
+from saddlesvm.solvers.feature_factor import FeatureFactor, Plan
 from saddlesvm.solvers.linear_algebra import cholesky, conjugate_gradients, gram_block, widened
 from saddlesvm.solvers.newton import Newton, NewtonState
-from saddlesvm.solvers.newton_equations import FREE_PENALTY, NewtonEquations
+from saddlesvm.solvers.newton_equations import FREE_PENALTY, SAMPLED, NewtonEquations
 from saddlesvm.solvers.newton_kernels import (
     add_outer_sparse,
     combine,
@@ -246,30 +246,44 @@ def plain_matrix(X: Rows, penalty: np.ndarray, bend: np.ndarray) -> np.ndarray:
     return np.diag(penalty) + A.T @ (bend[:, None] * A)
 
 
+def update(factor: FeatureFactor, bend: np.ndarray) -> Plan:
+    """Bring the factor up to these second derivatives; what it did."""
+    active = np.flatnonzero(bend)
+    plan = factor.plan(active, bend[active])
+    factor.update(plan)
+    return plan
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("bias", [0.0, 1.7])
 @pytest.mark.parametrize("at_once", [0, feature_factor.AT_ONCE])
+@pytest.mark.parametrize("kept", PRECISIONS)
 def test_the_feature_factor_follows_the_active_rows(
-    layout: str, precision: type, bias: float, at_once: int, monkeypatch: pytest.MonkeyPatch
+    layout: str, precision: type, bias: float, at_once: int, kept: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feature_factor, "AT_ONCE", at_once)
     X = rows_like(matrix(200, 6, density=0.6).astype(precision), layout, bias)
     penalty, v = np.ones(7), np.random.default_rng(0).normal(size=7)
-    factor = FeatureFactor(X, penalty, 200)
+    factor, rel = FeatureFactor(X, penalty, 200, kept), 1e-9 if kept is np.float64 else 2e-3
     for bend in sequence(200)[:-1]:
-        factor.update(bend)
-        assert factor.solve(v) == pytest.approx(np.linalg.solve(plain_matrix(X, penalty, bend), v), rel=1e-9)
+        update(factor, bend)
+        solved = factor.solve(v)
+        assert solved.dtype == np.float64
+        assert solved == pytest.approx(np.linalg.solve(plain_matrix(X, penalty, bend), v), rel=rel, abs=rel)
 
 
 def test_the_feature_factor_keeps_shares_that_changed_little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_factor, "AT_ONCE", 0)
     X = rows_like(matrix(200, 6), "dense")
     factor, bend = FeatureFactor(X, np.ones(7), 200), np.random.default_rng(0).uniform(0.5, 1.0, 200)
-    factor.update(bend)
-    assert factor.plan(1.1 * bend)[1].size == 0
+    assert update(factor, bend).anew
+    assert update(factor, 1.1 * bend).rows.size == 0
     bend[3] *= 5.0
-    assert factor.plan(bend)[1].tolist() == [3]
+    assert update(factor, bend).rows.tolist() == [3]
+    bend[7] = 0.0
+    assert update(factor, bend).rows.tolist() == [7]
+    assert factor.share[7] == 0.0
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -326,7 +340,62 @@ def test_products_alone_solve_newtons_equations_where_a_factor_is_dearer() -> No
     assert direction == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+def test_a_sample_of_rows_preconditions_newtons_equations(
+    precision: type, intercept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newton_equations, "DENSE_PRODUCT", 1e-12)  # products are cheap, factors are not
+    X = rows_like(matrix(20_000, 40).astype(precision), "dense", 0.0 if intercept == "none" else 1.7)
+    problem = make_problem(X, np.ones(20_000), Logistic(), C=1.0, intercept=intercept)
+    equations, bend = NewtonEquations(problem, 1e9), np.random.default_rng(0).uniform(0.05, 0.25, 20_000)
+    equations.stiff = True  # conjugate gradients alone have been too slow before
+    rhs = np.random.default_rng(1).normal(size=41)
+    rhs[-1] *= intercept != "none"
+    direction = equations.solve(bend, rhs, 0.01)
+    assert equations.way == SAMPLED and 1 < equations.iterations <= 10
+    assert 0 < equations.sampled.inside.size < 1000 and equations.features.sum is None
+    expected = np.linalg.solve(plain_matrix(X, equations.penalty, bend), rhs)
+    assert np.linalg.norm(direction - expected) <= 0.02 * np.linalg.norm(expected)
+
+
+def test_a_sample_that_misses_what_matters_still_leads_downhill_and_gives_way_to_all_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(newton_equations, "DENSE_PRODUCT", 1e-12)
+    A = np.zeros((20_000, 40))
+    A[:, 0] = 1.0
+    A[np.arange(20_000) % 2000 == 0, 1 + np.arange(10)] = np.arange(1.0, 11.0)  # ten rows, a feature each
+    A[:, 11:] = 0.01 * np.random.default_rng(0).normal(size=(20_000, 29))
+    problem = make_problem(as_rows(A), np.ones(20_000), Logistic(), C=1.0)
+    equations, bend = NewtonEquations(problem, 1e9), np.full(20_000, 1e4)
+    equations.stiff = True
+    rhs, before = np.append(np.random.default_rng(1).normal(size=40), 0.0), equations.sample
+    assert equations.solve(bend, rhs, 1e-8) @ rhs > 0.0
+    assert equations.way == SAMPLED and equations.sample > before
+    while equations.way == SAMPLED:
+        direction = equations.solve(bend, rhs, 1e-8)
+    assert equations.way == "features"
+    assert direction == pytest.approx(np.linalg.solve(plain_matrix(problem.X, equations.penalty, bend), rhs), rel=1e-5)
+
+
 # Fits
+
+
+def test_more_rows_than_features_need_no_proximal_term_until_few_rows_bend() -> None:
+    problem = small_problem(SquaredHinge(), n=300, d=6, C=1.0)
+    assert Newton(warm_up=0).init(problem, 0).q == 0.0
+    assert Newton(warm_up=0).init(small_problem(SquaredHinge(), n=40, d=90), 0).q > 0.0
+    X = matrix(300, 30)
+    y = np.where(X @ np.cos(np.arange(30)) > 0.0, 1.0, -1.0)
+    separable = make_problem(as_rows(X), y, SquaredHinge(), C=1e5)
+    solver = Newton(warm_up=0)
+    state = solver.init(separable, 0)
+    assert state.q == 0.0 and state.estimate == 1.0  # the dual point that came with the start, zero, is kept
+    while state.q == 0.0:
+        state = solver.step(separable, state, Budget(1))
+    assert state.active < 30 and state.steps < 20
+    certified(separable, Newton(warm_up=0))
 
 
 @every_loss

@@ -18,6 +18,7 @@ from functools import singledispatch
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from saddlesvm import rows
 from saddlesvm.compiled import inlined, kernel
@@ -28,7 +29,6 @@ from saddlesvm.threads import in_parts
 Answer = TypeVar("Answer")
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
 SEARCH_STEPS = 200
-GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
 @dataclass(frozen=True)
@@ -320,26 +320,21 @@ def _against_dual(
     return _evaluation(problem, w, offset, alpha, paid, conjugates, own, factor * factor * dual_norm)
 
 
-def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision: float = 1e-6) -> float:
-    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, by golden section search."""
+def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision: float = 1e-4) -> float:
+    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, to `precision` (Brent's method).
+
+    What the factor misses by enters the objective squared, and the variables as they are are tried too.
+    """
 
     def negated_dual(factor: float) -> float:
         sums = conjugate_sum(problem.pointwise, problem.members, alpha, factor)
         return problem.C * sums + 0.5 * factor * factor * dual_norm
 
-    low, high = 0.0, 1.0
-    inner, outer = 1.0 - GOLDEN, GOLDEN
-    at_inner, at_outer = negated_dual(inner), negated_dual(outer)
-    while high - low > precision:
-        if at_inner <= at_outer:
-            high, outer, at_outer = outer, inner, at_inner
-            inner = high - GOLDEN * (high - low)
-            at_inner = negated_dual(inner)
-        else:
-            low, inner, at_inner = inner, outer, at_outer
-            outer = low + GOLDEN * (high - low)
-            at_outer = negated_dual(outer)
-    return min((0.5 * (low + high), 1.0), key=negated_dual)
+    as_they_are = negated_dual(1.0)
+    if as_they_are <= negated_dual(1.0 - precision):
+        return 1.0
+    found = minimize_scalar(negated_dual, bounds=(0.0, 1.0), method="bounded", options={"xatol": precision})
+    return float(found.x) if found.fun < as_they_are else 1.0
 
 
 def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.ndarray, float]:

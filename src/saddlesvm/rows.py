@@ -24,7 +24,7 @@ from saddlesvm.compiled import allocating_kernel, inlined, kernel, operation, py
 U = np.uint64
 ROW_AHEAD = 2  # rows whose values are fetched while this one is worked on
 HEADER_AHEAD = 6  # rows whose places in memory (and dual variable, label, norm) are fetched
-NEAR_BYTES = 1024  # of a dense row that are fetched ahead; the processor notices the rest by itself
+NEAR_BYTES = 2048  # of a dense row that are fetched ahead; the processor notices the rest by itself
 LINE = 64  # bytes in a cache line
 
 
@@ -226,9 +226,9 @@ def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: 
             prefetch_item(alpha, i)
             prefetch_item(y, i)
             prefetch_item(norms, i)
-        if p + 1 < end:
+        if p + ROW_AHEAD < end:
             width = X.values.shape[1]
-            start = U(order[p + 1]) * U(width)
+            start = U(order[p + ROW_AHEAD]) * U(width)
             prefetch_range(X.values, start, start + U(min(width, NEAR_BYTES // X.values.itemsize)))
 
     def of_csr(X: Any, order: Any, p: Any, end: Any, alpha: Any, y: Any, norms: Any) -> Any:

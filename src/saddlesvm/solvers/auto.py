@@ -17,21 +17,27 @@ import numpy as np
 
 from saddlesvm.certificate import Evaluation, Point, weight_of
 from saddlesvm.compiled import kernel
-from saddlesvm.losses import is_smooth, slopes
+from saddlesvm.losses import Logistic, Loss, is_smooth, slopes
 from saddlesvm.problem import Pointwise, Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.newton import Newton
+from saddlesvm.solvers.newton import CORNERLESS, Newton, scratch_is_better
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.parallel import descent
 
-FIRST_LOOK = 8.0  # epochs before the first prediction
-NEXT_LOOK = 1.25  # growth of the epochs between two predictions
-DENSE_COST, SPARSE_COST = 1.2e-9, 4e-9  # seconds a value and visit, roughly; only the ratio to a factor's cost matters
-PASSES = 2.0  # of a Newton step over the data, in epochs of coordinate descent
-STEPS = {True: (4.0, 1.0), False: (6.0, 3.5)}  # Newton steps: at least, and for each power of ten of the gap
+LOOKS = (1.0, 2.0, 4.0, 8.0)  # epochs of the first predictions
+NEXT_LOOK = 1.25  # growth of the epochs between two later ones
+SOON, LATE = 1.0 / 20.0, 8.0  # epochs before a change: this share of the predicted work, but not more than so many
+DENSE_COST, SPARSE_COST = 7e-10, 2.5e-9  # seconds a value and visit, roughly; only ratios to other costs matter
+ROW_COST = {False: 2e-8, True: 1e-7}  # seconds a visit besides; with the logistic loss
+PASSES, CALLS = 2.0, 1e-4  # of a Newton step over the data, in epochs of coordinate descent; its seconds besides
+LOOK = 1e-4  # seconds of a prediction
+# Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
+# smooth ones, and of those with corners.
+STEPS = ((4.0, 0.5), (4.0, 0.8), (6.0, 3.5))
+AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
-SHOWN = 0.3  # of the gap at the change-over: what it must be below by then
+SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
 COORDINATES, FINISH = "coordinate descent", "Newton"
 
 
@@ -61,12 +67,13 @@ class AutoState(State):
     seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
     phase: str = COORDINATES
     seed: int = 0
-    next_prediction: float = FIRST_LOOK
+    next_prediction: float = LOOKS[0]
     base_epochs: float = 0.0
     base_rows: int = 0
     promised: float = 0.0
     spent: float = 0.0
     gap_then: float = np.inf
+    primal_then: float = np.inf
     given_up: bool = False
     decision: str = ""
     inner: Any = field(default=None, repr=False)
@@ -99,6 +106,8 @@ class Auto(SolverBase):
         inner = descent(problem).init(problem, seed, start)
         state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
         _mirror(state)
+        if start is None and is_smooth(problem.loss):
+            state.seen = np.array([[0.0, 1.0]])
         if self.begin == FINISH and start is not None:
             state.w = state.w if start.w is None else start.w
             self._enter(problem, state, FINISH)
@@ -117,7 +126,8 @@ class Auto(SolverBase):
         _mirror(state)
         _note(state)
         if state.epochs >= state.next_prediction - 1e-9:
-            state.next_prediction = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
+            later = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
+            state.next_prediction = next((look for look in LOOKS if look > state.epochs + 1e-9), later)
             if np.inf > state.estimate > budget.relative_gap > 0.0:
                 self._predict(problem, state, budget.relative_gap)
         return state
@@ -125,14 +135,16 @@ class Auto(SolverBase):
     def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
         _mirror(state)
-        state.spent += self._step_cost(problem, state.inner.bend, state.inner.equations)
+        state.spent += _passes_cost(problem) + state.inner.equations.cost
         if state.spent > BROKEN_PROMISE * state.promised:
-            if state.estimate > SHOWN * state.gap_then:
+            falling = state.inner.best_primal <= FALLEN * state.primal_then  # the gap falls last
+            if state.estimate > SHOWN * state.gap_then and not falling:
                 fall = f"from {state.gap_then:.1e} to {state.estimate:.1e} only"
                 why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
                 self._change(problem, state, COORDINATES, why)
             else:
-                state.spent, state.gap_then = 0.0, state.estimate
+                state.spent, state.gap_then = 0.0, min(state.estimate, state.gap_then)
+                state.primal_then = state.inner.best_primal
         return state
 
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
@@ -142,16 +154,19 @@ class Auto(SolverBase):
             return
         powers = math.log(state.estimate / target)
         left = powers / rate if rate > 0.0 else np.inf
-        epoch = problem.members.size * problem.values_per_row * _visit_cost(problem)
-        here = left * epoch
-        least, each = STEPS[is_smooth(problem.loss)]
+        epoch = _epoch_cost(problem)
+        passes = _passes_cost(problem)
+        here = left * epoch + LOOK * math.log1p(left / state.epochs) / math.log(NEXT_LOOK)
+        least, each = STEPS[_kind(problem.loss)]
         steps = least + each * powers / math.log(10.0)
         mask = np.zeros(problem.y.size)
         bending_rows(problem.pointwise, problem.members, state.alpha, mask)
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
-        there = steps * self._step_cost(problem, mask, state.equations)
-        change = there < here
+        first = self._step_cost(problem, mask, state.equations)
+        there = first + (steps - 1.0) * (passes + AGAIN * (first - passes))
+        soon = state.epochs >= min(LATE, SOON * there / epoch) - 1e-9
+        change = soon and there < here
         falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch" if rate > 0.0 else "not falling"
         until = f"about {left:.0f} epochs left" if np.isfinite(left) else "no end in sight"
         verdict = "changing over" if change else "staying"
@@ -162,14 +177,14 @@ class Auto(SolverBase):
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.remark = state.decision
         if change:
-            state.promised, state.spent, state.gap_then = there, 0.0, state.estimate
+            state.promised, state.spent = there, 0.0
+            state.gap_then, state.primal_then = state.estimate, np.inf
             self._change(problem, state, FINISH, why)
 
     def _step_cost(self, problem: Problem, bend: np.ndarray, equations: NewtonEquations) -> float:
         """Roughly the seconds of a Newton step whose Hessian has the rows where `bend` is not zero."""
-        passes = PASSES * problem.members.size * problem.values_per_row * _visit_cost(problem)
         active = np.flatnonzero(bend)
-        return passes + (equations.cheapest(active, bend)[1] if active.size else 0.0)
+        return _passes_cost(problem) + (equations.cheapest(active, bend).cost if active.size else 0.0)
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to the other solver."""
@@ -183,10 +198,9 @@ class Auto(SolverBase):
 
     def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
         state.phase = phase
-        start = Point(state.w.astype(np.float64), state.alpha)
-        state.inner = (Newton(memory=self.memory) if phase == FINISH else descent(problem)).init(
-            problem, state.seed, start
-        )
+        scratch = phase == FINISH and scratch_is_better(problem, state.estimate)
+        w = np.zeros(state.w.size) if scratch else state.w.astype(np.float64)
+        state.inner = self._at_work(problem, state).init(problem, state.seed, Point(w, state.alpha))
         if phase == FINISH and state.equations is not None:
             state.inner.equations = state.equations
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
@@ -233,8 +247,20 @@ def _until_now(state: AutoState) -> np.ndarray:
     return seen if now[0] <= seen[-1, 0] else np.vstack([seen, [now[0], min(now[1], seen[-1, 1])]])
 
 
-def _visit_cost(problem: Problem) -> float:
-    return DENSE_COST if isinstance(problem.X, Dense) else SPARSE_COST
+def _kind(loss: Loss) -> int:
+    """0 without corners in the derivative, 1 for other smooth losses, 2 for those with corners."""
+    return 0 if isinstance(loss, CORNERLESS) else 1 if is_smooth(loss) else 2
+
+
+def _epoch_cost(problem: Problem) -> float:
+    """Seconds of visits to all rows, roughly."""
+    each = problem.values_per_row * (DENSE_COST if isinstance(problem.X, Dense) else SPARSE_COST)
+    return problem.members.size * (each + ROW_COST[isinstance(problem.loss, Logistic)])
+
+
+def _passes_cost(problem: Problem) -> float:
+    """Seconds of a Newton step without its equations, roughly."""
+    return PASSES * _epoch_cost(problem) + CALLS
 
 
 def _rate(seen: np.ndarray) -> float | None:

@@ -5,7 +5,7 @@ With ``b_i = a_i y_i`` the negated dual is minimised one coordinate at a time. I
 and 0 where they do not. A row that sits at a bound with ``G > M`` (lower) or ``G < m`` (upper), M and m the largest and
 smallest PG of the pass before, is set aside. When the others are done, all rows come back and are checked again.
 
-What the papers do not have: where the fit stops on its gap, nothing rests on the bounds M and m, and a fifth of them is
+What the papers do not have: where the fit stops on its gap, nothing rests on the bounds M and m, and a tenth of them is
 used, also when the rows come back. A row set aside still counts in the objective that the estimate of the gap is
 relative to. And the random order is one of short runs of neighbouring rows, which come from memory faster than single
 ones; longer runs would be faster still, but a shuffled order of them converges as if there were fewer rows.
@@ -59,7 +59,7 @@ BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, DROPPED, LARGEST, SMALLEST, PASSES, KNO
 VISITS, KNOWN_AT, METERS = range(16, 19)
 
 RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
-EAGER = 0.2  # of the bounds M and m, where the fit stops on its gap
+EAGER = 0.1  # of the bounds M and m, where the fit stops on its gap
 NEAR_BYTES = 2**21  # rows that take less than this are near anyway, and visited one by one
 
 

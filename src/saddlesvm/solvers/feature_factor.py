@@ -6,12 +6,14 @@ rows then changes by theirs alone, and what is left to pay is the factorisation.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrs
+from scipy.linalg.blas import get_blas_funcs
+from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows import CSR, Rows
-from saddlesvm.solvers.linear_algebra import BLAS_SPEED, LOOP_SPEED, blocks, cholesky, widened
+from saddlesvm.solvers.linear_algebra import BLAS_SPEED, LOOP_SPEED, SYRK_SPEED, blocks, cholesky, widened
 from saddlesvm.solvers.newton_kernels import add_outer_sparse
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
@@ -19,53 +21,87 @@ AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: to
 REBUILD = 0.7  # the sum over rows is formed anew when more than this share of them changed
 
 
-class FeatureFactor:
-    """``R + unit sum_i share_i x_i x_i'`` over features: the sum is updated by the rows whose share changed."""
+class Plan(NamedTuple):
+    """What an update has to do.
 
-    def __init__(self, X: Rows, penalty: np.ndarray, count: int) -> None:
+    Attributes
+    ----------
+    active : ndarray of shape (a,)
+        The rows that are in the sum afterwards.
+    rows, shares : ndarray of shape (k,)
+        Those whose share changes, and what it changes to.
+    unit : float
+    anew : bool
+        The sum is formed from nothing.
+    """
+
+    active: np.ndarray
+    rows: np.ndarray
+    shares: np.ndarray
+    unit: float
+    anew: bool
+
+
+class FeatureFactor:
+    """``R + unit sum_i share_i x_i x_i'`` over features: the sum is updated by the rows whose share changed.
+
+    In float32 it takes half the time, and serves as a preconditioner just as well.
+    """
+
+    def __init__(self, X: Rows, penalty: np.ndarray, count: int, dtype: Any = np.float64) -> None:
         self.X, self.penalty = X, penalty
         self.sum: np.ndarray | None = None
         self.share = np.zeros(count)
+        self.inside = np.empty(0, dtype=np.int64)
+        self.marked = np.zeros(count, dtype=bool)
         self.unit = 1.0
-        self.factor = np.empty((0, 0))
+        self.factor = np.empty((0, 0), dtype=dtype)
+        (self.syrk,), (self.potrs,) = get_blas_funcs(("syrk",), dtype=dtype), get_lapack_funcs(("potrs",), dtype=dtype)
 
-    def plan(self, bend: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, bool]:
-        """The shares for `bend`, the rows to change, the unit, and whether to form the sum anew."""
-        active = np.flatnonzero(bend)
-        if active.size * self.penalty.size**2 <= AT_ONCE:
-            unit = float(bend.max())
-            return bend / unit, active, unit, True
+    def plan(self, active: np.ndarray, bend: np.ndarray) -> Plan:
+        """What :meth:`update` has to do for the second derivatives `bend` of the `active` rows (both of shape (a,))."""
+        largest = float(bend.max())
+        anew = Plan(active, active, bend / largest, largest, True)
+        if self.sum is None or active.size * self.penalty.size**2 <= AT_ONCE:
+            return anew
+        old = self.share[active]
         best: tuple[np.ndarray, np.ndarray, float] | None = None
-        for unit in (float(bend.max()), self.unit):
+        for unit in (largest, self.unit):
             share = bend / unit
-            changed = np.flatnonzero(np.abs(share - self.share) > KEEP * np.maximum(share, self.share))
-            if best is None or changed.size < best[1].size:
-                best = share, changed, unit
+            moved = np.flatnonzero(np.abs(share - old) > KEEP * np.maximum(share, old))
+            if best is None or moved.size < best[0].size:
+                best = moved, share[moved], unit
         assert best is not None
-        if self.sum is None or best[1].size > REBUILD * active.size:
-            unit = float(bend.max())
-            return bend / unit, active, unit, True
-        return *best, False
+        moved, shares, unit = best
+        self.marked[active] = True
+        gone = self.inside[~self.marked[self.inside]]
+        self.marked[active] = False
+        if moved.size + gone.size > REBUILD * active.size:
+            return anew
+        return Plan(
+            active, np.concatenate([active[moved], gone]), np.concatenate([shares, np.zeros(gone.size)]), unit, False
+        )
 
-    def cost(self, bend: np.ndarray, values_per_row: float) -> float:
+    def cost(self, plan: Plan, values_per_row: float) -> float:
         """Seconds that :meth:`update` will take, roughly."""
-        d = self.penalty.size
-        changed = self.plan(bend)[1].size
-        each = 0.5 * values_per_row**2 / LOOP_SPEED if isinstance(self.X, CSR) else d * d / BLAS_SPEED
-        return changed * each + d**3 / (3.0 * BLAS_SPEED)
+        d, times = self.penalty.size, self.factor.itemsize / 8.0
+        each = 0.5 * values_per_row**2 / LOOP_SPEED if isinstance(self.X, CSR) else times * d * d / SYRK_SPEED
+        return plan.rows.size * each + times * d**3 / (3.0 * BLAS_SPEED)
 
-    def update(self, bend: np.ndarray) -> None:
+    def update(self, plan: Plan) -> None:
         """Factor the matrix for these second derivatives (those that changed by little may stay as they were)."""
-        share, changed, self.unit, anew = self.plan(bend)
-        if anew:
+        if plan.anew:
             d = self.penalty.size
-            self.sum, self.share = np.zeros((d, d), order="F"), np.zeros_like(share)
-        change = share - self.share
-        for sign in (1.0, -1.0):
-            self._add(changed[sign * change[changed] > 0.0], sign, np.abs(change))
-        self.share[changed] = share[changed]
+            self.sum = np.zeros((d, d), dtype=self.factor.dtype, order="F")
+            self.share[self.inside] = 0.0
         assert self.sum is not None
-        matrix = self.unit * self.sum
+        change = plan.shares - self.share[plan.rows]
+        for sign in (1.0, -1.0):
+            chosen = sign * change > 0.0
+            self._add(plan.rows[chosen], sign, np.abs(change[chosen]))
+        self.share[plan.rows] = plan.shares
+        self.inside, self.unit = plan.active, plan.unit
+        matrix = self.factor.dtype.type(self.unit) * self.sum
         diagonal = np.arange(self.penalty.size)
         matrix[diagonal, diagonal] += self.penalty
         self.factor = cholesky(matrix)
@@ -74,12 +110,13 @@ class FeatureFactor:
         """``sum += sign sum over chosen i of amount_i x_i x_i'``, in its lower triangle."""
         assert self.sum is not None
         if isinstance(self.X, CSR):
-            add_outer_sparse(self.X, chosen, sign * amount[chosen], self.sum.T)
+            add_outer_sparse(self.X, chosen, sign * amount, self.sum.T)
             return
-        for part in blocks(chosen, self.penalty.size):
-            rows = widened(self.X, part, np.sqrt(amount[part]))
-            self.sum = dsyrk(sign, rows.T, beta=1.0, c=self.sum, lower=1, overwrite_c=1)
+        width = self.penalty.size
+        for part, share in zip(blocks(chosen, width), blocks(amount, width), strict=True):
+            rows = widened(self.X, part, np.sqrt(share), self.factor.dtype)
+            self.sum = self.syrk(sign, rows.T, beta=1.0, c=self.sum, lower=1, overwrite_c=1)
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """The factored matrix's inverse times v."""
-        return dpotrs(self.factor, v, lower=1)[0]
+        return self.potrs(self.factor, v, lower=1)[0].astype(np.float64, copy=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import dgemm
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows import CSR, Rows, n_features
 from saddlesvm.solvers.newton_kernels import fill, gram_sparse
@@ -15,7 +16,7 @@ from saddlesvm.solvers.newton_kernels import fill, gram_sparse
 Map = Callable[[np.ndarray], np.ndarray]
 
 BLOCK_VALUES = 2**20  # float64 values of a block of widened rows
-BLAS_SPEED, LOOP_SPEED = 3e10, 1e9  # operations a second, for comparing ways; only their ratio matters
+BLAS_SPEED, SYRK_SPEED, LOOP_SPEED = 3e10, 6e10, 1e9  # operations a second, to compare ways: only their ratios matter
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:
@@ -28,14 +29,15 @@ def cholesky(matrix: np.ndarray) -> np.ndarray:
     """
     diagonal = np.arange(matrix.shape[0])
     largest = float(matrix[diagonal, diagonal].max(initial=0.0))
+    (potrf,) = get_lapack_funcs(("potrf",), (matrix,))
     lift = 0.0
     while lift < 1e-4:
         work = matrix if lift == 0.0 else matrix.copy(order="F")
         work[diagonal, diagonal] += lift * largest
-        factor, failed = dpotrf(work, lower=1, clean=0, overwrite_a=lift > 0.0)
+        factor, failed = potrf(work, lower=1, clean=0, overwrite_a=lift > 0.0)
         if not failed:
             return factor
-        lift = max(1e-14, 100.0 * lift)
+        lift = max(50.0 * float(np.finfo(matrix.dtype).eps), 100.0 * lift)
     raise np.linalg.LinAlgError("the Newton matrix is not positive definite")
 
 
@@ -45,9 +47,9 @@ def blocks(chosen: np.ndarray, width: int) -> list[np.ndarray]:
     return [chosen[k : k + size] for k in range(0, chosen.size, size)]
 
 
-def widened(X: Rows, chosen: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """The chosen rows times factors, float64, shape (chosen, d + 1)."""
-    out = np.empty((chosen.size, n_features(X) + 1))
+def widened(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+    """The chosen rows times factors, shape (chosen, d + 1)."""
+    out = np.empty((chosen.size, n_features(X) + 1), dtype=dtype)
     fill(X, chosen, factors, out)
     return out
 

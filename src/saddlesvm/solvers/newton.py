@@ -14,10 +14,10 @@ the first term what Newton's method has left to do, the second what the proximal
 beside the second, the centre moves to a and q shrinks (Rockafellar 1976). A row enters the Hessian
 ``R + X_J' B_J X_J`` only where its multiplier lies strictly between its bounds, and these are few.
 
-Smooth losses without corners in their derivative need no proximal term: with ``q = 0`` this is Newton's method itself.
-The squared and smooth hinge and the squared epsilon-insensitive loss begin with a small one, which carries them
-through problems that are (nearly) separable. With a free intercept ``sum_i a_i`` comes to zero with the gradient; the
-bound is that of the balanced multipliers.
+Smooth losses need no proximal term: with ``q = 0`` this is Newton's method itself. Where fewer rows bend than there
+are features, those with corners in their derivative (the squared and smooth hinge, the squared epsilon-insensitive
+loss) take a small one, which carries them through problems that are (nearly) separable. With a free intercept ``sum_i
+a_i`` comes to zero with the gradient; the bound is that of the balanced multipliers.
 
 Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
 problems", algorithms SSNAL and SSN; Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of
@@ -32,7 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Point, balance, dual_weights, evaluate, loss_sums, margins
+from saddlesvm.certificate import Point, balance, conjugate_sum, dual_weights, evaluate, loss_sums, margins
 from saddlesvm.losses import Logistic, Squared, is_smooth
 from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
@@ -46,9 +46,28 @@ GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps that a centre
 TOO_LONG = 40  # Newton steps at one centre after which q grows
 BACK = 4.0  # what it is then multiplied by
 FORCING = 0.1  # residual of the Newton equations, relative; the line search and the next step make up for the rest
+SMALL = 0.01  # proximity for losses with corners in their derivative, where it is needed
+FEW = 0.8  # of the features: with fewer rows that bend it is
 USEFUL_GAP = 0.5  # of a starting point, for losses that are solved without a proximal term
-LINE_TOLERANCE = 1e-6  # of the derivative along the line, relative to its value at the start
+LINE_TOLERANCE = 1e-2  # of the derivative along the line, relative to its value at the start
 MOST_MOVES = 20  # of the centre between two Newton steps
+
+
+def scratch_is_better(problem: Problem, gap: float) -> bool:
+    """Whether zeros are a better start than a point with this relative gap: far out, smooth losses hardly bend."""
+    return gap > USEFUL_GAP and _tall(problem) and is_smooth(problem.loss)
+
+
+def _tall(problem: Problem) -> bool:
+    """Whether Newton's method does without a proximal term, were the loss smooth."""
+    return problem.members.size > problem.n_features or type(problem.loss) in CORNERLESS
+
+
+def _curvature(problem: Problem) -> float:
+    """The median curvature of a coordinate step, ``C ||x_i||^2``."""
+    norms = problem.norms[problem.members]
+    norms = norms[norms > 0.0]
+    return problem.C * float(np.median(norms)) if norms.size else problem.C
 
 
 @dataclass
@@ -105,7 +124,8 @@ class Newton(SolverBase):
         Epochs of dual coordinate descent before the first step, where no starting point is given.
     proximity : float, optional
         The proximal term to begin with, in units of the median ``C ||x_i||^2`` (the curvature of a coordinate step).
-        Left out: 1 for the piecewise linear losses, 0.01 for those with corners in their derivative, 0 for the others.
+        Left out: 1 for the piecewise linear losses, 0.01 for those with corners in their derivative once fewer rows
+        bend than there are features, 0 otherwise.
     memory : float, default=1e9
         Bytes that factored matrices may take; what does not fit is done by conjugate gradients.
     """
@@ -129,12 +149,11 @@ class Newton(SolverBase):
         if start is None and self.warm_up:
             start, touched = self._warm(problem, seed)
         alpha = start_alpha(problem, start)
-        w = dual_weights(problem, alpha)
-        if start is not None and start.w is not None:
-            w = np.array(start.w, dtype=np.float64)
+        given = start is not None and start.w is not None
+        w = np.array(start.w, dtype=np.float64) if given else dual_weights(problem, alpha)  # type: ignore[union-attr]
         q = self._first_proximity(problem)
         if q == 0.0 and w.any() and evaluate(problem, Point(w, alpha)).certificate.relative_gap > USEFUL_GAP:
-            w[:] = 0.0  # far out a smooth loss has no curvature to go by
+            w[:] = 0.0
         state = NewtonState(
             w=w,
             rows_touched=touched,
@@ -142,14 +161,25 @@ class Newton(SolverBase):
             alpha=alpha.copy(),
             bend=np.zeros(alpha.size),
             centre=alpha,
-            z=margins(problem, w),
+            z=margins(problem, w) if w.any() else np.zeros(problem.members.size),
             q=q,
             active=problem.members.size,
             equations=NewtonEquations(problem, self.memory),
         )
+        self._keep_start(problem, state)
         self._look(problem, state)
         self._settle(problem, state, 0.0)
         return state
+
+    @staticmethod
+    def _keep_start(problem: Problem, state: NewtonState) -> None:
+        """The multipliers that came with the start are the best so far: at zero, or far out, the margins' are not."""
+        alpha = state.alpha.copy()
+        if problem.intercept == "free":
+            balance(problem.pointwise, problem.members, alpha)
+        dual = _seen(problem, dual_weights(problem, alpha))
+        conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
+        state.best_alpha, state.best_dual = alpha, -0.5 * float(dual @ dual) - problem.C * conjugates
 
     def _warm(self, problem: Problem, seed: int) -> tuple[Point, int]:
         solver, rows = DCD(), self.warm_up * problem.members.size
@@ -161,14 +191,12 @@ class Newton(SolverBase):
     def _first_proximity(self, problem: Problem) -> float:
         kinked = not is_smooth(problem.loss)
         if self.proximity is None:
-            share = 1.0 if kinked else 0.0 if type(problem.loss) in CORNERLESS else 0.01
+            share = 1.0 if kinked else 0.0 if _tall(problem) else SMALL
         else:
             share = self.proximity
             if share == 0.0 and kinked:
                 raise ValueError(f"proximity must be positive for the piecewise linear {type(problem.loss).__name__}")
-        norms = problem.norms[problem.members]
-        norms = norms[norms > 0.0]
-        return share * problem.C * float(np.median(norms)) if norms.size else share * problem.C
+        return share * _curvature(problem)
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
         """One Newton step, and what moves of the centre it leads to."""
@@ -200,8 +228,17 @@ class Newton(SolverBase):
         state.epochs += 1.0
         state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
         self._look(problem, state)
+        if self._needs_proximity(problem, state):
+            state.q, state.inner = SMALL * _curvature(problem), 0
+            state.centre[:] = state.best_alpha
+            self._look(problem, state)
         self._settle(problem, state, budget.relative_gap)
         return state
+
+    def _needs_proximity(self, problem: Problem, state: NewtonState) -> bool:
+        """Whether so few rows bend that Newton's method alone would change its mind about them again and again."""
+        corners = self.proximity is None and type(problem.loss) not in CORNERLESS
+        return corners and state.q == 0.0 and state.active < FEW * problem.n_features
 
     def _look(self, problem: Problem, state: NewtonState) -> None:
         """Multipliers, gradient and the two terms of the gap at the present margins."""

@@ -21,7 +21,7 @@ from saddlesvm.certificate import weight_of
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
 from saddlesvm.problem import Pointwise
-from saddlesvm.rows import CSR, Dense, Rows, axpy, dot
+from saddlesvm.rows import CSR, Dense, Rows, U, axpy, dot
 
 SEARCH_STEPS = 100
 WIDEN = 10.0  # the search along a line looks at most so many times further at once
@@ -173,7 +173,7 @@ def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -
 
 @kernel
 def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
-    """``out[k] = factors[k] x_chosen[k]`` in float64, the virtual feature in the last column."""
+    """``out[k] = factors[k] x_chosen[k]`` in the precision of `out`, the virtual feature in the last column."""
     for k in range(chosen.size):
         out[k, :] = 0.0
         axpy(X, chosen[k], factors[k], out[k])
@@ -211,12 +211,12 @@ def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.
     """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, CSR rows with sorted indices."""
     last = upper.shape[0] - 1
     for k in range(chosen.size):
-        start, stop = X.indptr[chosen[k]], X.indptr[chosen[k] + 1]
+        start, stop = U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])
         for p in range(start, stop):
-            j, c = X.indices[p], factors[k] * np.float64(X.data[p])
+            row, c = upper[U(X.indices[p])], factors[k] * np.float64(X.data[p])
             for r in range(p, stop):
-                upper[j, X.indices[r]] += c * np.float64(X.data[r])
-            upper[j, last] += c * X.bias
+                row[U(X.indices[r])] += c * np.float64(X.data[r])
+            row[last] += c * X.bias
         upper[last, last] += factors[k] * X.bias * X.bias
 
 
