@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point, weight_of
-from saddlesvm.compiled import kernel
-from saddlesvm.losses import Logistic, Loss, is_smooth, slopes
-from saddlesvm.problem import Pointwise, Problem
+from saddlesvm.certificate import Evaluation, Point
+from saddlesvm.losses import Logistic, Loss, is_smooth
+from saddlesvm.problem import Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.newton import CORNERLESS, Newton, scratch_is_better
+from saddlesvm.solvers.newton import CORNERLESS, USEFUL_GAP, Newton, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
+from saddlesvm.solvers.newton_kernels import bending_rows
 from saddlesvm.solvers.parallel import descent
 
 LOOKS = (1.0, 2.0, 4.0, 8.0)  # epochs of the first predictions
@@ -39,14 +39,6 @@ AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share 
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
 SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
 COORDINATES, FINISH = "coordinate descent", "Newton"
-
-
-@kernel
-def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
-    """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
-    for i in members:
-        left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
-        mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < 1e-12 else 0.0
 
 
 @dataclass
@@ -165,7 +157,8 @@ class Auto(SolverBase):
             state.equations = NewtonEquations(problem, self.memory)
         first = self._step_cost(problem, mask, state.equations)
         there = first + (steps - 1.0) * (passes + AGAIN * (first - passes))
-        soon = state.epochs >= min(LATE, SOON * there / epoch) - 1e-9
+        early = needs_no_proximity(problem, state.alpha)
+        soon = state.epochs >= (min(LATE, SOON * there / epoch) if early else LATE) - 1e-9
         change = soon and there < here
         falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch" if rate > 0.0 else "not falling"
         until = f"about {left:.0f} epochs left" if np.isfinite(left) else "no end in sight"
@@ -198,7 +191,7 @@ class Auto(SolverBase):
 
     def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
         state.phase = phase
-        scratch = phase == FINISH and scratch_is_better(problem, state.estimate)
+        scratch = phase == FINISH and state.estimate > USEFUL_GAP and needs_no_proximity(problem, state.alpha)
         w = np.zeros(state.w.size) if scratch else state.w.astype(np.float64)
         state.inner = self._at_work(problem, state).init(problem, state.seed, Point(w, state.alpha))
         if phase == FINISH and state.equations is not None:

@@ -38,7 +38,7 @@ from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.newton_equations import NewtonEquations
-from saddlesvm.solvers.newton_kernels import respond, search
+from saddlesvm.solvers.newton_kernels import bending_rows, respond, search
 
 CORNERLESS = (Logistic, Squared)  # losses whose derivative has no corner
 SETTLED = 0.1  # share of the gap at which the first term is small enough for the centre to move
@@ -53,14 +53,17 @@ LINE_TOLERANCE = 1e-2  # of the derivative along the line, relative to its value
 MOST_MOVES = 20  # of the centre between two Newton steps
 
 
-def scratch_is_better(problem: Problem, gap: float) -> bool:
-    """Whether zeros are a better start than a point with this relative gap: far out, smooth losses hardly bend."""
-    return gap > USEFUL_GAP and _tall(problem) and is_smooth(problem.loss)
+def needs_no_proximity(problem: Problem, alpha: np.ndarray) -> bool:
+    """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features.
 
-
-def _tall(problem: Problem) -> bool:
-    """Whether Newton's method does without a proximal term, were the loss smooth."""
-    return problem.members.size > problem.n_features or type(problem.loss) in CORNERLESS
+    A point that is far out then helps it no more than zeros do: there the loss hardly bends.
+    """
+    if not is_smooth(problem.loss) or type(problem.loss) in CORNERLESS:
+        return is_smooth(problem.loss)
+    mask = np.zeros(problem.y.size)
+    bending_rows(problem.pointwise, problem.members, alpha, mask)
+    count = int(mask.sum()) if alpha.any() else problem.members.size
+    return count > problem.n_features
 
 
 def _curvature(problem: Problem) -> float:
@@ -151,7 +154,7 @@ class Newton(SolverBase):
         alpha = start_alpha(problem, start)
         given = start is not None and start.w is not None
         w = np.array(start.w, dtype=np.float64) if given else dual_weights(problem, alpha)  # type: ignore[union-attr]
-        q = self._first_proximity(problem)
+        q = self._first_proximity(problem, alpha)
         if q == 0.0 and w.any() and evaluate(problem, Point(w, alpha)).certificate.relative_gap > USEFUL_GAP:
             w[:] = 0.0
         state = NewtonState(
@@ -188,10 +191,10 @@ class Newton(SolverBase):
             state = solver.step(problem, state, Budget(rows - state.rows_touched))
         return Point(state.w.astype(np.float64), state.alpha), state.rows_touched
 
-    def _first_proximity(self, problem: Problem) -> float:
+    def _first_proximity(self, problem: Problem, alpha: np.ndarray) -> float:
         kinked = not is_smooth(problem.loss)
         if self.proximity is None:
-            share = 1.0 if kinked else 0.0 if _tall(problem) else SMALL
+            share = 1.0 if kinked else 0.0 if needs_no_proximity(problem, alpha) else SMALL
         else:
             share = self.proximity
             if share == 0.0 and kinked:

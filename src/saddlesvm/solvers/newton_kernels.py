@@ -83,6 +83,14 @@ def respond(
     return paid, conjugates, coupled, active
 
 
+@kernel
+def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
+    """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
+    for i in members:
+        left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
+        mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < 1e-12 else 0.0
+
+
 @inlined
 def slope_along(
     terms: Pointwise,
