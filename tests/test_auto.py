@@ -105,3 +105,22 @@ def test_options():
 def test_little_memory_is_enough(heart):
     model = LinearSVC(loss="hinge", C=1.0, tol=1e-5, solver=Auto(memory=2e4), random_state=0).fit(heart.X, heart.y)
     assert model.outcome_ is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_many_rows_that_bend_are_left_to_the_finish_early(loss):
+    X = np.random.default_rng(0).normal(size=(20_000, 8)) * 10.0 ** np.arange(-2, 2).repeat(2)
+    y = np.where(X @ np.arange(1.0, 9.0) + 20.0 * np.random.default_rng(1).normal(size=20_000) > 0.0, 1, -1)
+    model = LinearSVC(loss=loss, C=10.0, tol=1e-6, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert "epoch 2:" in " ".join(row["remark"] for row in model.trace_)
+    assert model.n_iter_ <= 12
+
+
+def test_few_rows_that_bend_are_not():
+    X = np.random.default_rng(0).normal(size=(5_000, 300))
+    y = np.where(X @ np.cos(np.arange(300)) > 0.0, 1, -1)
+    chosen = np.abs(X @ np.cos(np.arange(300))) > 10.0  # a wide margin: few rows touch it
+    model = LinearSVC(loss="squared_hinge", C=1e4, tol=1e-6, random_state=0).fit(X[chosen], y[chosen])
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert not any(f"epoch {epoch}:" in row["remark"] for row in model.trace_ for epoch in (2, 4))

@@ -20,14 +20,14 @@ from saddlesvm.losses import Logistic, Loss, is_smooth
 from saddlesvm.problem import Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.newton import CORNERLESS, USEFUL_GAP, Newton, needs_no_proximity
+from saddlesvm.solvers.newton import CORNERLESS, Newton, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.newton_kernels import bending_rows
 from saddlesvm.solvers.parallel import descent
 
-LOOKS = (1.0, 2.0, 4.0, 8.0)  # epochs of the first predictions
+LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
-SOON, LATE = 1.0 / 20.0, 8.0  # epochs before a change: this share of the predicted work, but not more than so many
+SOON, LATE = 1.0 / 10.0, 8.0  # epochs before a change: this share of the predicted work, but not more than so many
 DENSE_COST, SPARSE_COST = 7e-10, 2.5e-9  # seconds a value and visit, roughly; only ratios to other costs matter
 ROW_COST = {False: 2e-8, True: 1e-7}  # seconds a visit besides; with the logistic loss
 PASSES, CALLS = 2.0, 1e-4  # of a Newton step over the data, in epochs of coordinate descent; its seconds besides
@@ -191,9 +191,8 @@ class Auto(SolverBase):
 
     def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
         state.phase = phase
-        scratch = phase == FINISH and state.estimate > USEFUL_GAP and needs_no_proximity(problem, state.alpha)
-        w = np.zeros(state.w.size) if scratch else state.w.astype(np.float64)
-        state.inner = self._at_work(problem, state).init(problem, state.seed, Point(w, state.alpha))
+        start = Point(state.w.astype(np.float64), state.alpha)
+        state.inner = self._at_work(problem, state).init(problem, state.seed, start)
         if phase == FINISH and state.equations is not None:
             state.inner.equations = state.equations
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched

@@ -32,7 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Point, balance, conjugate_sum, dual_weights, evaluate, loss_sums, margins
+from saddlesvm.certificate import Point, balance, conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.losses import Logistic, Squared, is_smooth
 from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
@@ -48,16 +48,12 @@ BACK = 4.0  # what it is then multiplied by
 FORCING = 0.1  # residual of the Newton equations, relative; the line search and the next step make up for the rest
 SMALL = 0.01  # proximity for losses with corners in their derivative, where it is needed
 FEW = 0.8  # of the features: with fewer rows that bend it is
-USEFUL_GAP = 0.5  # of a starting point, for losses that are solved without a proximal term
 LINE_TOLERANCE = 1e-2  # of the derivative along the line, relative to its value at the start
 MOST_MOVES = 20  # of the centre between two Newton steps
 
 
 def needs_no_proximity(problem: Problem, alpha: np.ndarray) -> bool:
-    """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features.
-
-    A point that is far out then helps it no more than zeros do: there the loss hardly bends.
-    """
+    """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features."""
     if not is_smooth(problem.loss) or type(problem.loss) in CORNERLESS:
         return is_smooth(problem.loss)
     mask = np.zeros(problem.y.size)
@@ -155,8 +151,9 @@ class Newton(SolverBase):
         given = start is not None and start.w is not None
         w = np.array(start.w, dtype=np.float64) if given else dual_weights(problem, alpha)  # type: ignore[union-attr]
         q = self._first_proximity(problem, alpha)
-        if q == 0.0 and w.any() and evaluate(problem, Point(w, alpha)).certificate.relative_gap > USEFUL_GAP:
-            w[:] = 0.0
+        z = margins(problem, w) if w.any() else np.zeros(problem.members.size)
+        if q == 0.0 and w.any() and self._worse_than_zero(problem, w, z):
+            w[:], z[:] = 0.0, 0.0
         state = NewtonState(
             w=w,
             rows_touched=touched,
@@ -164,7 +161,7 @@ class Newton(SolverBase):
             alpha=alpha.copy(),
             bend=np.zeros(alpha.size),
             centre=alpha,
-            z=margins(problem, w) if w.any() else np.zeros(problem.members.size),
+            z=z,
             q=q,
             active=problem.members.size,
             equations=NewtonEquations(problem, self.memory),
@@ -173,6 +170,14 @@ class Newton(SolverBase):
         self._look(problem, state)
         self._settle(problem, state, 0.0)
         return state
+
+    @staticmethod
+    def _worse_than_zero(problem: Problem, w: np.ndarray, z: np.ndarray) -> bool:
+        """Whether a start has a higher objective than w = 0: so far out a smooth loss has no curvature to go by."""
+        own, nothing_yet = _seen(problem, w), np.zeros(problem.y.size)
+        paid, _, _ = loss_sums(problem.pointwise, problem.members, z, 0.0, nothing_yet)
+        at_zero, _, _ = loss_sums(problem.pointwise, problem.members, np.zeros_like(z), 0.0, nothing_yet)
+        return 0.5 * float(own @ own) + problem.C * paid > problem.C * at_zero
 
     @staticmethod
     def _keep_start(problem: Problem, state: NewtonState) -> None:
