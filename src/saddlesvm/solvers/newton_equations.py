@@ -37,9 +37,8 @@ MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
 FEW = 0.8  # of the features: more active rows than that are better conditioned over features, whatever the cost
 NOTHING = 2e-5  # seconds of a factor, for which no other way is looked at
 DENSE_PRODUCT, SPARSE_PRODUCT = 1.5e-9, 4e-9  # seconds of a product with the matrix, for each value of an active row
-SAMPLE = 4.0  # rows for each feature that a sample has, to begin with
-LARGER = 4.0  # times as many, once it took more iterations than that
 SAMPLED_ITERATIONS, TOO_MANY = 4, 15  # of conjugate gradients with the factor of a sample: expected; at most
+SAMPLE, LARGER = 4.0, 4.0  # rows for each feature that a sample has at first; times as many once those were too many
 HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
 PLAIN, SAMPLED = "conjugate gradients", "features, a sample of rows"
 
@@ -122,17 +121,14 @@ class NewtonEquations:
                 matrix, self._diagonal(active, bend), rhs, direction, forcing, patience
             )
             self.stiff = not solved
-        if not solved and way.name == SAMPLED:
-            self.way = SAMPLED
-            precondition = self._factor(way, active, bend)
-            direction, more, solved = conjugate_gradients(matrix, precondition, rhs, direction, forcing, TOO_MANY)
-            self.iterations += more
-            self.sample *= 1.0 if solved else LARGER  # next time; downhill it is, and the search along it does the rest
-        elif not solved and not plain:
+        if not solved and not plain:
             self.way = way.name
             precondition = self._factor(way, active, bend)
-            direction, more, _ = conjugate_gradients(matrix, precondition, rhs, direction, forcing, MOST_ITERATIONS)
+            most = TOO_MANY if way.name == SAMPLED else MOST_ITERATIONS
+            direction, more, solved = conjugate_gradients(matrix, precondition, rhs, direction, forcing, most)
             self.iterations += more
+            if way.name == SAMPLED and not solved:
+                self.sample *= LARGER  # for the next step; this direction leads downhill all the same
         return direction
 
     def cheapest(self, active: np.ndarray, bend: np.ndarray) -> Way:
