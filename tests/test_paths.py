@@ -9,6 +9,7 @@ from sklearn.model_selection import cross_val_score
 from saddlesvm import LinearSVC, LinearSVCCV, Outcome
 from saddlesvm.data import load_bundled
 from saddlesvm.paths import check_Cs
+from saddlesvm.solvers.auto import FINISH
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +75,13 @@ def test_one_standard_error_prefers_the_smaller_c(heart):
     assert careful.C_ <= best.C_
     with pytest.raises(ValueError, match="rule must be"):
         LinearSVCCV(rule="nonsense").fit(X, heart.y)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_smooth_losses_with_many_rows_take_a_step_or_two_from_their_neighbour(loss):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20_000, 8))
+    y = np.where(X @ np.arange(8.0) + 20.0 * random.normal(size=20_000) > 0.0, 1, -1)
+    path = LinearSVC.path(X, y, Cs=[1.0, 3.0, 10.0], loss=loss, tol=1e-5, random_state=0)
+    assert path.outcomes == [Outcome.CERTIFIED] * 3
+    assert all(set(model.phases_) == {FINISH} and model.n_iter_ <= 3 for model in path.models[1:])

@@ -93,15 +93,21 @@ def canonical(X: Any) -> Any:
     return repaired
 
 
-def finite_norms(X: Rows) -> np.ndarray:
+def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
     """Squared row norms, shape (n,), float64; computing them is the check that all values are finite.
+
+    Parameters
+    ----------
+    X : Dense or CSR
+    threads : int, default=1
+        At most so many pass over the rows.
 
     Raises
     ------
     ValueError
         X holds NaN, infinity, or values whose square overflows; the message names the row.
     """
-    norms = rows.squared_norms(X, rows.n_rows(X))
+    norms = rows.squared_norms(X, rows.n_rows(X), threads)
     finite = np.isfinite(norms)
     if not finite.all():
         i = int(np.argmin(finite))

@@ -74,10 +74,10 @@ class LinearModel(CallbackSupport, Estimator):
     def _limits(self) -> Limits:
         return Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
 
-    def _rows(self, X: Any, kind: Intercept) -> tuple[rows.Rows, np.ndarray]:
+    def _rows(self, X: Any, kind: Intercept, threads: int = 1) -> tuple[rows.Rows, np.ndarray]:
         """X as rows with the virtual feature of the intercept, and their squared norms."""
         plain = rows.as_rows(X)
-        norms = inputs.finite_norms(plain)
+        norms = inputs.finite_norms(plain, threads)
         if kind == "none":
             return plain, norms
         scale = float(self.intercept_scaling)
@@ -118,10 +118,10 @@ class LinearModel(CallbackSupport, Estimator):
         if sweep:
             n_jobs, solver = None, sweep.solver
             shared = sweep if len(problems) > 1 and self._counts_no_epochs() else None
-        else:
-            design, norms = self._rows(X, kind)
         jobs = multiclass.workers(len(problems), n_jobs)
         threads = multiclass.threads_each(jobs, n_jobs)
+        if not sweep:
+            design, norms = self._rows(X, kind, jobs * threads)
         clock = multiclass.SharedTime(self.max_time, len(problems), jobs)
         if not sweep and self._may_share():
             together = block_size(design, len(problems), jobs)

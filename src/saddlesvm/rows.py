@@ -19,7 +19,8 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 from scipy import sparse
 
-from saddlesvm.compiled import allocating_kernel, inlined, kernel, operation, python_class
+from saddlesvm.compiled import inlined, kernel, operation, python_class
+from saddlesvm.threads import in_parts
 
 U = np.uint64
 ROW_AHEAD = 2  # rows whose values are fetched while this one is worked on
@@ -266,12 +267,17 @@ def as_dense_row(X: Rows, i: int) -> np.ndarray:
     return row
 
 
-@allocating_kernel
-def squared_norms(X: Rows, count: int) -> np.ndarray:
+@kernel
+def norms_from(X: Rows, start: int, norms: np.ndarray) -> None:
+    """``norms[k] = ||x_(start + k)||^2``."""
+    for k in range(norms.size):
+        norms[k] = squared_norm(X, start + k)
+
+
+def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
     """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
     norms = np.empty(count)
-    for i in range(count):
-        norms[i] = squared_norm(X, i)
+    in_parts(lambda part: norms_from(X, part.start, norms[part]), count, float(n_values(X)), threads)
     return norms
 
 

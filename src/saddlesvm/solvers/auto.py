@@ -3,8 +3,9 @@
 Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. From how fast its estimate of the
 gap falls, the work that is left for it is predicted; from the sizes of the problem and the number of rows that bend,
 the work of the Newton steps that are left for the finish. It changes over when those are cheaper, and changes back when
-the finish does not keep what was predicted. All predictions count operations, not seconds: the decisions do not depend
-on the clock, and a fit is repeatable.
+the finish does not keep what was predicted. It looks early, for smooth losses whose bending rows span the features are
+the finish's own ground: Newton's method needs no good start there, and few steps. All predictions count operations, not
+seconds: the decisions do not depend on the clock, and a fit is repeatable.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from saddlesvm.solvers.parallel import descent
 
 LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
-SOON, LATE = 1.0 / 10.0, 8.0  # epochs before a change: this share of the predicted work, but not more than so many
+SOON, LATE = 0.1, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
 DENSE_COST, SPARSE_COST = 7e-10, 2.5e-9  # seconds a value and visit, roughly; only ratios to other costs matter
 ROW_COST = {False: 2e-8, True: 1e-7}  # seconds a visit besides; with the logistic loss
 PASSES, CALLS = 2.0, 1e-4  # of a Newton step over the data, in epochs of coordinate descent; its seconds besides
@@ -36,6 +37,7 @@ LOOK = 1e-4  # seconds of a prediction
 # smooth ones, and of those with corners.
 STEPS = ((4.0, 0.5), (4.0, 0.8), (6.0, 3.5))
 AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
+NEAR = 4.0  # epochs of a Newton step with which a smooth problem begins at its neighbour's solution
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
 SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
 COORDINATES, FINISH = "coordinate descent", "Newton"
@@ -81,7 +83,8 @@ class Auto(SolverBase):
     memory : float, default=1e9
         Bytes that factored matrices of the finish may take.
     begin : {"coordinate descent", "Newton"}, default="coordinate descent"
-        What to begin with; the finish is worth it where a neighbouring problem, solved before, ended with it.
+        What to begin with; the finish is worth it where a neighbouring problem, solved before, ended with it. At a
+        neighbour's weights, smooth problems with cheap Newton steps begin with it anyway.
     """
 
     name: ClassVar[str] = "auto"
@@ -100,11 +103,20 @@ class Auto(SolverBase):
         _mirror(state)
         if start is None and is_smooth(problem.loss):
             state.seen = np.array([[0.0, 1.0]])
-        if self.begin == FINISH and start is not None:
+        if start is not None and (self.begin == FINISH or self._is_near(problem, state, start)):
             state.w = state.w if start.w is None else start.w
             self._enter(problem, state, FINISH)
             state.promised, state.gap_then = np.inf, state.estimate
         return state
+
+    def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
+        """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""
+        if start.w is None or not needs_no_proximity(problem, state.alpha):
+            return False
+        mask = np.zeros(problem.y.size)
+        bending_rows(problem.pointwise, problem.members, state.alpha, mask)
+        state.equations = NewtonEquations(problem, self.memory)
+        return self._step_cost(problem, mask, state.equations) <= NEAR * _epoch_cost(problem)
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """A step of the solver at work, and a prediction when it is time for one."""
