@@ -166,7 +166,8 @@ def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) 
         return float(linear + quadratic * tau - C * alpha @ dz)
 
     linear = -slope(0.0, 0.0) - 3.0 * length
-    arguments = (terms, C, members, z, dz, centre, q, not is_smooth(loss))
+    alpha, bend, _ = answer(terms, z, centre, q)
+    arguments = (terms, C, members, z, dz, centre, q, not is_smooth(loss), alpha, bend)
     tau = search(*arguments, linear, quadratic, 1e-9)
     assert tau > 0.0
     assert abs(slope(tau, linear)) <= 1e-8 * 3.0 * length

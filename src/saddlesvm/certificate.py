@@ -22,13 +22,14 @@ from scipy.optimize import minimize_scalar
 
 from saddlesvm import rows
 from saddlesvm.compiled import inlined, kernel
-from saddlesvm.losses import conjugate, curvature, slopes, subgradient, value
+from saddlesvm.losses import Logistic, conjugate, curvature, slopes, subgradient, value
 from saddlesvm.problem import Pointwise, Problem, Terms
 from saddlesvm.threads import in_parts
 
 Answer = TypeVar("Answer")
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
 SEARCH_STEPS = 200
+PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # between three factors; steps up to which their parabola is trusted
 
 
 @dataclass(frozen=True)
@@ -321,20 +322,25 @@ def _against_dual(
 
 
 def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision: float = 1e-4) -> float:
-    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, to `precision` (Brent's method).
+    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``; 1 where none is better.
 
-    What the factor misses by enters the objective squared, and the variables as they are are tried too.
+    The top of the parabola through three factors near 1. But for the logistic loss the dual is that parabola; for the
+    logistic loss a top that is not near is looked for by Brent's method, to `precision`. What the factor misses by
+    enters the objective squared.
     """
 
     def negated_dual(factor: float) -> float:
         sums = conjugate_sum(problem.pointwise, problem.members, alpha, factor)
         return problem.C * sums + 0.5 * factor * factor * dual_norm
 
-    as_they_are = negated_dual(1.0)
-    if as_they_are <= negated_dual(1.0 - precision):
-        return 1.0
-    found = minimize_scalar(negated_dual, bounds=(0.0, 1.0), method="bounded", options={"xatol": precision})
-    return float(found.x) if found.fun < as_they_are else 1.0
+    one, two, three = (negated_dual(1.0 - k * PARABOLA_STEP) for k in range(3))
+    bend = one - 2.0 * two + three
+    factor = 1.0 - PARABOLA_STEP * (1.0 - 0.5 * (one - three) / bend) if bend > 0.0 else 0.0
+    if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP and isinstance(problem.loss, Logistic):
+        found = minimize_scalar(negated_dual, bounds=(0.0, 1.0), method="bounded", options={"xatol": precision})
+        factor = float(found.x)
+    factor = min(max(factor, 0.0), 1.0)
+    return factor if negated_dual(factor) < one else 1.0
 
 
 def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.ndarray, float]:

@@ -34,7 +34,8 @@ from saddlesvm.compiled import inlined, operation, python_class
 INF = math.inf
 EDGE = 1.0 + 1e-15  # a + (s - a) may miss s by a rounding error
 LOGIT_STEPS = 100
-LOGIT_TOLERANCE = 1e-11
+LOGIT_ROUNDING = 1e-11
+LOGIT_TOLERANCE = 1e-2  # of a Newton step that is the last: what it misses by is of the order of its square
 
 
 @inlined
@@ -96,12 +97,13 @@ def logit_step(b: float, m: float, q: float, s: float) -> float:
         else:
             low = t
         t_next = t - residual / (1.0 + q * s * p * (1.0 - p))
-        if not low <= t_next <= high or abs(t_next - t) > 0.5 * moved:
+        halved = not low <= t_next <= high or abs(t_next - t) > 0.5 * moved
+        if halved:
             t_next = 0.5 * (low + high)
         moved = abs(t_next - t)
         t = t_next
         p = sigmoid(t)
-        if moved <= LOGIT_TOLERANCE * (1.0 + abs(t)):
+        if moved <= (LOGIT_ROUNDING if halved else LOGIT_TOLERANCE) * (1.0 + abs(t)):
             break
     return s * p
 

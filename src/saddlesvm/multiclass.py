@@ -118,7 +118,8 @@ def workers(problems: int, n_jobs: int | None) -> int:
 
 def threads_each(jobs: int, n_jobs: int | None) -> int:
     """Threads within each sub-problem, of those `n_jobs` that are not taken by sub-problems solved at the same time."""
-    return max(1, min(effective_n_jobs(n_jobs), cpu_count()) // jobs)
+    asked = effective_n_jobs(n_jobs)
+    return max(1, min(asked, cpu_count()) // jobs) if asked > jobs else 1  # counting cores takes a tenth of a ms
 
 
 def solve_all(

@@ -101,6 +101,7 @@ class Auto(SolverBase):
         inner = descent(problem).init(problem, seed, start)
         state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
         _mirror(state)
+        state.next_prediction = max(LOOKS[0], _look_cost(problem))
         if start is None and is_smooth(problem.loss):
             state.seen = np.array([[0.0, 1.0]])
         if start is not None and (self.begin == FINISH or self._is_near(problem, state, start)):
@@ -130,8 +131,8 @@ class Auto(SolverBase):
         _mirror(state)
         _note(state)
         if state.epochs >= state.next_prediction - 1e-9:
-            later = max(state.epochs + 1.0, NEXT_LOOK * state.epochs)
-            state.next_prediction = next((look for look in LOOKS if look > state.epochs + 1e-9), later)
+            later = next((look for look in LOOKS if look > state.epochs + 1e-9), NEXT_LOOK * state.epochs)
+            state.next_prediction = max(later, state.epochs + _look_cost(problem))
             if np.inf > state.estimate > budget.relative_gap > 0.0:
                 self._predict(problem, state, budget.relative_gap)
         return state
@@ -160,31 +161,36 @@ class Auto(SolverBase):
         left = powers / rate if rate > 0.0 else np.inf
         epoch = _epoch_cost(problem)
         passes = _passes_cost(problem)
-        here = left * epoch + LOOK * math.log1p(left / state.epochs) / math.log(NEXT_LOOK)
+        looks = min(math.log1p(left / state.epochs) / math.log(NEXT_LOOK), left / _look_cost(problem))
+        here = left * epoch + LOOK * looks
         least, each = STEPS[_kind(problem.loss)]
         steps = least + each * powers / math.log(10.0)
-        mask = np.zeros(problem.y.size)
-        bending_rows(problem.pointwise, problem.members, state.alpha, mask)
-        if state.equations is None:
-            state.equations = NewtonEquations(problem, self.memory)
-        first = self._step_cost(problem, mask, state.equations)
-        there = first + (steps - 1.0) * (passes + AGAIN * (first - passes))
-        early = needs_no_proximity(problem, state.alpha)
-        soon = state.epochs >= (min(LATE, SOON * there / epoch) if early else LATE) - 1e-9
-        change = soon and there < here
+        there, change, or_else = np.inf, False, ""
+        if here > steps * passes:
+            there = self._finish_cost(problem, state, steps)
+            early = needs_no_proximity(problem, state.alpha)
+            soon = state.epochs >= (min(LATE, SOON * there / epoch) if early else LATE) - 1e-9
+            change = soon and there < here
+            or_else = f", or about {steps:.0f} Newton steps of {there / steps / epoch:.2g} epochs"
         falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch" if rate > 0.0 else "not falling"
         until = f"about {left:.0f} epochs left" if np.isfinite(left) else "no end in sight"
         verdict = "changing over" if change else "staying"
-        why = (
-            f"gap {state.estimate:.1e}, {falling}; {until}, or about {steps:.0f} Newton steps of "
-            f"{there / steps / epoch:.2g} epochs: {verdict}"
-        )
+        why = f"gap {state.estimate:.1e}, {falling}; {until}{or_else}: {verdict}"
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.remark = state.decision
         if change:
             state.promised, state.spent = there, 0.0
             state.gap_then, state.primal_then = state.estimate, np.inf
             self._change(problem, state, FINISH, why)
+
+    def _finish_cost(self, problem: Problem, state: AutoState, steps: float) -> float:
+        """Roughly the seconds of so many Newton steps from here, the first of them dearer than the others."""
+        mask = np.zeros(problem.y.size)
+        bending_rows(problem.pointwise, problem.members, state.alpha, mask)
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
+        first, passes = self._step_cost(problem, mask, state.equations), _passes_cost(problem)
+        return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
 
     def _step_cost(self, problem: Problem, bend: np.ndarray, equations: NewtonEquations) -> float:
         """Roughly the seconds of a Newton step whose Hessian has the rows where `bend` is not zero."""
@@ -260,6 +266,11 @@ def _epoch_cost(problem: Problem) -> float:
     """Seconds of visits to all rows, roughly."""
     each = problem.values_per_row * (DENSE_COST if isinstance(problem.X, Dense) else SPARSE_COST)
     return problem.members.size * (each + ROW_COST[isinstance(problem.loss, Logistic)])
+
+
+def _look_cost(problem: Problem) -> float:
+    """A prediction's cost in epochs, at least one: predictions are not to take longer than what they are about."""
+    return max(1.0, LOOK / _epoch_cost(problem))
 
 
 def _passes_cost(problem: Problem) -> float:

@@ -33,6 +33,8 @@ class Plan(NamedTuple):
     unit : float
     anew : bool
         The sum is formed from nothing.
+    exact : bool
+        No row keeps an old share that is not its own any more.
     """
 
     active: np.ndarray
@@ -40,6 +42,7 @@ class Plan(NamedTuple):
     shares: np.ndarray
     unit: float
     anew: bool
+    exact: bool
 
 
 class FeatureFactor:
@@ -61,26 +64,26 @@ class FeatureFactor:
     def plan(self, active: np.ndarray, bend: np.ndarray) -> Plan:
         """What :meth:`update` has to do for the second derivatives `bend` of the `active` rows (both of shape (a,))."""
         largest = float(bend.max())
-        anew = Plan(active, active, bend / largest, largest, True)
+        anew = Plan(active, active, bend / largest, largest, True, True)
         if self.sum is None or active.size * self.penalty.size**2 <= AT_ONCE:
             return anew
         old = self.share[active]
-        best: tuple[np.ndarray, np.ndarray, float] | None = None
+        best: tuple[np.ndarray, np.ndarray, float, bool] | None = None
         for unit in (largest, self.unit):
             share = bend / unit
-            moved = np.flatnonzero(np.abs(share - old) > KEEP * np.maximum(share, old))
+            away = np.abs(share - old)
+            moved = np.flatnonzero(away > KEEP * np.maximum(share, old))
             if best is None or moved.size < best[0].size:
-                best = moved, share[moved], unit
+                best = moved, share[moved], unit, np.count_nonzero(away) == moved.size
         assert best is not None
-        moved, shares, unit = best
+        moved, shares, unit, exact = best
         self.marked[active] = True
         gone = self.inside[~self.marked[self.inside]]
         self.marked[active] = False
         if moved.size + gone.size > REBUILD * active.size:
             return anew
-        return Plan(
-            active, np.concatenate([active[moved], gone]), np.concatenate([shares, np.zeros(gone.size)]), unit, False
-        )
+        rows, shares = np.concatenate([active[moved], gone]), np.concatenate([shares, np.zeros(gone.size)])
+        return Plan(active, rows, shares, unit, False, exact)
 
     def cost(self, plan: Plan, values_per_row: float) -> float:
         """Seconds that :meth:`update` will take, roughly."""

@@ -152,8 +152,6 @@ class Newton(SolverBase):
         w = np.array(start.w, dtype=np.float64) if given else dual_weights(problem, alpha)  # type: ignore[union-attr]
         q = self._first_proximity(problem, alpha)
         z = margins(problem, w) if w.any() else np.zeros(problem.members.size)
-        if q == 0.0 and w.any() and self._worse_than_zero(problem, w, z):
-            w[:], z[:] = 0.0, 0.0
         state = NewtonState(
             w=w,
             rows_touched=touched,
@@ -164,20 +162,21 @@ class Newton(SolverBase):
             z=z,
             q=q,
             active=problem.members.size,
-            equations=NewtonEquations(problem, self.memory),
         )
         self._keep_start(problem, state)
         self._look(problem, state)
+        if q == 0.0 and w.any() and state.best_primal > self._primal_at_zero(problem):
+            w[:], z[:] = 0.0, 0.0  # so far out a smooth loss has no curvature to go by
+            self._look(problem, state)
         self._settle(problem, state, 0.0)
         return state
 
     @staticmethod
-    def _worse_than_zero(problem: Problem, w: np.ndarray, z: np.ndarray) -> bool:
-        """Whether a start has a higher objective than w = 0: so far out a smooth loss has no curvature to go by."""
-        own, nothing_yet = _seen(problem, w), np.zeros(problem.y.size)
-        paid, _, _ = loss_sums(problem.pointwise, problem.members, z, 0.0, nothing_yet)
-        at_zero, _, _ = loss_sums(problem.pointwise, problem.members, np.zeros_like(z), 0.0, nothing_yet)
-        return 0.5 * float(own @ own) + problem.C * paid > problem.C * at_zero
+    def _primal_at_zero(problem: Problem) -> float:
+        """The objective of w = 0."""
+        nothing_yet = np.zeros(problem.y.size)
+        paid, _, _ = loss_sums(problem.pointwise, problem.members, np.zeros(problem.members.size), 0.0, nothing_yet)
+        return problem.C * float(paid)
 
     @staticmethod
     def _keep_start(problem: Problem, state: NewtonState) -> None:
@@ -204,7 +203,7 @@ class Newton(SolverBase):
             share = self.proximity
             if share == 0.0 and kinked:
                 raise ValueError(f"proximity must be positive for the piecewise linear {type(problem.loss).__name__}")
-        return share * _curvature(problem)
+        return share * _curvature(problem) if share > 0.0 else 0.0
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
         """One Newton step, and what moves of the centre it leads to."""
@@ -222,6 +221,8 @@ class Newton(SolverBase):
             state.centre,
             state.q,
             not is_smooth(problem.loss),
+            state.alpha,
+            state.bend,
             float(own @ ahead),
             float(ahead @ ahead),
             LINE_TOLERANCE,

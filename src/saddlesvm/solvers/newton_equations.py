@@ -2,9 +2,9 @@
 
 Few features: Cholesky of the matrix itself, or, where there are many more rows than features, of the matrix of a random
 sample of them. Few active rows: Cholesky of ``X_J R^-1 X_J' + B_J^-1``. Neither, or both dear beside products with the
-matrix: conjugate gradients. Every way ends in conjugate gradients on the exact matrix, with the factor as the
-preconditioner (Nocedal and Wright 2006, algorithm 5.3); an exact factor makes that one iteration, and another one where
-rounding asks for refinement; that of a sample a few.
+matrix: conjugate gradients. All but an exact factor over features ends in conjugate gradients on the exact matrix, with
+the factor as the preconditioner (Nocedal and Wright 2006, algorithm 5.3): one iteration over rows, and another one
+where rounding asks for refinement; a few where a factor is of a sample, or of what the matrix was before.
 
 A sample of k rows for each feature brings the condition of the matrix down to about ``((1 + r) / (1 - r))^2`` with
 ``r = k^-1/2``, however it was before (Avron, Maymounkov and Toledo 2010, "Blendenpik: supercharging LAPACK's
@@ -124,6 +124,8 @@ class NewtonEquations:
         if not solved and not plain:
             self.way = way.name
             precondition = self._factor(way, active, bend)
+            if way.plan is not None and way.plan.exact and precondition == self.features.solve:
+                return precondition(rhs)
             most = TOO_MANY if way.name == SAMPLED else MOST_ITERATIONS
             direction, more, solved = conjugate_gradients(matrix, precondition, rhs, direction, forcing, most)
             self.iterations += more

@@ -77,9 +77,11 @@ def respond(
         alpha[i] = a
         bend[i] = C * h
         active += h > 0.0
-        paid += s * value(terms.loss, z[k], y)
-        conjugates += conjugate(terms.loss, a, y, s)
-        coupled += a * z[k]
+        own, linear = s * value(terms.loss, z[k], y), a * z[k]
+        paid += own
+        coupled += linear
+        # Without a proximal term a is the slope at z, and Fenchel's inequality an equality.
+        conjugates += conjugate(terms.loss, a, y, s) if q > 0.0 else -(own + linear)
     return paid, conjugates, coupled, active
 
 
@@ -124,25 +126,30 @@ def search(
     centre: np.ndarray,
     q: float,
     kinked: bool,
+    alpha: np.ndarray,
+    bend: np.ndarray,
     linear: float,
     quadratic: float,
     tolerance: float,
 ) -> float:
-    """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``.
+    """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``, given the
+    multipliers and second derivatives at zero.
 
     Newton's method on the derivative, which is monotone, guarded by a bracket that is halved where it is slow; done
     when the derivative has fallen to `tolerance` times what it was at zero. Zero when the function does not fall.
     """
-    slope, bend = slope_along(terms, C, members, z, dz, 0.0, centre, q, kinked)
-    begin, rise = linear + slope, quadratic + bend
+    begin, rise = linear, quadratic
+    for k in range(members.size):
+        begin -= C * alpha[members[k]] * dz[k]
+        rise += bend[members[k]] * dz[k] * dz[k]
     if not begin < 0.0:
         return 0.0
     low, high = 0.0, np.inf
     tau = -begin / rise if rise > 0.0 else 1.0
     before = np.inf
     for _ in range(SEARCH_STEPS):
-        slope, bend = slope_along(terms, C, members, z, dz, tau, centre, q, kinked)
-        residual, rise = linear + tau * quadratic + slope, quadratic + bend
+        slope, bent = slope_along(terms, C, members, z, dz, tau, centre, q, kinked)
+        residual, rise = linear + tau * quadratic + slope, quadratic + bent
         if abs(residual) <= -tolerance * begin:
             break
         if residual < 0.0:
