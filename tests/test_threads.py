@@ -46,6 +46,13 @@ def close(problem: Problem, one: FitResult, other: FitResult) -> bool:
     return bool(apart <= distance_bound(*gaps))
 
 
+@pytest.fixture(params=[0, 2_000_000], ids=["never alone", "alone with few rows"])
+def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether one thread goes on alone where few rows are active."""
+    monkeypatch.setattr("saddlesvm.solvers.parallel.FEW_VALUES", request.param)
+
+
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @every_loss
 def test_every_loss_is_certified_at_the_same_optimum(loss: Any, threads: int) -> None:
@@ -57,6 +64,7 @@ def test_every_loss_is_certified_at_the_same_optimum(loss: Any, threads: int) ->
     assert close(problem, result, fit(problem, DCD(), TIGHT))
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_weights_intercepts_and_layouts(intercept: Any, sparse: bool) -> None:
@@ -99,6 +107,7 @@ def text(n: int, d: int, per_row: int = 20) -> tuple[Any, np.ndarray]:
     return csr(X), np.where(scores > np.median(scores), 1.0, -1.0)
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("threads", [2, 4])
 def test_a_fit_is_repeatable(threads: int) -> None:
     problem = small_problem(Hinge(), n=3000, C=2.0)
@@ -109,6 +118,7 @@ def test_a_fit_is_repeatable(threads: int) -> None:
     assert not np.array_equal(first.alpha, other.alpha)
 
 
+@pytest.mark.usefixtures("few")
 @every_loss
 def test_a_pass_never_lowers_the_dual(loss: Any) -> None:
     X = np.tile(matrix(50, 4), (8, 1))  # rows in many copies: the parts agree, and adding up without scaling overshoots
@@ -123,6 +133,7 @@ def test_a_pass_never_lowers_the_dual(loss: Any) -> None:
         before = after
 
 
+@pytest.mark.usefixtures("few")
 def test_w_is_that_of_the_dual_point_after_every_step() -> None:
     problem = small_problem(Logistic(), n=2000, intercept="regularized")
     solver = ParallelDCD(3)
@@ -165,6 +176,24 @@ def test_the_share_taken_is_where_the_bound_is_largest() -> None:
     assert safe_share(-1.0, 1.0) == 0.0
 
 
+def test_one_thread_goes_on_alone_with_few_rows_until_all_come_back() -> None:
+    problem = small_problem(Hinge(), n=2000, C=2.0)
+    solver = ParallelDCD(2)
+    state = solver.init(problem, 0)
+    seen = []
+    for _ in range(200):
+        state = solver.step(problem, state, Budget(500))
+        assert state.active == int(state.actives[0] if state.alone else state.actives.sum())
+        if state.alone:
+            assert np.unique(state.order[: state.active]).size == state.active < problem.members.size
+        elif state.active == problem.members.size:
+            assert np.array_equal(np.sort(state.order), problem.members)
+        seen.append(state.alone)
+    turns = [seen[k + 1] for k in range(len(seen) - 1) if seen[k + 1] != seen[k]]
+    assert turns[:2] == [True, False]
+
+
+@pytest.mark.usefixtures("few")
 def test_a_checkpoint_is_continued(tmp_path: Path) -> None:
     problem = small_problem(Hinge(), n=2000, C=2.0)
     path = tmp_path / "state"

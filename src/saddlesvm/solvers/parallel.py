@@ -4,6 +4,9 @@ Every thread has a part of the rows, dealt out once in blocks, and is a dual coo
 shrinking and all); :mod:`saddlesvm.solvers.together` says how the parts become one. After each pass the dual objective
 is compared with that of the pass before: a pass never lowers it. What comes out depends on the seed and on the number
 of threads, not on the clock.
+
+When few rows are left active, a pass over them is shorter than the meetings it takes, and they are those that get into
+each other's way most. So one thread goes on alone with them, until all rows come back.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from saddlesvm.solvers.aggregation import deal_parts, new_scaling
 from saddlesvm.solvers.barrier import new_gate, release
 from saddlesvm.solvers.base import (
     COUPLED,
+    ESTIMATE,
     PAID,
     RESIDUAL,
     SCALE,
@@ -35,12 +39,24 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 from saddlesvm.solvers.cores import take_core
-from saddlesvm.solvers.dcd import DCD, KNOWN, KNOWN_AT, LENGTH, Deck, call_back
+from saddlesvm.solvers.dcd import (
+    BOUND_M,
+    DCD,
+    KNOWN,
+    KNOWN_AT,
+    LENGTH,
+    VISITS,
+    BOUND_m,
+    Deck,
+    call_back,
+    descend,
+)
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.together import BEFORE, GAP, ROUND, SAID, Own, Team, descend_together
 
 OFTEN = 128  # features that are brought together after every round, where that is not all of them
 LEAST_VALUES = 500_000  # values a thread, below which a pass is over before the threads have begun
+FEW_VALUES = 2_000_000  # values of active rows a thread, below which one thread goes on alone
 SAMPLE = 65_536  # values that show which features are frequent
 ROUNDING = {4: 1e-5, 8: 1e-12}  # of the dual objective that w in this precision gives; by bytes
 
@@ -61,6 +77,9 @@ class ParallelState(DualState):
         What the aggregation rule follows.
     numbers : ndarray
         Rounds done of the present pass, and what the dual objective was when it began.
+    alone : bool
+        The first thread is at work alone: all that is kept by parts is then its, in the first place, and the active
+        rows of all parts are the first in `order`.
     """
 
     sequence: np.ndarray = field(default_factory=nothing)
@@ -77,6 +96,7 @@ class ParallelState(DualState):
     kept_w: np.ndarray = field(default_factory=nothing)
     kept_alpha: np.ndarray = field(default_factory=nothing)
     numbers: np.ndarray = field(default_factory=nothing)
+    alone: bool = False
     team: Any = field(default=None, repr=False)
     views: Any = field(default=None, repr=False)
     pool: Any = field(default=None, repr=False)
@@ -139,7 +159,19 @@ class ParallelDCD(SolverBase):
         )
 
     def step(self, problem: Problem, state: ParallelState, budget: Budget) -> ParallelState:
-        """Rounds, for about ``budget.rows`` visits; a pass ends a step where its estimate is low enough."""
+        """Rounds, or passes alone, for about ``budget.rows`` visits; a pass ends a step where its estimate is low
+        enough."""
+        if not state.alone and state.numbers[ROUND] == 0.0 and state.actives.sum() <= self._few(problem):
+            self._go_alone(state)
+        if state.alone:
+            self._step_alone(problem, state, budget)
+        else:
+            self._step_together(problem, state, budget)
+        state.epochs = state.rows_touched / state.order.size
+        return state
+
+    def _step_together(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
+        """Rounds of all threads, until few rows are active."""
         team, rules = self._team(problem, state), self.local.rules(problem)
         owns = [self._own(state, k) for k in range(self.threads)]
         team.gate[:] = 0
@@ -159,10 +191,53 @@ class ParallelDCD(SolverBase):
         first = owns[0]
         state.scaling[:], state.numbers[:], state.offset[:] = first.scaling, first.numbers, first.offset
         state.w[:] = first.base
-        state.epochs = state.rows_touched / state.order.size
         state.active, state.estimate = int(state.actives.sum()), float(state.numbers[GAP])
         self._judge(state)
-        return state
+
+    def _few(self, problem: Problem) -> int:
+        """Active rows up to which one thread goes on alone: never all of them."""
+        return min(int(self.threads * FEW_VALUES / problem.values_per_row), problem.members.size - 1)
+
+    def _go_alone(self, state: ParallelState) -> None:
+        """Make one pass of those of the parts, for the first thread."""
+        parts = zip(state.bounds, state.actives, strict=False)
+        active = np.concatenate([state.order[start : start + size] for start, size in parts])
+        state.order[: active.size] = active
+        meters = state.part_meters[0]
+        meters[BOUND_M], meters[BOUND_m] = state.part_meters[:, BOUND_M].max(), state.part_meters[:, BOUND_m].min()
+        meters[[SCALE, VISITS]] = state.part_meters[:, [SCALE, VISITS]].sum(axis=0)
+        meters[KNOWN], meters[KNOWN_AT] = state.part_meters[:, KNOWN].max(), state.known_at * state.order.size
+        state.positions[0], state.actives[0], state.alone = 0, active.size, True
+
+    def _step_alone(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
+        """Passes of the first thread, until all rows come back."""
+        rules, meters, random = self.local.rules(problem), state.part_meters[0], state.randoms[:1]
+        deck = Deck(state.parts, state.order, state.sequence, state.blocks.ravel(), state.aside)
+        left = budget.rows
+        while left > 0 and state.actives[0] < state.order.size:
+            place, active = int(state.positions[0]), int(state.actives[0])
+            rest = (active if meters[LENGTH] == 0.0 else int(meters[LENGTH])) - place
+            place, active, done = descend(
+                problem.terms, deck, rules, random, state.alpha, state.w, nothing(), state.offset,
+                place, active, min(left, rest), budget.relative_gap, meters,
+            )  # fmt: skip
+            state.positions[0], state.actives[0] = place, active
+            left -= done
+            state.rows_touched += done
+            if meters[ESTIMATE] <= budget.relative_gap:
+                break
+        state.active, state.estimate = int(state.actives[0]), float(meters[ESTIMATE])
+        if state.active == state.order.size:
+            self._rejoin(state)
+
+    def _rejoin(self, state: ParallelState) -> None:
+        """Deal all rows out again to the threads."""
+        state.part_meters[:] = state.part_meters[0]
+        state.part_meters[:, [SCALE, VISITS, KNOWN_AT]] /= self.threads
+        state.order[:] = state.parts
+        state.positions[:], state.actives[:] = 0, np.diff(state.bounds)
+        state.numbers[[ROUND, BEFORE, GAP]] = 0.0, np.nan, state.estimate
+        state.alone, state.active = False, state.order.size
 
     @staticmethod
     def _judge(state: ParallelState) -> None:
@@ -186,6 +261,7 @@ class ParallelDCD(SolverBase):
                 kept_w=state.kept_w,
                 kept_alpha=state.kept_alpha,
                 values_per_row=float(problem.values_per_row),
+                few=self._few(problem),
                 rounding=ROUNDING[state.w.itemsize],
             )
             room = np.tile(state.w, (2 * self.threads, 1))
@@ -206,6 +282,8 @@ class ParallelDCD(SolverBase):
 
     def _call_back(self, problem: Problem, state: ParallelState) -> None:
         """All rows of all parts are active again; a new pass begins."""
+        if state.alone:
+            self._rejoin(state)
         rules = self.local.rules(problem)
         state.aside[:] = 0
         state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
@@ -226,7 +304,7 @@ class ParallelDCD(SolverBase):
         if state.active < state.order.size and known > 2.0 * state.estimate:
             self._call_back(problem, state)
         state = refresh_weights(problem, state, evaluation)
-        state.part_meters[:, SCALE] = state.meters[SCALE] / self.threads
+        state.part_meters[:, SCALE] = state.meters[SCALE] / (1 if state.alone else self.threads)
         state.numbers[BEFORE] = np.nan
         return state
 

@@ -48,6 +48,7 @@ class Team(NamedTuple):
     kept_w: np.ndarray  # the point that the pass began with
     kept_alpha: np.ndarray
     values_per_row: float
+    few: int  # active rows up to which one thread is to go on alone
     rounding: float  # relative error of the dual objective that w in its precision gives
 
 
@@ -255,7 +256,7 @@ def descend_together(
     nothing: np.ndarray,
 ) -> Any:
     """What one thread does until all together have done `visits` of theirs, or a pass ends with an estimate of at most
-    `target`: its place in the pass, its active rows and its visits."""
+    `target`, or few active rows are left: its place in the pass, its active rows and its visits."""
     threads, done, left, numbers = team.moves.shape[0], 0, float(visits), own.numbers
     wide = 1 + int(WIDE_VALUES * own.base.size / ROUND_VALUES)
     while left > 0.0:
@@ -263,6 +264,8 @@ def descend_together(
         team.said[own.k, ROWS] = length
         meet(team.gate, threads)
         rows = total(team, ROWS)
+        if numbers[ROUND] == 0.0 and rows <= team.few:
+            break
         rounds = rounds_of(rows / threads * team.values_per_row)
         if numbers[ROUND] == 0.0:
             keep(team, own, deck, alpha)
