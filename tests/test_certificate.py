@@ -22,7 +22,7 @@ from conftest import (
     small_problem,
     weight,
 )
-from saddlesvm.certificate import Certificate, Point, balance, best_offset, dual_weights, evaluate
+from saddlesvm.certificate import Certificate, Point, balance, best_offset, best_scale, dual_weights, evaluate
 from saddlesvm.fit import Limits, fit
 from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SmoothHinge
 from saddlesvm.problem import INTERCEPTS, Problem, is_classification, make_problem
@@ -169,6 +169,23 @@ def test_a_glance_equals_the_exact_certificate_to_rounding(loss: Loss, intercept
     assert glance.certificate.primal == pytest.approx(exact.certificate.primal, rel=1e-12)
     assert glance.certificate.dual == pytest.approx(exact.certificate.dual, rel=1e-12)
     assert glance.coef == pytest.approx(exact.coef, rel=1e-10, abs=1e-12)
+
+
+@every_loss
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("nearness", [0.0, 0.9, 1.0])
+def test_the_scale_of_a_dual_point_is_as_good_as_any_on_a_grid(loss: Loss, C: float, nearness: float) -> None:
+    """Of points far from the optimum, near it, and next to it."""
+    problem = small_problem(loss, C=C)
+    done = fit(problem, SDCA(), Limits(tol=1e-9, max_epochs=2000)).alpha
+    margin = -np.array([loss.subgradient(0.0, y) for y in problem.y])
+    alpha = nearness * done + (1.0 - nearness) * margin
+    norm = float(np.square(dual_weights(problem, alpha)).sum())
+    factor = best_scale(problem, alpha, norm)
+    assert 0.0 <= factor <= 1.0
+    reached = plain_dual(problem, factor * alpha)
+    best = max(plain_dual(problem, trial * alpha) for trial in np.linspace(0.0, 1.0, 401))
+    assert reached >= best - 1e-5 * abs(best)
 
 
 def test_evaluating_changes_nothing_that_was_handed_over() -> None:

@@ -335,12 +335,11 @@ def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision:
 
     one, two, three = (negated_dual(1.0 - k * PARABOLA_STEP) for k in range(3))
     bend = one - 2.0 * two + three
-    factor = 1.0 - PARABOLA_STEP * (1.0 - 0.5 * (one - three) / bend) if bend > 0.0 else 0.0
+    factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else 0.0
     if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP and isinstance(problem.loss, Logistic):
         found = minimize_scalar(negated_dual, bounds=(0.0, 1.0), method="bounded", options={"xatol": precision})
-        factor = float(found.x)
-    factor = min(max(factor, 0.0), 1.0)
-    return factor if negated_dual(factor) < one else 1.0
+        return float(found.x) if found.fun < one else 1.0
+    return min(max(factor, 0.0), 1.0)
 
 
 def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.ndarray, float]:

@@ -214,7 +214,7 @@ class Logistic(NamedTuple):
         return g, g
 
     def curvature(self, z: float, y: float) -> float:
-        p = sigmoid(z)
+        p = sigmoid(-y * z)  # the sign makes no difference, but to the compiler: it is the subgradient's exponential
         return p * (1.0 - p)
 
 

@@ -69,7 +69,7 @@ class FeatureFactor:
             return anew
         old = self.share[active]
         best: tuple[np.ndarray, np.ndarray, float, bool] | None = None
-        for unit in (largest, self.unit):
+        for unit in dict.fromkeys((largest, self.unit)):
             share = bend / unit
             away = np.abs(share - old)
             moved = np.flatnonzero(away > KEEP * np.maximum(share, old))
