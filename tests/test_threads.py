@@ -33,7 +33,8 @@ from saddlesvm.solvers.aggregation import (
 )
 from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.parallel import ParallelDCD, descent, side_by_side
+from saddlesvm.solvers.cores import side_by_side
+from saddlesvm.solvers.parallel import ParallelDCD, descent
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 TIGHT = Limits(tol=1e-6)
@@ -191,6 +192,14 @@ def test_one_thread_goes_on_alone_with_few_rows_until_all_come_back() -> None:
         seen.append(state.alone)
     turns = [seen[k + 1] for k in range(len(seen) - 1) if seen[k + 1] != seen[k]]
     assert turns[:2] == [True, False]
+
+
+@pytest.mark.usefixtures("few")
+def test_all_rows_may_be_set_aside() -> None:
+    problem = small_problem(Hinge(), n=500, C=1e-7)  # every margin is below 1, every dual variable at its bound
+    result = fit(problem, ParallelDCD(2), Limits(tol=0.0, max_epochs=6))
+    assert result.outcome is Outcome.EPOCH_LIMIT
+    assert result.certificate.relative_gap < 1e-12
 
 
 @pytest.mark.usefixtures("few")

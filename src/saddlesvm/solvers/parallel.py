@@ -11,7 +11,6 @@ each other's way most. So one thread goes on alone with them, until all rows com
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ from saddlesvm.certificate import Evaluation, Point
 from saddlesvm.problem import Problem
 from saddlesvm.rows import CSR
 from saddlesvm.solvers.aggregation import deal_parts, new_scaling
-from saddlesvm.solvers.barrier import new_gate, release
+from saddlesvm.solvers.barrier import new_gate
 from saddlesvm.solvers.base import (
     COUPLED,
     ESTIMATE,
@@ -38,7 +37,7 @@ from saddlesvm.solvers.base import (
     start_offset,
     start_weights,
 )
-from saddlesvm.solvers.cores import take_core
+from saddlesvm.solvers.cores import apart, side_by_side
 from saddlesvm.solvers.dcd import (
     BOUND_M,
     DCD,
@@ -219,7 +218,7 @@ class ParallelDCD(SolverBase):
             rest = (active if meters[LENGTH] == 0.0 else int(meters[LENGTH])) - place
             place, active, done = descend(
                 problem.terms, deck, rules, random, state.alpha, state.w, nothing(), state.offset,
-                place, active, min(left, rest), budget.relative_gap, meters,
+                place, active, min(left, max(rest, 1)), budget.relative_gap, meters,
             )  # fmt: skip
             state.positions[0], state.actives[0] = place, active
             left -= done
@@ -231,10 +230,11 @@ class ParallelDCD(SolverBase):
             self._rejoin(state)
 
     def _rejoin(self, state: ParallelState) -> None:
-        """Deal all rows out again to the threads."""
+        """Deal all rows out again to the threads, which begin a pass."""
         state.part_meters[:] = state.part_meters[0]
         state.part_meters[:, [SCALE, VISITS, KNOWN_AT]] /= self.threads
-        state.order[:] = state.parts
+        state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
+        state.order[:], state.aside[:] = state.parts, 0
         state.positions[:], state.actives[:] = 0, np.diff(state.bounds)
         state.numbers[[ROUND, BEFORE, GAP]] = 0.0, np.nan, state.estimate
         state.alone, state.active = False, state.order.size
@@ -284,6 +284,7 @@ class ParallelDCD(SolverBase):
         """All rows of all parts are active again; a new pass begins."""
         if state.alone:
             self._rejoin(state)
+            return
         rules = self.local.rules(problem)
         state.aside[:] = 0
         state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
@@ -318,33 +319,6 @@ def descent(problem: Problem, solver: Any = None) -> Any:
     if threads < 2 or type(problem) is not Problem or solver not in (DCD(), SDCA()):
         return solver
     return ParallelDCD(threads, shrinking=isinstance(solver, DCD))
-
-
-def apart(rows: np.ndarray) -> np.ndarray:
-    """A copy of a two-dimensional array whose rows are at least a cache line apart: threads write to one each."""
-    copy = np.zeros((rows.shape[0], rows.shape[1] + 128 // rows.itemsize), rows.dtype)
-    copy[:, : rows.shape[1]] = rows
-    return copy
-
-
-def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], Any], threads: int, gate: np.ndarray) -> list[Any]:
-    """``work(k)`` for every k, thread 0 being the caller's; when one of them fails, the others are not left waiting."""
-    taken: set[int] = set()
-
-    def guarded(k: int) -> Any:
-        try:
-            take_core(taken)
-            return work(k)
-        except BaseException:
-            release(gate)
-            raise
-
-    try:
-        others = [pool.submit(guarded, k) for k in range(1, threads)]
-    except BaseException:
-        release(gate)
-        raise
-    return [guarded(0), *(other.result() for other in others)]
 
 
 def frequent_features(problem: Problem) -> np.ndarray:
