@@ -4,12 +4,20 @@ Run on a machine that does nothing else; the threads meet some 10,000 times a se
 core holds up all. BLAS is kept to one thread, so that its idle threads do not spin on the cores:
 
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python benchmarks/threads.py
+
+With ``--ceiling`` the same fits by as many separate processes as threads, which share nothing but the memory and the
+caches of the machine: what they take longer at the same time than alone, no threads can win back.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
+import statistics
+import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -48,14 +56,52 @@ def compare(name: str, X: Any, y: np.ndarray, loss: str, options: argparse.Names
     )
 
 
+def fits_in_a_process(place: int, start: Any, name: str, share: int, loss: str, tol: float, repeats: int) -> float:
+    """Median seconds of a fit by one thread on a core of its own, begun when all processes are ready."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[place % len(cores)]})
+    X, y = data_sets(share)[name]()
+    model = LinearSVC(loss=loss, tol=tol, fit_intercept=False, random_state=0).fit(X, y)
+    start.wait()
+    taken = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        model.fit(X, y)
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
+def ceiling(name: str, loss: str, options: argparse.Namespace) -> None:
+    """How many times faster so many threads could be at best, by what separate processes lose to each other."""
+    context = multiprocessing.get_context("spawn")
+    medians = []
+    with context.Manager() as manager:
+        for count in (1, options.threads):
+            start = manager.Barrier(count)
+            with ProcessPoolExecutor(count, mp_context=context) as pool:
+                common = (start, name, 10 if options.quick else 1, loss, options.tol, 3 * options.repeats)
+                running = [pool.submit(fits_in_a_process, place, *common) for place in range(count)]
+                medians.append(statistics.mean(one.result() for one in running))
+    alone, together = medians
+    best = options.threads * alone / together
+    print(f"{name:30s} {loss:14s} {1e3 * alone:9.1f} {1e3 * together:9.1f} {best:6.2f}", flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--ceiling", action="store_true", help="separate processes instead of threads")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     options = parser.parse_args()
+    if options.ceiling:
+        print(f"{'data':30s} {'loss':14s} {'alone: ms':>9s} {options.threads:>3d} at once {'at best':>6s}")
+        for name in data_sets(10 if options.quick else 1):
+            for loss in ("hinge", "squared_hinge"):
+                ceiling(name, loss, options)
+        return
     print(
         f"{'data':30s} {'loss':14s} {'1: ms':>9s} {options.threads:>6d}: ms {'ratio':>6s} {'epochs':>15s} {'gaps':>17s}"
     )

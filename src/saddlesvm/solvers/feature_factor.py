@@ -77,13 +77,20 @@ class FeatureFactor:
                 best = moved, share[moved], unit, np.count_nonzero(away) == moved.size
         assert best is not None
         moved, shares, unit, exact = best
-        self.marked[active] = True
-        gone = self.inside[~self.marked[self.inside]]
-        self.marked[active] = False
+        gone = self._gone(active)
         if moved.size + gone.size > REBUILD * active.size:
             return anew
         rows, shares = np.concatenate([active[moved], gone]), np.concatenate([shares, np.zeros(gone.size)])
         return Plan(active, rows, shares, unit, False, exact)
+
+    def _gone(self, active: np.ndarray) -> np.ndarray:
+        """The rows in the sum that are not among the `active`."""
+        if np.array_equal(active, self.inside):
+            return self.inside[:0]
+        self.marked[active] = True
+        gone = self.inside[~self.marked[self.inside]]
+        self.marked[active] = False
+        return gone
 
     def cost(self, plan: Plan, values_per_row: float) -> float:
         """Seconds that :meth:`update` will take, roughly."""
@@ -98,10 +105,7 @@ class FeatureFactor:
             self.sum = np.zeros((d, d), dtype=self.factor.dtype, order="F")
             self.share[self.inside] = 0.0
         assert self.sum is not None
-        change = plan.shares - self.share[plan.rows]
-        for sign in (1.0, -1.0):
-            chosen = sign * change > 0.0
-            self._add(plan.rows[chosen], sign, np.abs(change[chosen]))
+        self._add(plan.rows, plan.shares - self.share[plan.rows])
         self.share[plan.rows] = plan.shares
         self.inside, self.unit = plan.active, plan.unit
         matrix = self.factor.dtype.type(self.unit) * self.sum
@@ -109,16 +113,18 @@ class FeatureFactor:
         matrix[diagonal, diagonal] += self.penalty
         self.factor = cholesky(matrix)
 
-    def _add(self, chosen: np.ndarray, sign: float, amount: np.ndarray) -> None:
-        """``sum += sign sum over chosen i of amount_i x_i x_i'``, in its lower triangle."""
+    def _add(self, chosen: np.ndarray, change: np.ndarray) -> None:
+        """``sum += sum over chosen i of change_i x_i x_i'``, in its lower triangle."""
         assert self.sum is not None
         if isinstance(self.X, CSR):
-            add_outer_sparse(self.X, chosen, sign * amount, self.sum.T)
+            add_outer_sparse(self.X, chosen, change, self.sum.T)
             return
         width = self.penalty.size
-        for part, share in zip(blocks(chosen, width), blocks(amount, width), strict=True):
-            rows = widened(self.X, part, np.sqrt(share), self.factor.dtype)
-            self.sum = self.syrk(sign, rows.T, beta=1.0, c=self.sum, lower=1, overwrite_c=1)
+        for sign in (1.0, -1.0):  # of a change: the rows are scaled by its square root
+            some = sign * change > 0.0
+            for part, share in zip(blocks(chosen[some], width), blocks(sign * change[some], width), strict=True):
+                rows = widened(self.X, part, np.sqrt(share), self.factor.dtype)
+                self.sum = self.syrk(sign, rows.T, beta=1.0, c=self.sum, lower=1, overwrite_c=1)
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """The factored matrix's inverse times v."""
