@@ -22,8 +22,10 @@ from conftest import (
     small_problem,
     weight,
 )
-from saddlesvm.certificate import Certificate, Point, balance, best_offset, best_scale, dual_weights, evaluate
-from saddlesvm.fit import Limits, fit
+from saddlesvm.certificate import Certificate, Point, best_scale, dual_weights, evaluate
+from saddlesvm.fit import fit
+from saddlesvm.free_intercept import balance, best_offset
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SmoothHinge
 from saddlesvm.problem import INTERCEPTS, Problem, is_classification, make_problem
 from saddlesvm.rows import as_rows

@@ -12,7 +12,9 @@ from saddlesvm.certificate import Point, evaluate
 from saddlesvm.distributed.in_process import InProcess
 from saddlesvm.distributed.part import Order, Part, Report, improve, make_part
 from saddlesvm.distributed.rounds import Plan, Rounds, Solution
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Hinge, Loss, SquaredHinge
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Problem, is_classification, make_problem

@@ -17,7 +17,9 @@ import pytest
 from conftest import labels, matrix, plain_dual, plain_primal, small_problem
 from saddlesvm.certificate import Certificate, Point
 from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
+from saddlesvm.limits import Limits
 from saddlesvm.losses import EpsilonInsensitive, Hinge, SquaredHinge
 from saddlesvm.outcome import ADVICE, NotCertifiedWarning, Outcome
 from saddlesvm.problem import Problem, make_problem
@@ -360,7 +362,7 @@ def test_a_slice_of_work_can_be_any_length(monkeypatch: pytest.MonkeyPatch) -> N
     limits = Limits(tol=0.0, max_epochs=10, certify_every=5)
     solvers = SDCA(), DCD(shrinking=False), Pegasos()
     whole = [fit(problem, solver, limits) for solver in solvers]
-    monkeypatch.setattr("saddlesvm.fit.SLICE_VALUES", 35)
+    monkeypatch.setattr("saddlesvm.run.SLICE_VALUES", 35)
     for solver, one in zip(solvers, whole, strict=True):
         assert np.array_equal(one.coef, fit(problem, solver, limits).coef)
 

@@ -9,10 +9,11 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
-from saddlesvm.fit import Limits, fit
+from saddlesvm.fit import fit
 from saddlesvm.kernel_problem import KernelPoint, KernelProblem, evaluate_kernel, feasible, make_kernel_problem
 from saddlesvm.kernel_rows import RowCache, row_source
 from saddlesvm.kernels import Kernel, expand, resolve_gamma
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
 from saddlesvm.outcome import Outcome
 from saddlesvm.solvers.base import Budget

@@ -211,8 +211,9 @@ def test_bounds_name_the_condition_that_is_not_met(arguments, message):
 
 
 def test_bounds_hold_on_data():
-    from saddlesvm.fit import Limits, fit
+    from saddlesvm.fit import fit
     from saddlesvm.lab.runs import hinge_objective, iterates
+    from saddlesvm.limits import Limits
     from saddlesvm.solvers import DCD, Pegasos
 
     table = load_bundled("toy")

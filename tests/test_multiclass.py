@@ -18,8 +18,9 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from conftest import csr, distance_bound
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome, multiclass, row_blocks, shared_start
 from saddlesvm.certificate import Point, evaluate
-from saddlesvm.fit import Limits, fit
+from saddlesvm.fit import fit
 from saddlesvm.joint_problem import joint_weights, make_joint_problem
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Hinge, SquaredHinge
 from saddlesvm.pairs import one_vs_one, vote
 from saddlesvm.rows import as_dense_row, as_rows

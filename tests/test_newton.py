@@ -26,7 +26,9 @@ from conftest import (
 )
 from saddlesvm.certificate import Point, dual_weights, evaluate
 from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge, is_smooth
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Pointwise, Problem, is_classification, make_problem

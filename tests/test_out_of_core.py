@@ -18,7 +18,9 @@ from saddlesvm.block_reader import BlockReader, is_mapped, place_of
 from saddlesvm.certificate import Point, dual_weights, evaluate
 from saddlesvm.checkpoint import Checkpoint
 from saddlesvm.cli import main
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Hinge, Loss, SquaredHinge
 from saddlesvm.out_of_core import Plan, does_not_fit, make_plan, memory_bytes
 from saddlesvm.outcome import NotCertifiedWarning, Outcome

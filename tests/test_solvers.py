@@ -29,7 +29,9 @@ from conftest import (
     weight,
 )
 from saddlesvm.certificate import Point, evaluate
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Problem, make_problem

@@ -13,7 +13,9 @@ from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named, pla
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.certificate import Point, evaluate
 from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.multiclass import threads_each
 from saddlesvm.outcome import Outcome

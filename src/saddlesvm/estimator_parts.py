@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm import inputs, multiclass
-from saddlesvm.fit import FitResult
+from saddlesvm.fit_result import FitResult
 from saddlesvm.problem import resolve_C
 from saddlesvm.solvers import make_solver
 from saddlesvm.trace import Trace

@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm import inputs, multiclass, rows
 from saddlesvm.estimator_parts import Classes, Estimator
-from saddlesvm.fit import FitResult, Limits
+from saddlesvm.fit_result import FitResult
 from saddlesvm.kernel_fit import fit_kernels, make_kernel_solver
 from saddlesvm.kernel_problem import KERNEL_LOSSES
 from saddlesvm.kernels import KERNELS, Kernel, expand, resolve_gamma
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Loss, make_loss
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.pairs import one_vs_one, vote

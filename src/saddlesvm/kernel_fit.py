@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
 from saddlesvm.kernel_problem import make_kernel_problem
 from saddlesvm.kernels import Kernel, Matrix
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Loss
 from saddlesvm.multiclass import SubProblem, solve_all
 from saddlesvm.progress import ProgressBar

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.certificate import Certificate, Evaluation, balance, best_offset, evaluate, loss_sums
+from saddlesvm.certificate import Certificate, Evaluation, evaluate, loss_sums
+from saddlesvm.free_intercept import balance, best_offset
 from saddlesvm.kernels import Kernel, Matrix, expand
 from saddlesvm.losses import Hinge, Loss, SmoothHinge, SquaredHinge, loss_name
 from saddlesvm.problem import INTERCEPTS, Intercept, resolve_C

@@ -17,7 +17,9 @@ from saddlesvm.certificate import Point
 from saddlesvm.checkpoint import Checkpoint
 from saddlesvm.diagnosis import scale_hint, separability
 from saddlesvm.estimator_parts import Estimator
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Loss
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.out_of_core import does_not_fit, memory_bytes

@@ -15,7 +15,7 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
 from saddlesvm.certificate import Certificate, Point
-from saddlesvm.fit import FitResult
+from saddlesvm.fit_result import FitResult
 from saddlesvm.interrupt import interruptible
 from saddlesvm.losses import Loss
 from saddlesvm.outcome import Outcome

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from saddlesvm import rows
+from saddlesvm.compiled import inlined
 from saddlesvm.losses import CLASSIFICATION, Loss, loss_name
 from saddlesvm.rows import Rows
 
@@ -40,6 +41,12 @@ class Pointwise(NamedTuple):
     loss: Loss
     y: np.ndarray
     weights: np.ndarray
+
+
+@inlined
+def weight_of(weights: np.ndarray, i: int) -> float:
+    """Weight of row i; an empty array means 1."""
+    return weights[i] if weights.size else 1.0
 
 
 def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]:

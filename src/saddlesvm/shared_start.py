@@ -17,7 +17,7 @@ import numpy as np
 
 from saddlesvm import rows
 from saddlesvm.certificate import Point
-from saddlesvm.fit import FitResult
+from saddlesvm.fit_result import FitResult
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.problem import Problem
 from saddlesvm.rows import Dense, Rows

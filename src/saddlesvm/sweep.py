@@ -14,12 +14,13 @@ import numpy as np
 from saddlesvm import rows
 from saddlesvm.block_reader import BlockReader
 from saddlesvm.certificate import Point
-from saddlesvm.fit import EAGERNESS, FitResult
+from saddlesvm.fit_result import FitResult
 from saddlesvm.losses import Loss
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.out_of_core import Plan, make_plan
 from saddlesvm.problem import Problem
 from saddlesvm.rows import Rows
+from saddlesvm.run import EAGERNESS
 from saddlesvm.solvers.blocks import Blocks, BlocksState, Underway, upcoming
 from saddlesvm.streamed import StreamedProblem, make_streamed_problem, sampled_norms
 

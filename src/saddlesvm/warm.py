@@ -6,18 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from saddlesvm.certificate import (
-    Point,
-    balance,
-    best_scale,
-    conjugate_sum,
-    dual_of_margins,
-    dual_weights,
-    margins,
-    weight_of,
-)
+from saddlesvm.certificate import Point, best_scale, conjugate_sum, dual_of_margins, dual_weights, margins
 from saddlesvm.compiled import kernel
-from saddlesvm.problem import Pointwise, Problem
+from saddlesvm.free_intercept import balance
+from saddlesvm.problem import Pointwise, Problem, weight_of
 from saddlesvm.solvers.newton_kernels import feasible
 
 SCALE_PRECISION = 0.02  # of the factor that a point to begin from is scaled by

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from saddlesvm.fit import Limits
 from saddlesvm.interrupt import interruptible
 from saddlesvm.lab import tidy
 from saddlesvm.lab.contenders import as_list, parse_contenders
@@ -19,6 +18,7 @@ from saddlesvm.lab.machine import command_line
 from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.plan import Plan, cells
 from saddlesvm.lab.progress import LabProgress
+from saddlesvm.limits import Limits
 from saddlesvm.losses import CLASSIFICATION, REGRESSION, make_loss
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from saddlesvm.certificate import Evaluation
-from saddlesvm.fit import Limits, fit
+from saddlesvm.fit import fit
 from saddlesvm.lab import pictures
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.contenders import label_of
@@ -17,6 +17,7 @@ from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.report import Picture, Prose, Report, Section, Table
 from saddlesvm.lab.tidy import PROBLEM
 from saddlesvm.lab.verdict import LEVELS, medians, reach_times, seconds
+from saddlesvm.limits import Limits
 from saddlesvm.losses import loss_name, make_loss
 from saddlesvm.solvers.dcd import DCD
 

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.certificate import Certificate, Evaluation, Point, evaluate
-from saddlesvm.fit import FitResult, Limits, fit
+from saddlesvm.fit import fit
+from saddlesvm.fit_result import FitResult
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.peers import Peer, Rung, full_weights, setting_of
+from saddlesvm.limits import Limits
 from saddlesvm.problem import Problem
 from saddlesvm.trace import Record
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point, dual_weights, weight_of
+from saddlesvm.certificate import Evaluation, Point, dual_weights
 from saddlesvm.compiled import inlined
 from saddlesvm.losses import conjugate, value
-from saddlesvm.problem import Problem, Terms
+from saddlesvm.problem import Problem, Terms, weight_of
 from saddlesvm.rows import dtype_of
 
 

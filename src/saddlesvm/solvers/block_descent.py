@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.certificate import weight_of
 from saddlesvm.compiled import allocating_kernel
 from saddlesvm.losses import conjugate, dual_step, slopes, value
-from saddlesvm.problem import Problem, Terms
+from saddlesvm.problem import Problem, Terms, weight_of
 from saddlesvm.randomness import seeded, shuffle
 from saddlesvm.row_blocks import add_row, dots, new_weights
 from saddlesvm.rows import dtype_of, look_ahead

@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point, weight_of
+from saddlesvm.certificate import Evaluation, Point
 from saddlesvm.compiled import allocating_kernel, inlined
 from saddlesvm.joint_problem import JointProblem, joint_weights
-from saddlesvm.problem import Terms
+from saddlesvm.problem import Terms, weight_of
 from saddlesvm.randomness import seeded, shuffle
 from saddlesvm.row_blocks import add_row, by_class, dots, new_weights
 from saddlesvm.rows import dtype_of, look_ahead

@@ -24,10 +24,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point, weight_of
+from saddlesvm.certificate import Evaluation, Point
 from saddlesvm.compiled import inlined, kernel
 from saddlesvm.losses import dual_step, slopes
-from saddlesvm.problem import Problem, Terms
+from saddlesvm.problem import Problem, Terms, weight_of
 from saddlesvm.randomness import copy_items, deal, seeded
 from saddlesvm.rows import axpy, dot, dtype_of, look_ahead
 from saddlesvm.solvers.base import (

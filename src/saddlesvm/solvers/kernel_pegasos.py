@@ -18,11 +18,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Point, weight_of
+from saddlesvm.certificate import Point
 from saddlesvm.compiled import allocating_kernel, inlined
 from saddlesvm.kernel_problem import KernelPoint, KernelProblem, KernelTerms, feasible
 from saddlesvm.kernel_rows import RowCache, row_source
 from saddlesvm.losses import SquaredHinge, subgradient
+from saddlesvm.problem import weight_of
 from saddlesvm.randomness import below, seeded
 from saddlesvm.solvers.base import Budget, SolverBase, State
 

@@ -25,7 +25,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Certificate, best_offset, loss_sums
+from saddlesvm.certificate import Certificate, loss_sums
+from saddlesvm.free_intercept import best_offset
 from saddlesvm.kernel_problem import KernelPoint, KernelProblem, alpha_of, feasible
 from saddlesvm.kernel_rows import RowCache, RowSource, row_source
 from saddlesvm.solvers.base import Budget, SolverBase, State

@@ -32,7 +32,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Point, balance, conjugate_sum, dual_weights, loss_sums, margins
+from saddlesvm.certificate import Point, conjugate_sum, dual_weights, loss_sums, margins
+from saddlesvm.free_intercept import balance
 from saddlesvm.losses import Logistic, Squared, is_smooth
 from saddlesvm.problem import Problem, is_classification
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
-from saddlesvm.certificate import weight_of
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
-from saddlesvm.problem import Pointwise
+from saddlesvm.problem import Pointwise, weight_of
 from saddlesvm.rows import CSR, Dense, Rows, U, axpy, dot
 
 SEARCH_STEPS = 100

@@ -23,10 +23,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Point, loss_sums, weight_of
+from saddlesvm.certificate import Point, loss_sums
 from saddlesvm.compiled import kernel
 from saddlesvm.losses import Squared, SquaredEpsilonInsensitive, SquaredHinge, subgradient
-from saddlesvm.problem import Problem, Terms
+from saddlesvm.problem import Problem, Terms, weight_of
 from saddlesvm.randomness import below, draw, seeded, shuffle
 from saddlesvm.rows import axpy, dot, dtype_of, look_ahead
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point, weight_of
+from saddlesvm.certificate import Evaluation, Point
 from saddlesvm.compiled import kernel
 from saddlesvm.losses import dual_step
-from saddlesvm.problem import Problem, Terms
+from saddlesvm.problem import Problem, Terms, weight_of
 from saddlesvm.randomness import below, draw, seeded, shuffle
 from saddlesvm.rows import axpy, dot, look_ahead
 from saddlesvm.solvers.base import (

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.fit import Limits, fit
+from saddlesvm.fit import fit
 from saddlesvm.lab import bounds
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.curves import summarised
@@ -20,6 +20,7 @@ from saddlesvm.lab.experiments.base import Experiment, Step, percent
 from saddlesvm.lab.machine import in_threads
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import hinge_objective, iterates
+from saddlesvm.limits import Limits
 from saddlesvm.losses import Hinge
 from saddlesvm.solvers import DCD, Pegasos
 

@@ -1,0 +1,42 @@
+"""When a fit stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop.
+
+    Attributes
+    ----------
+    tol : float, default=1e-4
+        Relative duality gap to prove; 0 never stops on the gap.
+    max_epochs : float, optional
+    max_time : float, optional
+        Seconds, certificates included.
+    certify_every : float, optional
+        Epochs between certificates; left out, at growing intervals and when the solver's estimate is below `tol`.
+    certify_growth : float, default=0.0
+        With `certify_every`: at least this share of the epochs done between certificates, so that they become rarer.
+    certify_start : bool, default=False
+        Certify the point that the fit starts from before any work: it may do.
+    """
+
+    tol: float = 1e-4
+    max_epochs: float | None = None
+    max_time: float | None = None
+    certify_every: float | None = None
+    certify_growth: float = 0.0
+    certify_start: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "max_time", "certify_every"):
+            given = getattr(self, name)
+            if given is not None and not given > 0:
+                raise ValueError(f"{name} must be positive, or None for no limit; got {given!r}")
+        if not 0.0 <= self.tol < np.inf:
+            raise ValueError(f"tol must be at least 0 and finite; got {self.tol!r}")
