@@ -310,6 +310,11 @@ class ParallelDCD(SolverBase):
         return state
 
 
+def worth_threads(X: Any) -> bool:
+    """Whether an array or CSR matrix has values enough for two threads: to count the cores takes time."""
+    return (X.size if isinstance(X, np.ndarray) else X.nnz) >= 2 * LEAST_VALUES
+
+
 def descent(problem: Problem, solver: Any = None) -> Any:
     """The solver as the threads of `problem` can run it: dual coordinate descent (the one that is meant where none is
     given) and ascent, with their usual options; any other as it is, and all of them where threads would not pay."""
