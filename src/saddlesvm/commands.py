@@ -171,13 +171,13 @@ def train(options: argparse.Namespace) -> int:
         labels_of(test)
     model: Any = make_estimator(options, y)
     facts: Facts = {"read": described(table)}
+    if test is not None:
+        facts["read for testing"] = described(test)
     if options.dask:
         model, facts["done"] = fit_on_cluster(model, table.X, y, options.dask, bool(model.verbose))
     else:
         model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
-    if test is not None:
-        facts["read for testing"] = described(test)
     facts["worth"] = worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
     if test is not None:
         facts["worth"] |= quality(model, test.X, labels_of(test), "test")
