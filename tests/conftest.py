@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -19,6 +22,7 @@ def _fresh_cache() -> str:
 os.environ.setdefault("NUMBA_CACHE_DIR", _fresh_cache())
 
 import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 from scipy import sparse  # noqa: E402
 
@@ -118,3 +122,11 @@ def plain_dual(problem: Problem, alpha: np.ndarray) -> float:
 def distance_bound(*gaps: float) -> float:
     """How far apart the weights of certified models (C form) can be, by strong convexity; with rounding's share."""
     return sum(np.sqrt(2.0 * max(gap, 0.0)) for gap in gaps) + 1e-7
+
+
+@pytest.fixture
+def keyboard() -> Iterator[Any]:
+    """Python's own Ctrl-C handler, also where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)

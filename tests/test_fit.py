@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -157,14 +156,6 @@ def test_a_callback_interrupts(solver: Any) -> None:
     assert len(seen) == len(result.trace) == 3
     assert np.array_equal(seen[-1].coef, result.coef)
     assert seen[-1].certificate == Certificate(result.certificate.primal, result.certificate.dual)
-
-
-@pytest.fixture
-def keyboard() -> Iterator[Any]:
-    """Python's own Ctrl-C handler, also where the tests run in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield signal.default_int_handler
-    signal.signal(signal.SIGINT, before)
 
 
 @every_solver

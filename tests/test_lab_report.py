@@ -295,6 +295,7 @@ def test_unknown_experiments_and_missing_data_are_refused(tmp_path, monkeypatch)
         sources.images("mnist", "train", None)
 
 
+@pytest.mark.usefixtures("keyboard")
 def test_an_interrupted_experiment_reports_what_is_done(tmp_path, monkeypatch):
     import signal
 
