@@ -190,6 +190,11 @@ def test_the_scale_of_a_dual_point_is_as_good_as_any_on_a_grid(loss: Loss, C: fl
     assert reached >= best - 1e-5 * abs(best)
 
 
+def test_a_dual_point_whose_weights_are_zero_is_left_at_its_full_length() -> None:
+    problem = make_problem(as_rows(np.zeros((4, 2))), np.array([1.0, -1.0, 1.0, -1.0]), Hinge(), C=1.0)
+    assert best_scale(problem, 0.5 * problem.y, 0.0) == 1.0
+
+
 def test_evaluating_changes_nothing_that_was_handed_over() -> None:
     problem = small_problem(Hinge(), intercept="free")
     w, alpha = np.ones(6), random_dual(problem, 0)

@@ -246,7 +246,7 @@ def _against_dual(
 
 
 def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision: float = 1e-4) -> float:
-    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``; 1 where none is better.
+    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``.
 
     The top of the parabola through three factors near 1. But for the logistic loss the dual is that parabola; for the
     logistic loss a top that is not near is looked for by Brent's method, to `precision`. What the factor misses by
@@ -259,7 +259,7 @@ def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision:
 
     one, two, three = (negated_dual(1.0 - k * PARABOLA_STEP) for k in range(3))
     bend = one - 2.0 * two + three
-    factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else 0.0
+    factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one < three)
     if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP and isinstance(problem.loss, Logistic):
         found = minimize_scalar(negated_dual, bounds=(0.0, 1.0), method="bounded", options={"xatol": precision})
         return float(found.x) if found.fun < one else 1.0
