@@ -5,10 +5,16 @@ sums (which is what lets a dot product be vectorised), but keep NaN and infinity
 
 Numba keys its cache by the file a kernel stands in only. After a change to ``losses.py`` or ``rows.py`` the kernels of
 the other files are stale: ``python -m saddlesvm.clear_cache`` removes every cached kernel of this package.
+
+Processes that compile at the same time number their files alike, and the index that one of them writes last may then
+lead to code that the other has written for other types. So the files of each process have names of their own here; what
+such an index misses is compiled once more.
 """
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -20,6 +26,24 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 PLAIN: dict[str, Any] = {"nogil": True, "fastmath": REASSOCIATE, "error_model": "numpy", "_nrt": False}
+TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
+
+
+class OwnNames(str):
+    """Numba's pattern of the names of a kernel's files, which here are no other process's."""
+
+    def format(self, *, number: int) -> str:  # type: ignore[override]
+        """The name of the file of this number."""
+        return self.replace("{number:d}", f"{number}-{os.getpid()}-{TOKEN}")
+
+
+def cached(compiled: Any) -> Any:
+    """The compiled function, its files under names of this process where Numba keeps them as we know it to."""
+    file = getattr(compiled._cache, "_cache_file", None)
+    pattern = getattr(file, "_data_name_pattern", None)
+    if pattern is not None:
+        file._data_name_pattern = OwnNames(pattern)  # type: ignore[union-attr]
+    return compiled
 
 
 def kernel(function: Function) -> Function:
@@ -28,13 +52,13 @@ def kernel(function: Function) -> Function:
     A kernel makes no arrays: it is compiled without reference counting, whose atomic operations cost more than a
     short row does. One that must make some is an :func:`allocating_kernel`.
     """
-    compiled: Any = njit(function, cache=True, **PLAIN)
+    compiled: Any = cached(njit(function, cache=True, **PLAIN))
     return compiled
 
 
 def allocating_kernel(function: Function) -> Function:
     """A kernel that makes arrays."""
-    compiled: Any = njit(function, cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+    compiled: Any = cached(njit(function, cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy"))
     return compiled
 
 

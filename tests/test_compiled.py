@@ -1,0 +1,61 @@
+"""The cache of compiled kernels: what processes that compile at the same time may not do to each other."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from saddlesvm import compiled
+from saddlesvm.compiled import OwnNames
+from saddlesvm.rows import add_rows
+
+
+def cache_file(folder: Path) -> IndexDataCacheFile:
+    """Numba's files of a kernel, under names of one's own."""
+    file = IndexDataCacheFile(str(folder), "kernel", "stamp")
+    file._data_name_pattern = OwnNames(file._data_name_pattern)
+    return file
+
+
+def test_kernels_name_their_files_by_the_process() -> None:
+    name = add_rows._cache._cache_file._data_name(1)  # type: ignore[attr-defined]
+    assert name.endswith(".nbc") and compiled.TOKEN in name
+
+
+def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes read the same empty index; what the second one writes does not replace the first one's code."""
+    first, second = cache_file(tmp_path), cache_file(tmp_path)
+    monkeypatch.setattr(second, "_load_index", dict)
+    first.save("for floats", "code for floats")
+    with monkeypatch.context() as other:
+        other.setattr(compiled, "TOKEN", "another")
+        second.save("for doubles", "code for doubles")
+    monkeypatch.undo()
+    assert first.load("for doubles") == "code for doubles"
+    assert first.load("for floats") is None  # the index has forgotten it: it is compiled again
+    with (tmp_path / "kernel.nbi").open("wb") as index:  # and the other order: the first one's index is the last
+        pickle.dump(first._version, index, protocol=-1)
+        index.write(pickle.dumps(("stamp", {"for floats": OwnNames(first._data_name_pattern).format(number=1)})))
+    assert first.load("for floats") == "code for floats"
+
+
+def test_compiled_kernels_come_from_the_cache(tmp_path: Path) -> None:
+    """A second process loads what the first one compiled."""
+    words = (
+        "import numpy as np; from saddlesvm.rows import as_rows, norms_from; "
+        "norms_from(as_rows(np.ones((2, 3))), 0, np.zeros(2)); print(sum(norms_from.stats.cache_hits.values()))"
+    )
+    common = {"env": os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, "capture_output": True, "text": True}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", words], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert [int(hits) for hits in said] == [0, 1]
