@@ -51,7 +51,7 @@ def test_compiled_kernels_come_from_the_cache(tmp_path: Path) -> None:
         "import numpy as np; from saddlesvm.rows import as_rows, norms_from; "
         "norms_from(as_rows(np.ones((2, 3))), 0, np.zeros(2)); print(sum(norms_from.stats.cache_hits.values()))"
     )
-    common = {"env": os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, "capture_output": True, "text": True}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     said = [
         subprocess.run(
             [sys.executable, "-c", words], env=environment, capture_output=True, text=True, check=True
