@@ -15,7 +15,6 @@ import argparse
 import multiprocessing
 import os
 import statistics
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -63,12 +62,7 @@ def fits_in_a_process(place: int, start: Any, name: str, share: int, loss: str, 
     X, y = data_sets(share)[name]()
     model = LinearSVC(loss=loss, tol=tol, fit_intercept=False, random_state=0).fit(X, y)
     start.wait()
-    taken = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        model.fit(X, y)
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+    return interleaved({"alone": lambda: model.fit(X, y)}, repeats)["alone"][0]
 
 
 def ceiling(name: str, loss: str, options: argparse.Namespace) -> None:

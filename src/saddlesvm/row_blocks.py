@@ -16,7 +16,7 @@ from numba.np.numpy_support import as_dtype
 from scipy import sparse
 
 from saddlesvm.compiled import kernel, operation, python_class
-from saddlesvm.rows import CSR, Dense, Rows, U, as_dense_row, n_features
+from saddlesvm.rows import CSR, Dense, Rows, U, as_dense_row, axpy, n_features
 from saddlesvm.scores import linear_scores
 
 
@@ -98,10 +98,7 @@ def _pick_add_row(X: types.Type, i: types.Type, c: types.Type, W: types.Type, k:
     cast = as_dtype(W.dtype).type  # type: ignore[attr-defined]
 
     def of_dense(X: Any, i: Any, c: Any, W: Any, k: Any) -> Any:
-        row, w, factor = X.values[U(i)], W[U(k)], cast(c)
-        for j in range(row.size):
-            w[j] += factor * row[j]
-        w[row.size] += cast(c * X.bias)
+        axpy(X, i, c, W[U(k)])
 
     def of_csr(X: Any, i: Any, c: Any, W: Any, k: Any) -> Any:
         p, stop, factor = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)]), cast(c)

@@ -114,10 +114,7 @@ class Auto(SolverBase):
         """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""
         if start.w is None or not needs_no_proximity(problem, state.alpha):
             return False
-        mask = np.zeros(problem.y.size)
-        bending_rows(problem.pointwise, problem.members, state.alpha, mask)
-        state.equations = NewtonEquations(problem, self.memory)
-        return self._step_cost(problem, mask, state.equations) <= NEAR * _epoch_cost(problem)
+        return self._step_cost(problem, state) <= NEAR * _epoch_cost(problem)
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """A step of the solver at work, and a prediction when it is time for one."""
@@ -185,17 +182,17 @@ class Auto(SolverBase):
 
     def _finish_cost(self, problem: Problem, state: AutoState, steps: float) -> float:
         """Roughly the seconds of so many Newton steps from here, the first of them dearer than the others."""
-        mask = np.zeros(problem.y.size)
-        bending_rows(problem.pointwise, problem.members, state.alpha, mask)
-        if state.equations is None:
-            state.equations = NewtonEquations(problem, self.memory)
-        first, passes = self._step_cost(problem, mask, state.equations), _passes_cost(problem)
+        first, passes = self._step_cost(problem, state), _passes_cost(problem)
         return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
 
-    def _step_cost(self, problem: Problem, bend: np.ndarray, equations: NewtonEquations) -> float:
-        """Roughly the seconds of a Newton step whose Hessian has the rows where `bend` is not zero."""
+    def _step_cost(self, problem: Problem, state: AutoState) -> float:
+        """Roughly the seconds of a Newton step whose Hessian has the rows that bend at the present point."""
+        bend = np.zeros(problem.y.size)
+        bending_rows(problem.pointwise, problem.members, state.alpha, bend)
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
-        return _passes_cost(problem) + (equations.cheapest(active, bend).cost if active.size else 0.0)
+        return _passes_cost(problem) + (state.equations.cheapest(active, bend).cost if active.size else 0.0)
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to the other solver."""

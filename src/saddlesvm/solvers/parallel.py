@@ -47,7 +47,6 @@ from saddlesvm.solvers.dcd import (
     VISITS,
     BOUND_m,
     Deck,
-    call_back,
     descend,
 )
 from saddlesvm.solvers.sdca import SDCA
@@ -227,17 +226,18 @@ class ParallelDCD(SolverBase):
                 break
         state.active, state.estimate = int(state.actives[0]), float(meters[ESTIMATE])
         if state.active == state.order.size:
-            self._rejoin(state)
+            self._call_back(state)
 
-    def _rejoin(self, state: ParallelState) -> None:
-        """Deal all rows out again to the threads, which begin a pass."""
-        state.part_meters[:] = state.part_meters[0]
-        state.part_meters[:, [SCALE, VISITS, KNOWN_AT]] /= self.threads
+    def _call_back(self, state: ParallelState) -> None:
+        """All rows of all parts are active again, and all threads begin a pass."""
+        if state.alone:
+            state.part_meters[:] = state.part_meters[0]
+            state.part_meters[:, [SCALE, VISITS, KNOWN_AT]] /= self.threads
+            state.numbers[[BEFORE, GAP]], state.alone = (np.nan, state.estimate), False
         state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
         state.order[:], state.aside[:] = state.parts, 0
         state.positions[:], state.actives[:] = 0, np.diff(state.bounds)
-        state.numbers[[ROUND, BEFORE, GAP]] = 0.0, np.nan, state.estimate
-        state.alone, state.active = False, state.order.size
+        state.numbers[ROUND], state.active = 0.0, state.order.size
 
     @staticmethod
     def _judge(state: ParallelState) -> None:
@@ -280,20 +280,6 @@ class ParallelDCD(SolverBase):
         part = slice(state.bounds[k], state.bounds[k + 1])
         return Deck(state.parts[part], state.order[part], state.sequence[part], state.blocks[k], state.aside)
 
-    def _call_back(self, problem: Problem, state: ParallelState) -> None:
-        """All rows of all parts are active again; a new pass begins."""
-        if state.alone:
-            self._rejoin(state)
-            return
-        rules = self.local.rules(problem)
-        state.aside[:] = 0
-        state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
-        for k in range(self.threads):
-            state.actives[k] = call_back(self._deck(state, k), rules, state.part_meters[k])
-        state.positions[:] = 0
-        state.numbers[ROUND] = 0.0
-        state.active = state.order.size
-
     def solution(self, problem: Problem, state: ParallelState) -> Point:
         """The last iterate."""
         return Point(state.w, state.alpha, tracks=True)
@@ -303,7 +289,7 @@ class ParallelDCD(SolverBase):
         known = evaluation.certificate.relative_gap
         state.part_meters[:, KNOWN] = known
         if state.active < state.order.size and known > 2.0 * state.estimate:
-            self._call_back(problem, state)
+            self._call_back(state)
         state = refresh_weights(problem, state, evaluation)
         state.part_meters[:, SCALE] = state.meters[SCALE] / (1 if state.alone else self.threads)
         state.numbers[BEFORE] = np.nan
@@ -312,7 +298,7 @@ class ParallelDCD(SolverBase):
 
 def worth_threads(X: Any) -> bool:
     """Whether an array or CSR matrix has values enough for two threads: to count the cores takes time."""
-    return (X.size if isinstance(X, np.ndarray) else X.nnz) >= 2 * LEAST_VALUES
+    return bool(X.size >= 2 * LEAST_VALUES)
 
 
 def descent(problem: Problem, solver: Any = None) -> Any:
