@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from conftest import labels, matrix, plain_dual, plain_primal, small_problem
-from saddlesvm.certificate import Certificate, Point
+from saddlesvm.certificate import Certificate, Point, evaluate
 from saddlesvm.checkpoint import Checkpoint
 from saddlesvm.fit import fit
 from saddlesvm.fit_result import FitResult
 from saddlesvm.limits import Limits
-from saddlesvm.losses import EpsilonInsensitive, Hinge, SquaredHinge
+from saddlesvm.losses import EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.outcome import ADVICE, NotCertifiedWarning, Outcome
 from saddlesvm.problem import Problem, make_problem
 from saddlesvm.rows import as_rows
@@ -309,6 +309,26 @@ def _bounds(result: FitResult) -> tuple[float, float]:
 def test_certificates_come_when_asked_for() -> None:
     result = fit(small_problem(Hinge()), SDCA(), Limits(tol=0.0, max_epochs=7, certify_every=2))
     assert list(result.trace.column("epoch")) == [2, 4, 6, 7]
+
+
+def test_a_rough_gap_is_looked_for_after_the_first_epoch() -> None:
+    rough = fit(small_problem(Logistic(), C=0.01), DCD(), Limits(tol=0.1))
+    assert (rough.outcome, rough.epochs) == (Outcome.CERTIFIED, 1.0)
+    assert rough.certificate.relative_gap <= 0.1
+    assert fit(small_problem(Logistic(), C=0.01), DCD(), Limits(tol=0.09)).epochs > 1.0
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge(), Squared()], ids=repr)
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_the_estimate_after_two_passes_over_all_rows_is_at_least_about_the_gap(loss: Loss, C: float) -> None:
+    problem, solver = small_problem(loss, C=C), DCD(shrinking=False)
+    state = solver.init(problem, 0)
+    while state.epochs < 12:
+        state = solver.step(problem, state, Budget(problem.members.size))
+        gap = evaluate(problem, solver.solution(problem, state)).certificate.relative_gap
+        assert gap <= max(2.0 * state.estimate, 1e-12)
+        if state.epochs > 1:
+            assert state.estimate <= state.known  # which is half a pass old
 
 
 @pytest.mark.parametrize("solver", [SDCA(), DCD(), Pegasos()], ids=repr)

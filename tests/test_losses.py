@@ -38,6 +38,7 @@ from saddlesvm.losses import (
 
 LOSSES_HERE = [*ALL_LOSSES, SmoothHinge(2.0), EpsilonInsensitive(0.0), SquaredEpsilonInsensitive(0.0)]
 BOXED = (Hinge, SmoothHinge, Logistic, Absolute, EpsilonInsensitive)
+INEXACT = 1e-3  # of what a step gains: what the last of the logistic Halley steps may leave
 
 every_loss = pytest.mark.parametrize("loss", LOSSES_HERE, ids=repr)
 real = st.floats(-4.0, 4.0)
@@ -134,7 +135,8 @@ def test_dual_step_beats_a_fine_grid(loss: Loss, t: float, s: float, part: float
     assert rounded == pytest.approx(reached, abs=1e-14 * s)
     grid = np.concatenate([np.linspace(low, high, 301), np.clip(rounded + np.linspace(-1e-3, 1e-3, 41), low, high)])
     best = min(negated(float(to)) for to in grid)
-    assert negated(rounded) <= best + 1e-10 * (1.0 + abs(best))
+    missed = INEXACT * (negated(a) - best) if isinstance(loss, Logistic) else 0.0
+    assert negated(rounded) <= best + missed + 1e-10 * (1.0 + abs(best))
 
 
 @every_loss

@@ -32,7 +32,7 @@ from saddlesvm.certificate import Point, evaluate
 from saddlesvm.fit import fit
 from saddlesvm.fit_result import FitResult
 from saddlesvm.limits import Limits
-from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
+from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge, is_smooth
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Problem, make_problem
 from saddlesvm.randomness import draw, seeded, shuffle
@@ -257,7 +257,7 @@ def test_dcd_is_the_plain_loop_with_shrinking(loss: Loss) -> None:
     order, random = problem.members.copy(), seeded(seed)
     bound_up, bound_down, known, total = math.inf, -math.inf, math.inf, 0.0
     solver = DCD()
-    state, shrunk, called_back = solver.init(problem, seed), 0, 0
+    state, shrunk, called_back, wholes = solver.init(problem, seed), 0, 0, False
     for _ in range(40):
         sequence, aside = order.copy(), set()
         shuffle(random, sequence, sequence.size)
@@ -280,13 +280,17 @@ def test_dcd_is_the_plain_loop_with_shrinking(loss: Loss) -> None:
         bound_down = EAGER * smallest if smallest < 0.0 else -math.inf
         whole, order = order.size == n, np.array([i for i in order if i not in aside], dtype=order.dtype)
         shrunk, total = max(shrunk, n - order.size), seen if whole else total
+        estimate = residual / total
         if whole:
-            known = residual / total
+            before, known = (known if wholes else math.inf), estimate
+            if is_smooth(loss) and known < before < math.inf:
+                estimate *= math.sqrt(known / before)
         elif largest - smallest <= 0.0 or residual / total <= RECHECK * known:
             order, called_back = problem.members.copy(), called_back + 1
+        wholes = whole
         state = solver.step(problem, state, Budget(sequence.size))
         assert state.active == order.size
-        assert state.estimate == pytest.approx(residual / total, rel=1e-6, abs=1e-12)
+        assert state.estimate == pytest.approx(estimate, rel=1e-6, abs=1e-12)
         assert state.alpha == pytest.approx(alpha, rel=1e-7, abs=1e-9)
     assert shrunk > 0 and called_back > 0
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-EPOCHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 400, 1000, 3000, 10_000)
+EPOCHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 400, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
 TOLERANCES = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 TIGHT = 1e-12  # tolerance of a peer whose ladder counts epochs
 

@@ -35,7 +35,9 @@ INF = math.inf
 EDGE = 1.0 + 1e-15  # a + (s - a) may miss s by a rounding error
 LOGIT_STEPS = 100
 LOGIT_ROUNDING = 1e-11
-LOGIT_TOLERANCE = 1e-2  # of a Newton step that is the last: what it misses by is of the order of its square
+LOGIT_TOLERANCE = 0.3  # of a Halley step that is the last: what it misses by is of the order of its cube
+TINY = 1e-300  # instead of a probability of zero, whose logarithm is then multiplied by zero or not used
+FLAT = 1e-5  # log(1 + u) by its series below: rounding would leave nothing of u
 
 
 @inlined
@@ -65,9 +67,16 @@ def absolute_slopes(a: float, g: float, eps: float, upper: float) -> tuple[float
 
 
 @inlined
-def xlogx(x: float) -> float:
-    """``x log x``, zero at zero."""
-    return x * math.log(x) if x > 0.0 else 0.0
+def log_of(p: float) -> float:
+    """``log p``, finite at zero. Without a branch, so that the compiler sees where it is asked for the same again."""
+    return math.log(max(p, TINY))
+
+
+@inlined
+def log_one_plus(u: float) -> float:
+    """``log(1 + u)`` for u in [0, 1], to a relative accuracy of 1e-11 (half the time of the library's)."""
+    series = u * (1.0 - u * (0.5 - u / 3.0))
+    return series if u < FLAT else math.log(1.0 + u)
 
 
 @inlined
@@ -78,33 +87,60 @@ def sigmoid(t: float) -> float:
 
 
 @inlined
+def moved_sigmoid(p: float, move: float) -> float:
+    """``sigmoid(t + move)`` from ``p = sigmoid(t)``, to the third power of a small move."""
+    v = p * (1.0 - p)
+    return p + v * move * (1.0 + move * ((0.5 - p) + move * (1.0 / 6.0 - v)))
+
+
+@inlined
+def halley_step(residual: float, p: float, qs: float) -> float:
+    """Halley's step for ``t + m + qs sigmoid(t)`` where ``p = sigmoid(t)``: Newton's, corrected by the curvature."""
+    bend = qs * p * (1.0 - p)
+    slope = 1.0 + bend
+    return -residual * slope / (slope * slope - residual * bend * (0.5 - p))
+
+
+@inlined
 def logit_step(b: float, m: float, q: float, s: float) -> float:
-    """The b in [0, s] where ``log(b / (s - b)) + m + q (b' - b) = 0``, by Newton's method guarded by a bracket
-    and by bisection wherever a step is not half as long as the one before (Newton alone cycles for large q).
+    """The b in [0, s] where ``log(b / (s - b)) + m + q (b' - b) = 0``.
 
     It is solved for ``t = log(b / (s - b))``, in which the equation ``t + m + q (s sigmoid(t) - b) = 0`` is
-    increasing with a slope between 1 and ``1 + q s / 4`` (compare Yu, Huang and Lin 2011, section 3).
+    increasing with a slope between 1 and ``1 + q s / 4`` (compare Yu, Huang and Lin 2011, section 3). Mostly b is
+    near already, and one step of Halley's method is enough. (A small one never misleads: where the derivative's
+    change is not small beside itself, Halley's steps are longer than 2.)
     """
-    low = -m - q * (s - b)
-    high = -m + q * b
-    t = clip(math.log(b / (s - b)) if 0.0 < b < s else -m, low, high)
+    p = b / s
+    t = log_of(p) - log_of(1.0 - p)
+    move = halley_step(t + m, p, q * s)
+    if abs(move) <= LOGIT_TOLERANCE:
+        return s * moved_sigmoid(p, move)
+    return guarded_logit_step(b, t if 0.0 < b < s else -m, m, q, s)
+
+
+@inlined
+def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> float:
+    """The same from farther away: Halley's method guarded by a bracket, and by bisection wherever a step is not half
+    as long as the one before (for large q it may cycle)."""
+    low, high = -m - q * (s - b), -m + q * b
+    t = clip(t, low, high)
     p = sigmoid(t)
-    moved = high - low
+    moved = 2.0 * (high - low)
     for _ in range(LOGIT_STEPS):
         residual = t + m + q * (s * p - b)
         if residual > 0.0:
             high = t
         else:
             low = t
-        t_next = t - residual / (1.0 + q * s * p * (1.0 - p))
-        halved = not low <= t_next <= high or abs(t_next - t) > 0.5 * moved
+        move = halley_step(residual, p, q * s)
+        halved = not low <= t + move <= high or abs(move) > 0.5 * moved
         if halved:
-            t_next = 0.5 * (low + high)
-        moved = abs(t_next - t)
-        t = t_next
+            move = 0.5 * (low + high) - t
+        moved = abs(move)
+        if moved <= (LOGIT_ROUNDING if halved else LOGIT_TOLERANCE):
+            return s * moved_sigmoid(p, move)
+        t += move
         p = sigmoid(t)
-        if moved <= (LOGIT_ROUNDING if halved else LOGIT_TOLERANCE) * (1.0 + abs(t)):
-            break
     return s * p
 
 
@@ -195,14 +231,15 @@ class Logistic(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         m = y * z
-        return math.log1p(math.exp(-abs(m))) + max(0.0, -m)
+        return log_one_plus(math.exp(-abs(m))) + max(0.0, -m)
 
     def subgradient(self, z: float, y: float) -> float:
         return -y * sigmoid(-y * z)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         p = a * y / s
-        return s * (xlogx(p) + xlogx(1.0 - p)) if 0.0 <= p <= EDGE else INF
+        entropy = p * log_of(p) + (1.0 - p) * log_of(1.0 - p)
+        return s * entropy if 0.0 <= p <= EDGE else INF
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
@@ -210,7 +247,9 @@ class Logistic(NamedTuple):
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
         b = a * y
-        g = (math.log(b / (s - b)) if 0.0 < b < s else (-INF if b <= 0.0 else INF)) + y * z
+        p = b / s
+        g = log_of(p) - log_of(1.0 - p) + y * z
+        g = -INF if b <= 0.0 else INF if b >= s else g
         return g, g
 
     def curvature(self, z: float, y: float) -> float:

@@ -24,6 +24,7 @@ THREAD_SLICES = 4  # as many for each thread of several, which are slow to begin
 CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
 ESTIMATED_SHARE = 0.05  # the same for solvers that know about where they are without
 GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0
+ROUGH = 0.1  # relative gap that a first epoch may well reach
 EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say that it is reached
 SMALLEST_ESTIMATE = 1e-300
 RATIOS = (0.1, 1e12)  # believable quotients of gap and estimate
@@ -81,7 +82,7 @@ class Run:
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
         n = self.problem.members.size
-        stops = [self.next_look(np.isfinite(state.estimate)), self.limits.max_epochs or np.inf]
+        stops = [self.next_look(state), self.limits.max_epochs or np.inf]
         until = max(1, round((min(stops) - state.epochs) * n)) if np.isfinite(min(stops)) else np.inf
         values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
         slice_rows = max(1, int(values / self.problem.values_per_row))
@@ -92,11 +93,13 @@ class Run:
         """The estimate at which a certificate is worth asking for, from how gap and estimate compared before."""
         return EAGERNESS * self.limits.tol / self.ratio
 
-    def next_look(self, estimated: bool) -> float:
+    def next_look(self, state: Any) -> float:
         """The epoch of the next scheduled certificate."""
         if self.limits.certify_every is not None:
             return self.looked_at + max(self.limits.certify_every, self.limits.certify_growth * self.looked_at)
-        share = ESTIMATED_SHARE if estimated else CERTIFICATE_SHARE
+        if self.looked_at == 0.0 and self.limits.tol >= ROUGH and not state.proven:
+            return 1.0
+        share = ESTIMATED_SHARE if np.isfinite(state.estimate) else CERTIFICATE_SHARE
         return max((self.passes + GLANCE_PASSES) / share, 1.3 * self.looked_at)
 
     def reason_to_end(self, state: Any, stopped: bool) -> tuple[Outcome, str] | None:
@@ -122,7 +125,7 @@ class Run:
 
     def look_due(self, state: Any) -> bool:
         """Whether the schedule or the solver's estimate asks for a certificate."""
-        return state.epochs >= self.next_look(np.isfinite(state.estimate)) - 1e-9 or self.promising(state)
+        return state.epochs >= self.next_look(state) - 1e-9 or self.promising(state)
 
     def promising(self, state: Any) -> bool:
         """Whether the solver's estimate says that the gap asked for is reached."""
@@ -132,17 +135,18 @@ class Run:
         """Certify: a glance first, and the exact certificate where it may be the last."""
         self.watches.lap("solving")
         point = self.solver.solution(self.problem, state)
+        fine = state.w.dtype == np.float64  # a glance is exact then
         likely = ending or self.promising(state) or not point.tracks
         evaluation = evaluate(self.problem, point, exact=likely)
-        self.passes += EXACT_PASSES if likely and state.w.dtype != np.float64 else GLANCE_PASSES
-        glance = not likely
-        if glance and (evaluation.certificate.relative_gap <= self.limits.tol or not evaluation.certificate.sound):
+        self.passes += EXACT_PASSES if likely and not fine else GLANCE_PASSES
+        seen = evaluation.certificate
+        if not (likely or fine) and (seen.relative_gap <= self.limits.tol or not seen.sound):
             evaluation = evaluate(self.problem, point)
             self.passes += EXACT_PASSES
         self.looked_at = state.epochs
         if 0.0 <= state.estimate < np.inf:
-            seen = evaluation.certificate.relative_gap / max(state.estimate, SMALLEST_ESTIMATE)
-            self.ratio = float(np.clip(seen, *RATIOS))
+            ratio = evaluation.certificate.relative_gap / max(state.estimate, SMALLEST_ESTIMATE)
+            self.ratio = float(np.clip(ratio, *RATIOS))
         state = self.solver.certified(self.problem, state, evaluation)
         self.keep(evaluation)
         self.watches.lap("certifying")

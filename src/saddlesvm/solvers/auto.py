@@ -21,7 +21,7 @@ from saddlesvm.losses import Logistic, Loss, is_smooth
 from saddlesvm.problem import Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.newton import CORNERLESS, Newton, needs_no_proximity
+from saddlesvm.solvers.newton import CORNERLESS, Newton, coordinate_curvature, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.newton_kernels import bending_rows
 from saddlesvm.solvers.parallel import descent
@@ -30,14 +30,15 @@ LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
 SOON, LATE = 0.1, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
 DENSE_COST, SPARSE_COST = 7e-10, 2.5e-9  # seconds a value and visit, roughly; only ratios to other costs matter
-ROW_COST = {False: 2e-8, True: 1e-7}  # seconds a visit besides; with the logistic loss
+ROW_COST = {False: 2e-8, True: 5e-8}  # seconds a visit besides; with the logistic loss
 PASSES, CALLS = 2.0, 1e-4  # of a Newton step over the data, in epochs of coordinate descent; its seconds besides
 LOOK = 1e-4  # seconds of a prediction
 # Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
 # smooth ones, and of those with corners.
 STEPS = ((4.0, 0.5), (4.0, 0.8), (6.0, 3.5))
 AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
-NEAR = 4.0  # epochs of a Newton step with which a smooth problem begins at its neighbour's solution
+CHEAP = 4.0  # epochs of a Newton step with which a smooth problem begins where it has a reason to:
+STEEP = 4.0  # a curvature of the coordinate steps from which the first epochs lead nowhere, or a neighbour's solution
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
 SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
 COORDINATES, FINISH = "coordinate descent", "Newton"
@@ -104,17 +105,25 @@ class Auto(SolverBase):
         state.next_prediction = max(LOOKS[0], _look_cost(problem))
         if start is None and is_smooth(problem.loss):
             state.seen = np.array([[0.0, 1.0]])
-        if start is not None and (self.begin == FINISH or self._is_near(problem, state, start)):
-            state.w = state.w if start.w is None else start.w
+        begins = self._is_steep(problem, state) if start is None else self.begin == FINISH
+        if begins or (start is not None and self._is_near(problem, state, start)):
+            state.w = state.w if start is None or start.w is None else start.w
+            state.decision = "epoch 0: beginning with Newton's method"
             self._enter(problem, state, FINISH)
             state.promised, state.gap_then = np.inf, state.estimate
         return state
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
         """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""
-        if start.w is None or not needs_no_proximity(problem, state.alpha):
-            return False
-        return self._step_cost(problem, state) <= NEAR * _epoch_cost(problem)
+        return start.w is not None and needs_no_proximity(problem, state.alpha) and self._is_cheap(problem, state)
+
+    def _is_steep(self, problem: Problem, state: AutoState) -> bool:
+        """Whether Newton's method, from zero, needs no more steps than coordinate descent needs epochs to get going."""
+        steep = isinstance(problem.loss, CORNERLESS) and coordinate_curvature(problem) >= STEEP
+        return steep and self._is_cheap(problem, state)
+
+    def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
+        return self._step_cost(problem, state) <= CHEAP * _epoch_cost(problem)
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """A step of the solver at work, and a prediction when it is time for one."""
@@ -188,7 +197,10 @@ class Auto(SolverBase):
     def _step_cost(self, problem: Problem, state: AutoState) -> float:
         """Roughly the seconds of a Newton step whose Hessian has the rows that bend at the present point."""
         bend = np.zeros(problem.y.size)
-        bending_rows(problem.pointwise, problem.members, state.alpha, bend)
+        if state.alpha.any():
+            bending_rows(problem.pointwise, problem.members, state.alpha, bend)
+        else:  # all rows of a smooth loss bend at zero
+            bend[problem.members] = 1.0
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
@@ -233,7 +245,8 @@ def _mirror(state: AutoState) -> AutoState:
     state.w, state.alpha = inner.w, inner.best_alpha if state.phase == FINISH else inner.alpha
     state.rows_touched = state.base_rows + inner.rows_touched
     state.epochs = state.base_epochs + inner.epochs
-    state.estimate, state.active, state.change = inner.estimate, inner.active, inner.change
+    state.estimate, state.proven = inner.estimate, inner.proven
+    state.active, state.change = inner.active, inner.change
     state.remark = " | ".join(part for part in (state.decision, inner.remark) if part)
     return state
 

@@ -39,6 +39,8 @@ class State:
         Row visits divided by the number of rows, or what one pass costs where a step is no row visit.
     estimate : float
         The solver's own cheap estimate of the relative gap; infinite when it has none.
+    proven : bool
+        The estimate is the relative gap itself.
     satisfied : bool
         The solver's own stopping rule is met.
     active : int
@@ -49,6 +51,7 @@ class State:
     rows_touched: int = 0
     epochs: float = 0.0
     estimate: float = np.inf
+    proven: bool = False
     satisfied: bool = False
     active: int = 0
     change: float = np.inf

@@ -26,7 +26,7 @@ import numpy as np
 
 from saddlesvm.certificate import Evaluation, Point
 from saddlesvm.compiled import inlined, kernel
-from saddlesvm.losses import dual_step, slopes
+from saddlesvm.losses import dual_step, is_smooth, slopes
 from saddlesvm.problem import Problem, Terms, weight_of
 from saddlesvm.randomness import copy_items, deal, seeded
 from saddlesvm.rows import axpy, dot, dtype_of, look_ahead
@@ -83,6 +83,7 @@ class Rules(NamedTuple):
     stopping: int
     threshold: float
     passes: float
+    smooth: bool  # the loss
 
 
 @inlined
@@ -143,7 +144,10 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
     else:
         floor = RECHECK * meters[KNOWN]
     if whole:
-        meters[KNOWN], meters[KNOWN_AT] = meters[ESTIMATE], meters[VISITS]
+        follows = meters[KNOWN_AT] == meters[VISITS] - deck.members.size
+        before_it, meters[KNOWN], meters[KNOWN_AT] = meters[KNOWN], meters[ESTIMATE], meters[VISITS]
+        if rules.smooth and follows and meters[KNOWN] < before_it < np.inf:
+            meters[ESTIMATE] *= np.sqrt(meters[KNOWN] / before_it)  # the rows were seen half a pass ago
         meters[SATISFIED] = 1.0 if judged <= rules.threshold else 0.0
     elif judged <= rules.threshold or meters[RANGE] == 0.0 or meters[ESTIMATE] <= floor:
         active = call_back(deck, rules, meters)
@@ -309,6 +313,7 @@ class DCD(SolverBase):
             STOPPING[self.stopping],
             float(self.threshold),
             float(self.max_passes or np.inf),
+            is_smooth(problem.loss),
         )
 
     def step(self, problem: Problem, state: DCDState, budget: Budget) -> DCDState:

@@ -49,7 +49,7 @@ BACK = 4.0  # what it is then multiplied by
 FORCING = 0.1  # residual of the Newton equations, relative; the line search and the next step make up for the rest
 SMALL = 0.01  # proximity for losses with corners in their derivative, where it is needed
 FEW = 0.8  # of the features: with fewer rows that bend it is
-LINE_TOLERANCE = 1e-2  # of the derivative along the line, relative to its value at the start
+LINE_TOLERANCE = 0.1  # of the derivative along the line, relative to its value at the start
 MOST_MOVES = 20  # of the centre between two Newton steps
 
 
@@ -63,7 +63,7 @@ def needs_no_proximity(problem: Problem, alpha: np.ndarray) -> bool:
     return count > problem.n_features
 
 
-def _curvature(problem: Problem) -> float:
+def coordinate_curvature(problem: Problem) -> float:
     """The median curvature of a coordinate step, ``C ||x_i||^2``."""
     norms = problem.norms[problem.members]
     norms = norms[norms > 0.0]
@@ -96,6 +96,7 @@ class NewtonState(State):
         Factors; no part of a checkpoint.
     """
 
+    proven: bool = True
     alpha: np.ndarray = field(default_factory=nothing)
     bend: np.ndarray = field(default_factory=nothing)
     centre: np.ndarray = field(default_factory=nothing)
@@ -186,6 +187,9 @@ class Newton(SolverBase):
     def _keep_start(problem: Problem, state: NewtonState) -> None:
         """The multipliers that came with the start are the best so far: at zero, or far out, the margins' are not."""
         alpha = state.alpha.copy()
+        if not alpha.any():
+            state.best_alpha, state.best_dual = alpha, 0.0  # phi*(0) = -min phi = 0, whatever the loss
+            return
         if problem.intercept == "free":
             balance(problem.pointwise, problem.members, alpha)
         dual = _seen(problem, dual_weights(problem, alpha))
@@ -207,7 +211,7 @@ class Newton(SolverBase):
             share = self.proximity
             if share == 0.0 and kinked:
                 raise ValueError(f"proximity must be positive for the piecewise linear {type(problem.loss).__name__}")
-        return share * _curvature(problem) if share > 0.0 else 0.0
+        return share * coordinate_curvature(problem) if share > 0.0 else 0.0
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
         """One Newton step, and what moves of the centre it leads to."""
@@ -242,7 +246,7 @@ class Newton(SolverBase):
         state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
         self._look(problem, state)
         if self._needs_proximity(problem, state):
-            state.q, state.inner = SMALL * _curvature(problem), 0
+            state.q, state.inner = SMALL * coordinate_curvature(problem), 0
             state.centre[:] = state.best_alpha
             self._look(problem, state)
         self._settle(problem, state, budget.relative_gap)

@@ -47,6 +47,8 @@ def response(loss: Loss, centre: float, z: float, y: float, q: float, s: float, 
         return a, 0.0
     if kinked:
         return a, 1.0 / q
+    a = feasible(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)  # what an inexact step has left
+    proximal = z + q * (a - centre)
     bend = s * curvature(loss, proximal, y)
     return a, bend / (1.0 + q * bend)
 
