@@ -127,3 +127,16 @@ def test_few_rows_that_bend_are_not():
     model = LinearSVC(loss="squared_hinge", C=1e4, tol=1e-6, random_state=0).fit(X[chosen], y[chosen])
     assert model.outcome_ is Outcome.CERTIFIED
     assert not any(f"epoch {epoch}:" in row["remark"] for row in model.trace_ for epoch in (2, 4))
+
+
+def test_logistic_problems_over_words_are_finished_by_conjugate_gradients():
+    n, d, words = 3_000, 3_000, 20
+    random, frequency = np.random.default_rng(0), 1.0 / np.arange(1, d + 1)
+    columns = random.choice(d, size=n * words, p=frequency / frequency.sum())
+    X = sparse.csr_array((np.ones(n * words), (np.repeat(np.arange(n), words), columns)), shape=(n, d))
+    y = np.where(X @ random.normal(size=d) + random.normal(size=n) > 0.0, 1, -1)
+    model = LinearSVC(loss="logistic", C=10.0, tol=1e-6, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert set(model.phases_) == {COORDINATES, FINISH}
+    assert "conjugate gradients" in model.trace_[-1]["remark"]
+    assert model.n_iter_ < 30

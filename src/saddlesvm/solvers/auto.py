@@ -35,7 +35,7 @@ PASSES, CALLS = 2.0, 1e-4  # of a Newton step over the data, in epochs of coordi
 LOOK = 1e-4  # seconds of a prediction
 # Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
 # smooth ones, and of those with corners.
-STEPS = ((4.0, 0.5), (4.0, 0.8), (6.0, 3.5))
+STEPS = ((2.0, 0.5), (4.0, 0.8), (6.0, 3.5))
 AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
 CHEAP = 4.0  # epochs of a Newton step with which a smooth problem begins where it has a reason to:
 STEEP = 4.0  # a curvature of the coordinate steps from which the first epochs lead nowhere, or a neighbour's solution
@@ -204,7 +204,12 @@ class Auto(SolverBase):
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
-        return _passes_cost(problem) + (state.equations.cheapest(active, bend).cost if active.size else 0.0)
+        if not active.size:
+            return _passes_cost(problem)
+        if isinstance(problem.loss, CORNERLESS):
+            bend *= problem.C * problem.loss.curvature(0.0, 1.0)
+            return _passes_cost(problem) + state.equations.expected(active, bend)
+        return _passes_cost(problem) + state.equations.cheapest(active, bend).cost
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to the other solver."""

@@ -34,9 +34,10 @@ FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active
 NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
 PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
 MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
+FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # expected of them: so many, and more with the root of the matrix' condition
 FEW = 0.8  # of the features: more active rows than that are better conditioned over features, whatever the cost
 NOTHING = 2e-5  # seconds of a factor, for which no other way is looked at
-DENSE_PRODUCT, SPARSE_PRODUCT = 1.5e-9, 4e-9  # seconds of a product with the matrix, for each value of an active row
+DENSE_PRODUCT, SPARSE_PRODUCT = 1.5e-9, 2.5e-9  # seconds of a product with the matrix, for each value of an active row
 SAMPLED_ITERATIONS, TOO_MANY = 4, 15  # of conjugate gradients with the factor of a sample: expected; at most
 SAMPLE, LARGER = 4.0, 4.0  # rows for each feature that a sample has at first; times as many once those were too many
 HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
@@ -99,9 +100,11 @@ class NewtonEquations:
             self.way = "no active row"
             return rhs / self.penalty
         way = self.cheapest(active, bend)
-        self.cost = way.cost
         with blas_for(way.cost):
-            return self._solve(way, active, bend, rhs, forcing)
+            direction = self._solve(way, active, bend, rhs, forcing)
+        factored = way.cost if self.way != PLAIN else 0.0
+        self.cost = factored + self.iterations * self._product_cost(active)
+        return direction
 
     def _solve(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
         """Conjugate gradients alone while they may be cheaper than the factor, then with it."""
@@ -132,6 +135,15 @@ class NewtonEquations:
             if way.name == SAMPLED and not solved:
                 self.sample *= LARGER  # for the next step; this direction leads downhill all the same
         return direction
+
+    def expected(self, active: np.ndarray, bend: np.ndarray) -> float:
+        """Seconds of :meth:`solve`, roughly, without a proximal term: those of the cheapest way, or of conjugate
+        gradients alone where fewer of them than a factor costs are likely to do.
+        """
+        cost = self.cheapest(active, bend).cost
+        condition = float(np.median(bend[active] * self.problem.norms[active]))
+        iterations = min(FIRST_ITERATIONS + PER_ROOT * math.sqrt(condition), TYPICAL_ITERATIONS)
+        return cost if self.stiff else min(cost, iterations * self._product_cost(active))
 
     def cheapest(self, active: np.ndarray, bend: np.ndarray) -> Way:
         """The way that costs least among those that fit the memory.
