@@ -131,12 +131,13 @@ def summary(duels: list[Duel]) -> str:
     missed = f" Ours did not get there in {unsolved} cells." if unsolved else ""
     if not counted:
         return f"No cell takes long enough to be counted.{missed}"
-    mean = float(np.exp(np.mean([np.log(duel.factor) for duel in counted])))
+    factors = [duel.factor for duel in counted]
+    mean, median = float(np.exp(np.mean(np.log(factors)))), float(np.median(factors))
     bounds = sum(not np.isfinite(duel.theirs) for duel in counted)
     lost = sum(duel.lost for duel in counted)
     told = (
         f"Geometric mean over the {len(counted)} cells that count: **{mean:.2f} times faster** than the best peer of "
-        f"each (in {bounds} of them a lower bound). The peer wins in {lost} of them.{missed}"
+        f"each, median {median:.2f} (in {bounds} of them a lower bound). The peer wins in {lost} of them.{missed}"
     )
     return textwrap.fill(told, 120)
 
