@@ -21,9 +21,8 @@ from saddlesvm.losses import Logistic, Loss, is_smooth
 from saddlesvm.problem import Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.newton import CORNERLESS, Newton, coordinate_curvature, needs_no_proximity
+from saddlesvm.solvers.newton import CORNERLESS, Newton, bending, coordinate_curvature, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
-from saddlesvm.solvers.newton_kernels import bending_rows
 from saddlesvm.solvers.parallel import descent
 
 LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
@@ -37,8 +36,8 @@ LOOK = 1e-4  # seconds of a prediction
 # smooth ones, and of those with corners.
 STEPS = ((2.0, 0.5), (4.0, 0.8), (6.0, 3.5))
 AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
-CHEAP = 4.0  # epochs of a Newton step with which a smooth problem begins where it has a reason to:
-STEEP = 4.0  # a curvature of the coordinate steps from which the first epochs lead nowhere, or a neighbour's solution
+CHEAP = 4.0  # epochs of a Newton step, at most, for a smooth problem to begin with it
+STEEP = 4.0  # curvature of the coordinate steps from which the first epochs lead nowhere
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
 SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
 COORDINATES, FINISH = "coordinate descent", "Newton"
@@ -105,9 +104,13 @@ class Auto(SolverBase):
         state.next_prediction = max(LOOKS[0], _look_cost(problem))
         if start is None and is_smooth(problem.loss):
             state.seen = np.array([[0.0, 1.0]])
-        begins = self._is_steep(problem, state) if start is None else self.begin == FINISH
-        if begins or (start is not None and self._is_near(problem, state, start)):
-            state.w = state.w if start is None or start.w is None else start.w
+        if start is None:
+            begins = self._is_steep(problem, state)
+        else:
+            begins = self.begin == FINISH or self._is_near(problem, state, start)
+        if begins:
+            if start is not None and start.w is not None:
+                state.w = start.w
             state.decision = "epoch 0: beginning with Newton's method"
             self._enter(problem, state, FINISH)
             state.promised, state.gap_then = np.inf, state.estimate
@@ -196,20 +199,16 @@ class Auto(SolverBase):
 
     def _step_cost(self, problem: Problem, state: AutoState) -> float:
         """Roughly the seconds of a Newton step whose Hessian has the rows that bend at the present point."""
-        bend = np.zeros(problem.y.size)
-        if state.alpha.any():
-            bending_rows(problem.pointwise, problem.members, state.alpha, bend)
-        else:  # all rows of a smooth loss bend at zero
-            bend[problem.members] = 1.0
+        bend = bending(problem, state.alpha)
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
-        if not active.size:
-            return _passes_cost(problem)
-        if isinstance(problem.loss, CORNERLESS):
-            bend *= problem.C * problem.loss.curvature(0.0, 1.0)
-            return _passes_cost(problem) + state.equations.expected(active, bend)
-        return _passes_cost(problem) + state.equations.cheapest(active, bend).cost
+        solving = 0.0
+        if active.size and isinstance(problem.loss, CORNERLESS):
+            solving = state.equations.expected(active, bend * problem.C * problem.loss.curvature(0.0, 1.0))
+        elif active.size:
+            solving = state.equations.cheapest(active, bend).cost
+        return _passes_cost(problem) + solving
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to the other solver."""

@@ -145,9 +145,9 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
         floor = RECHECK * meters[KNOWN]
     if whole:
         follows = meters[KNOWN_AT] == meters[VISITS] - deck.members.size
-        before_it, meters[KNOWN], meters[KNOWN_AT] = meters[KNOWN], meters[ESTIMATE], meters[VISITS]
-        if rules.smooth and follows and meters[KNOWN] < before_it < np.inf:
-            meters[ESTIMATE] *= np.sqrt(meters[KNOWN] / before_it)  # the rows were seen half a pass ago
+        earlier, meters[KNOWN], meters[KNOWN_AT] = meters[KNOWN], meters[ESTIMATE], meters[VISITS]
+        if rules.smooth and follows and meters[KNOWN] < earlier < np.inf:
+            meters[ESTIMATE] *= np.sqrt(meters[KNOWN] / earlier)  # the rows were seen half a pass ago
         meters[SATISFIED] = 1.0 if judged <= rules.threshold else 0.0
     elif judged <= rules.threshold or meters[RANGE] == 0.0 or meters[ESTIMATE] <= floor:
         active = call_back(deck, rules, meters)

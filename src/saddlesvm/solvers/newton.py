@@ -57,10 +57,18 @@ def needs_no_proximity(problem: Problem, alpha: np.ndarray) -> bool:
     """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features."""
     if not is_smooth(problem.loss) or type(problem.loss) in CORNERLESS:
         return is_smooth(problem.loss)
+    return int(bending(problem, alpha).sum()) > problem.n_features
+
+
+def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """1 for the members that bend at a dual point, else 0, shape (n_all,); at zero, where all of them do if the loss
+    is smooth, that is all members."""
     mask = np.zeros(problem.y.size)
-    bending_rows(problem.pointwise, problem.members, alpha, mask)
-    count = int(mask.sum()) if alpha.any() else problem.members.size
-    return count > problem.n_features
+    if alpha.any():
+        bending_rows(problem.pointwise, problem.members, alpha, mask)
+    else:
+        mask[problem.members] = 1.0
+    return mask
 
 
 def coordinate_curvature(problem: Problem) -> float:

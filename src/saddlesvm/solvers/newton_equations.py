@@ -102,8 +102,7 @@ class NewtonEquations:
         way = self.cheapest(active, bend)
         with blas_for(way.cost):
             direction = self._solve(way, active, bend, rhs, forcing)
-        factored = way.cost if self.way != PLAIN else 0.0
-        self.cost = factored + self.iterations * self._product_cost(active)
+        self.cost = self.iterations * self._product_cost(active) if self.way == PLAIN else way.cost
         return direction
 
     def _solve(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
