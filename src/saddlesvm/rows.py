@@ -23,9 +23,11 @@ from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.threads import in_parts
 
 U = np.uint64
-ROW_AHEAD = 2  # rows whose values are fetched while this one is worked on
-HEADER_AHEAD = 6  # rows whose places in memory (and dual variable, label, norm) are fetched
-NEAR_BYTES = 2048  # of a dense row that are fetched ahead; the processor notices the rest by itself
+HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
+ROW_AHEAD, LONG_AHEAD = 6, 2  # rows whose values are fetched while this one is worked on: short and long ones
+HEAD, LONG_HEAD = 768, 2048  # bytes of a dense row that are fetched; the processor notices the rest by itself
+LONG = 2048  # bytes; more make a long row
+FIRST_CACHE, SECOND_CACHE = 3, 2  # where to; requests for the second one queue for longer before they hold up others
 LINE = 64  # bytes in a cache line
 
 
@@ -95,26 +97,31 @@ def _zero_of(w: Any) -> Any:
     return as_dtype(w.dtype).type(0)
 
 
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> Any:
-    """Ask the processor to bring the cache line `offset` bytes behind the start of `array` near; never faults."""
+def _prefetch_into(cache: int) -> Any:
+    """The instruction that asks the processor for a cache line; it never faults."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        byte = ir.IntType(8).as_pointer()
-        start = builder.bitcast(view.data, byte)
-        place = builder.gep(start, [arguments[1]])
-        i32 = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-        name = "llvm.prefetch.p0i8" if getattr(byte, "is_opaque", False) is False else "llvm.prefetch.p0"
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
-        builder.call(function, [place, i32(0), i32(3), i32(1)])
-        return context.get_dummy_value()
+    @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+    def prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            view = context.make_array(signature.args[0])(context, builder, arguments[0])
+            byte = ir.IntType(8).as_pointer()
+            start = builder.bitcast(view.data, byte)
+            place = builder.gep(start, [arguments[1]])
+            i32 = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+            name = "llvm.prefetch.p0i8" if getattr(byte, "is_opaque", False) is False else "llvm.prefetch.p0"
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            builder.call(function, [place, i32(0), i32(cache), i32(1)])
+            return context.get_dummy_value()
 
-    return types.void(array, types.uint64), generate
+        return types.void(array, types.uint64), generate
+
+    return prefetch_line
 
 
-prefetch_line: Callable[..., None] = _prefetch_line  # compiled code calls it without the typing context
+# Bring the cache line that lies so many bytes behind the start of an array near, or into the second cache.
+prefetch_line: Callable[..., None] = _prefetch_into(FIRST_CACHE)
+prefetch_line_far: Callable[..., None] = _prefetch_into(SECOND_CACHE)
 
 
 @inlined
@@ -129,6 +136,15 @@ def prefetch_range(array: np.ndarray, start: Any, stop: Any) -> None:
     byte, end = U(start) * U(array.itemsize), U(stop) * U(array.itemsize)
     while byte < end:
         prefetch_line(array, byte)
+        byte += U(LINE)
+
+
+@inlined
+def prefetch_range_far(array: np.ndarray, start: Any, stop: Any) -> None:
+    """Bring the cache lines of ``array[start:stop]`` into the second cache."""
+    byte, end = U(start) * U(array.itemsize), U(stop) * U(array.itemsize)
+    while byte < end:
+        prefetch_line_far(array, byte)
         byte += U(LINE)
 
 
@@ -227,10 +243,14 @@ def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: 
             prefetch_item(alpha, i)
             prefetch_item(y, i)
             prefetch_item(norms, i)
-        if p + ROW_AHEAD < end:
-            width = X.values.shape[1]
-            start = U(order[p + ROW_AHEAD]) * U(width)
-            prefetch_range(X.values, start, start + U(min(width, NEAR_BYTES // X.values.itemsize)))
+        width, size = X.values.shape[1], X.values.itemsize
+        ahead, head = (LONG_AHEAD, LONG_HEAD) if width * size > LONG else (ROW_AHEAD, HEAD)
+        if p + ahead < end:
+            start = U(order[p + ahead]) * U(width)
+            if width * size > head:
+                prefetch_range(X.values, start, start + U(head // size))
+            else:
+                prefetch_range_far(X.values, start, start + U(width))
 
     def of_csr(X: Any, order: Any, p: Any, end: Any, alpha: Any, y: Any, norms: Any) -> Any:
         if p + HEADER_AHEAD < end:
@@ -242,8 +262,8 @@ def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: 
         if p + ROW_AHEAD < end:
             i = U(order[p + ROW_AHEAD])
             start, stop = X.indptr[i], X.indptr[i + U(1)]
-            prefetch_range(X.data, start, stop)
-            prefetch_range(X.indices, start, stop)
+            prefetch_range_far(X.data, start, stop)
+            prefetch_range_far(X.indices, start, stop)
 
     return of_dense if python_class(X) is Dense else of_csr
 
