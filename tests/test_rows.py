@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from conftest import csr, matrix
 from saddlesvm import rows
-from saddlesvm.rows import all_in_order, as_dense_row, as_rows, first_bad_row
+from saddlesvm.csr_checks import all_in_order, first_bad_row
+from saddlesvm.rows import as_dense_row, as_rows
 
 F32, F64 = np.float32, np.float64
 LAYOUTS = ["dense", np.int32, np.int64]

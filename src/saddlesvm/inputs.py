@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from saddlesvm import rows
+from saddlesvm.csr_checks import all_in_order, first_bad_row
 from saddlesvm.data.store import Store
 from saddlesvm.rows import Rows
 
@@ -77,9 +78,9 @@ def canonical(X: Any) -> Any:
     """
     if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
         raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
-    if rows.all_in_order(X.indices, X.indptr, X.shape[1]):
+    if all_in_order(X.indices, X.indptr, X.shape[1]):
         return X
-    bad = int(rows.first_bad_row(X.indices, X.indptr, X.shape[1]))
+    bad = int(first_bad_row(X.indices, X.indptr, X.shape[1]))
     if bad == -1:
         return X
     if bad <= -2:

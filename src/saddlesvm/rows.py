@@ -24,10 +24,10 @@ from saddlesvm.threads import in_parts
 
 U = np.uint64
 HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
-ROW_AHEAD, LONG_AHEAD = 6, 2  # rows whose values are fetched while this one is worked on: short and long ones
-HEAD, LONG_HEAD = 768, 2048  # bytes of a dense row that are fetched; the processor notices the rest by itself
-LONG = 2048  # bytes; more make a long row
-FIRST_CACHE, SECOND_CACHE = 3, 2  # where to; requests for the second one queue for longer before they hold up others
+ROW_AHEAD, LONG_AHEAD = 6, 2  # rows whose values are fetched while this one is worked on; where they are long
+HEAD, LONG_HEAD = 768, 2048  # bytes of a dense row that are fetched near; the processor notices the rest by itself
+LONG = 2048  # bytes; a row that takes more is long
+FIRST_CACHE, SECOND_CACHE = 3, 2  # where to: a short row goes, whole, to the second, whose fetches hold up others less
 LINE = 64  # bytes in a cache line
 
 
@@ -299,49 +299,6 @@ def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
     norms = np.empty(count)
     in_parts(lambda part: norms_from(X, part.start, norms[part]), count, float(n_values(X)), threads)
     return norms
-
-
-@kernel
-def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
-    """Whether all indices are in range and ascend strictly within their rows, and the row pointers ascend: quickly."""
-    if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
-        return False
-    for i in range(indptr.size - 1):
-        if indptr[i + 1] < indptr[i]:
-            return False
-    bad = 0
-    for i in range(indptr.size - 1):
-        start, stop = U(indptr[i]), U(indptr[i + 1])
-        if start == stop:
-            continue
-        bad += (indices[start] < 0) + (indices[stop - U(1)] >= n_features)
-        for p in range(start, stop - U(1)):
-            bad += indices[p + U(1)] <= indices[p]
-    return bad == 0
-
-
-@kernel
-def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> int:
-    """The first row of a CSR matrix whose indices are out of range, unsorted or repeated; -1 if all are in order.
-
-    Out of range counts as -2 - i, so that the two can be told apart.
-    """
-    if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
-        return -2
-    for i in range(indptr.size - 1):
-        if indptr[i + 1] < indptr[i]:
-            return -2 - i
-    answer = -1
-    for i in range(indptr.size - 1):
-        previous = -1
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if j < 0 or j >= n_features:
-                return -2 - i
-            if j <= previous and answer < 0:
-                answer = i
-            previous = j
-    return answer
 
 
 @kernel

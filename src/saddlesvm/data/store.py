@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm import rows
+from saddlesvm.csr_checks import first_bad_row
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import HEADER, PARTIAL, ArrayFile, expected_arrays, read_header
 
@@ -257,7 +258,7 @@ class Store:
         design = rows.as_rows(self.X)
         path = self._arrays["values"].path
         if isinstance(design, rows.CSR):
-            bad = int(rows.first_bad_row(design.indices, design.indptr, self.shape[1]))
+            bad = int(first_bad_row(design.indices, design.indptr, self.shape[1]))
             if bad != -1 or int(design.indptr[-1]) != self.n_values:
                 raise DataError(f"{self._arrays['indices'].path}: indices are out of range or do not ascend in a row")
         for start, stop in self.blocks(_BLOCK_BYTES):

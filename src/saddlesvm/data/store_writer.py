@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm import rows
+from saddlesvm.csr_checks import first_bad_row
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store import Store
@@ -183,7 +184,7 @@ class StoreWriter:
     def _canonical(self, X: Any) -> Any:
         """The block as CSR of the store's dtype, with sorted and unique indices; a copy where anything must change."""
         X = X.tocsr().astype(self.dtype, copy=False)
-        bad = int(rows.first_bad_row(X.indices, X.indptr, X.shape[1]))
+        bad = int(first_bad_row(X.indices, X.indptr, X.shape[1]))
         if bad <= -2:
             row, last = self.n_rows - 1 - bad, X.shape[1] - 1
             raise DataError(f"{self.name}: row {row}: column indices must be from 0 to {last}")
