@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar
 from saddlesvm import rows
 from saddlesvm.compiled import kernel
 from saddlesvm.free_intercept import balance, best_offset
-from saddlesvm.losses import Logistic, conjugate, subgradient, value
+from saddlesvm.losses import CLASSIFICATION, Logistic, conjugate, subgradient, value
 from saddlesvm.problem import Pointwise, Problem, Terms, weight_of
 from saddlesvm.threads import in_parts
 
@@ -214,7 +214,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
         return _against_dual(problem, w, z, offset, alpha, _squared_norm(problem, w_dual))
     if free:
         z, offset = _offset_margins(problem, w, given_offset)
-        paid, conjugates, coupled = loss_sums(problem.pointwise, problem.members, z, offset, alpha)
+        paid, conjugates, coupled = loss_sums(*_centred(problem, z, offset), alpha)
     else:
         parts = _in_parts(problem, lambda part: margin_sums(problem.terms, problem.members[part], w, alpha))
         offset, (paid, conjugates, coupled) = 0.0, np.sum(parts, axis=0)
@@ -238,15 +238,30 @@ def _against_dual(
     problem: Problem, w: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray, dual_norm: float
 ) -> Evaluation:
     """Certify w with a dual point of its own norm, scaled for the best bound."""
-    factor = best_scale(problem, alpha, dual_norm)
+    centred = _centred(problem, z, offset)
+    factor = best_scale(problem, alpha, dual_norm, centred[0])
     alpha = factor * alpha
-    paid, conjugates, _ = loss_sums(problem.pointwise, problem.members, z, offset, alpha)
+    paid, conjugates, _ = loss_sums(*centred, alpha)
     own = _squared_norm(problem, w)
     return _evaluation(problem, w, offset, alpha, paid, conjugates, own, factor * factor * dual_norm)
 
 
-def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision: float = 1e-4) -> float:
-    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``.
+def _centred(problem: Problem, z: np.ndarray, offset: float) -> tuple[Pointwise, np.ndarray, np.ndarray, float]:
+    """What :func:`loss_sums` takes, the offset taken off the labels where the loss is one of residuals.
+
+    The dual variables of a free intercept sum to zero, so that neither objective changes. But where the labels are far
+    from zero, their products with the dual variables are large and cancel, and their rounding errors do not.
+    """
+    terms = problem.pointwise
+    if type(problem.loss) in CLASSIFICATION.values() or problem.intercept != "free":
+        return terms, problem.members, z, offset
+    return terms._replace(y=terms.y - offset), problem.members, z, 0.0
+
+
+def best_scale(
+    problem: Problem, alpha: np.ndarray, dual_norm: float, terms: Pointwise | None = None, precision: float = 1e-4
+) -> float:
+    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, with the labels of `terms`.
 
     The top of the parabola through three factors near 1. But for the logistic loss the dual is that parabola; for the
     logistic loss a top that is not near is looked for by Brent's method, to `precision`. What the factor misses by
@@ -254,7 +269,7 @@ def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision:
     """
 
     def negated_dual(factor: float) -> float:
-        sums = conjugate_sum(problem.pointwise, problem.members, alpha, factor)
+        sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
         return problem.C * sums + 0.5 * factor * factor * dual_norm
 
     one, two, three = (negated_dual(1.0 - k * PARABOLA_STEP) for k in range(3))
@@ -267,11 +282,11 @@ def best_scale(problem: Problem, alpha: np.ndarray, dual_norm: float, precision:
 
 
 def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.ndarray, float]:
-    """Margins of w and the offset to add to them: the best one for a free intercept, zero otherwise."""
-    z = margins(problem, w)
-    if problem.intercept != "free" or given:
-        return z, 0.0
-    return z, best_offset(problem.pointwise, problem.members, z, 0.0)
+    """Margins of w and the offset to add to them: a free intercept, the one in w or the best one; zero otherwise."""
+    if problem.intercept != "free":
+        return margins(problem, w), 0.0
+    z, offset = margins(problem, np.append(w[:-1], 0.0)), float(w[-1] * problem.scale)
+    return z, offset if given else best_offset(problem.pointwise, problem.members, z, offset)
 
 
 def _squared_norm(problem: Problem, w: np.ndarray) -> float:
@@ -294,4 +309,5 @@ def _evaluation(
     dual = -problem.C * conjugates - 0.5 * dual_norm
     form = "lambda" if problem.uses_lambda else "C"
     certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
-    return Evaluation(w[:-1].copy(), float(w[-1] * problem.scale + offset), alpha, certificate)
+    intercept = offset if problem.intercept == "free" else float(w[-1] * problem.scale)
+    return Evaluation(w[:-1].copy(), intercept, alpha, certificate)

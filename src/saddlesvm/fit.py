@@ -96,7 +96,13 @@ def _certify(
     record = run.record(state)
     asked = [callback(record) for callback in (run.trace, *callbacks)]
     run.watches.skip()
-    return state, run.verdict(state) or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
+    verdict = run.verdict(state)
+    if end is None and verdict is not None and verdict[0] is Outcome.NO_PROGRESS:
+        other = run.solver.otherwise(run.problem, state)
+        if other is not None:
+            state, verdict = other, None
+            run.history.clear()
+    return state, verdict or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
 
 
 def _result(run: Run, state: Any, end: tuple[Outcome, str]) -> FitResult:

@@ -239,6 +239,14 @@ class Auto(SolverBase):
         state.w = state.inner.w
         return state
 
+    def otherwise(self, problem: Problem, state: AutoState) -> AutoState | None:
+        """Newton's method, where coordinate descent came to a standstill before a prediction said so."""
+        if state.phase == FINISH or state.given_up:
+            return None
+        self._change(problem, state, FINISH, "no progress: changing over")
+        state.promised = np.inf
+        return state
+
     def _at_work(self, problem: Problem, state: AutoState) -> Any:
         return Newton(memory=self.memory) if state.phase == FINISH else descent(problem)
 
@@ -256,10 +264,13 @@ def _mirror(state: AutoState) -> AutoState:
 
 
 def _note(state: AutoState) -> None:
-    """Remember a new estimate over all rows: those of the active ones fall and rise again when the others come back."""
+    """Remember a new estimate over all rows: those of the active ones fall and rise again when the others come back.
+
+    One of zero says nothing: the sum of the dual variables may still be amiss, where the intercept is free.
+    """
     inner = state.inner
     epoch = state.base_epochs + inner.known_at
-    if inner.known_at > 0.0 and (not state.seen.size or epoch > state.seen[-1, 0]) and np.isfinite(inner.known):
+    if inner.known_at > 0.0 and (not state.seen.size or epoch > state.seen[-1, 0]) and 0.0 < inner.known < np.inf:
         state.seen = np.vstack([state.seen, [epoch, inner.known]])
 
 

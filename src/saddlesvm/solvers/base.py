@@ -136,12 +136,19 @@ class Solver(Protocol):
     def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
         """Learn from a certificate (re-check what was set aside, remove rounding errors); the state to go on with."""
 
+    def otherwise(self, problem: Problem, state: Any) -> Any:
+        """The state to go on with in another way, where neither gap nor objectives move any more; None: there is none."""
+
 
 @dataclass(frozen=True)
 class SolverBase:
     """What the solvers share: their options print, compare, copy, pickle and can be searched over."""
 
     name: ClassVar[str] = ""
+
+    def otherwise(self, problem: Any, state: Any) -> Any:
+        """There is no other way."""
+        return None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options by name (scikit-learn's protocol, so that ``solver__batch_size`` works in a grid search)."""
