@@ -39,6 +39,7 @@ AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share 
 CHEAP = 4.0  # epochs of a Newton step, at most, for a smooth problem to begin with it
 STEEP = 4.0  # curvature of the coordinate steps from which the first epochs lead nowhere
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
+MORE_PATIENCE = 4.0  # for the finish, when it gets another chance: after as long a time as the run has taken until then
 SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
 COORDINATES, FINISH = "coordinate descent", "Newton"
 
@@ -55,6 +56,10 @@ class AutoState(State):
         Epochs and estimates of coordinate descent, for the rate.
     inner : DCDState, ParallelState or NewtonState
         Made anew from `alpha` and `w` after a checkpoint.
+    patience : float
+        With the finish; grows with every change back.
+    rests_until : float
+        Epoch before which the finish gets no other chance.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
@@ -68,7 +73,8 @@ class AutoState(State):
     spent: float = 0.0
     gap_then: float = np.inf
     primal_then: float = np.inf
-    given_up: bool = False
+    patience: float = 1.0
+    rests_until: float = 0.0
     decision: str = ""
     inner: Any = field(default=None, repr=False)
     equations: Any = field(default=None, repr=False)
@@ -150,7 +156,7 @@ class Auto(SolverBase):
         state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
         _mirror(state)
         state.spent += _passes_cost(problem) + state.inner.equations.cost
-        if state.spent > BROKEN_PROMISE * state.promised:
+        if state.spent > BROKEN_PROMISE * state.patience * state.promised:
             falling = state.inner.best_primal <= FALLEN * state.primal_then  # the gap falls last
             if state.estimate > SHOWN * state.gap_then and not falling:
                 fall = f"from {state.gap_then:.1e} to {state.estimate:.1e} only"
@@ -164,7 +170,7 @@ class Auto(SolverBase):
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare what is left for either solver, and say so."""
         rate = _rate(_until_now(state))
-        if state.given_up or rate is None:
+        if state.epochs < state.rests_until or rate is None:
             return
         powers = math.log(state.estimate / target)
         left = powers / rate if rate > 0.0 else np.inf
@@ -214,7 +220,7 @@ class Auto(SolverBase):
         """Hand the present point to the other solver."""
         if state.phase == FINISH:
             state.w, state.alpha = state.inner.best_w, state.inner.best_alpha
-            state.given_up = True
+            state.patience, state.rests_until = MORE_PATIENCE * state.patience, 2.0 * state.epochs
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.seen = np.empty((0, 2))
@@ -241,7 +247,7 @@ class Auto(SolverBase):
 
     def otherwise(self, problem: Problem, state: AutoState) -> AutoState | None:
         """Newton's method, where coordinate descent came to a standstill before a prediction said so."""
-        if state.phase == FINISH or state.given_up:
+        if state.phase == FINISH:
             return None
         self._change(problem, state, FINISH, "no progress: changing over")
         state.promised = np.inf
