@@ -140,3 +140,44 @@ def test_logistic_problems_over_words_are_finished_by_conjugate_gradients():
     assert set(model.phases_) == {COORDINATES, FINISH}
     assert "conjugate gradients" in model.trace_[-1]["remark"]
     assert model.n_iter_ < 30
+
+
+def test_an_estimate_of_zero_is_no_evidence():
+    """With a free intercept the rows may all be at rest while the sum of the dual variables is amiss."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((1000, 10))
+    y = X[:, 0] + random.standard_normal(1000) > 1.0
+    model = LinearSVC(loss="hinge", intercept="free", C=1e-5, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("seed", [35, 94])
+@pytest.mark.parametrize(("loss", "C"), [("hinge", 100.0), ("hinge", 1e4), ("squared_hinge", 1e4)])
+def test_standing_still_is_a_reason_to_change_over(loss: str, C: float, seed: int):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((20, 5))
+    y = X @ random.standard_normal(5) + random.standard_normal(20) > 0.0
+    model = LinearSVC(loss=loss, C=C, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED and "Newton" in model.phases_
+
+
+def test_the_finish_gets_another_chance(heart, monkeypatch):
+    """Where it was given up shortly before its end, coordinate descent would crawl for ever."""
+    monkeypatch.setattr("saddlesvm.solvers.auto.BROKEN_PROMISE", 0.01)
+    model = LinearSVC(loss="hinge", C=100.0, tol=1e-6, random_state=0).fit(heart.X, heart.y)
+    said = " ".join(row["remark"] for row in model.trace_)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert "changing back" in said and said.index("changing back") < said.rindex("changing over")
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_epsilon_insensitive", "absolute"])
+@pytest.mark.parametrize("level", [1e2, 1e6])
+def test_targets_far_from_zero_are_no_trouble(loss: str, level: float):
+    """With a free intercept the dual variables' products with them cancel."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((500, 3))
+    y = X[:, 0] + 0.01 * random.standard_normal(500)
+    model = LinearSVR(loss=loss, intercept="free", random_state=0).fit(X, level + y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    near = LinearSVR(loss=loss, intercept="free", random_state=0).fit(X, y)
+    assert model.certificate_.primal == pytest.approx(near.certificate_.primal, rel=2e-4)

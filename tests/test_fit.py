@@ -469,6 +469,15 @@ def test_a_foreign_checkpoint_is_refused(solver: Any, other: dict[str, Any], wor
     assert word in str(error.value) and "run.ckpt" in str(error.value)
 
 
+def test_rows_of_the_same_norms_are_told_apart(tmp_path: Path) -> None:
+    X = matrix(60, 5)
+    problems = [make_problem(as_rows(rows), labels(X, Hinge()), Hinge(), C=0.5) for rows in (X, X[:, ::-1].copy())]
+    checkpoint = Checkpoint(tmp_path / "run.ckpt")
+    fit(problems[0], SDCA(), Limits(max_epochs=2), checkpoint=checkpoint)
+    with pytest.raises(ValueError, match="belongs to another fit: rows"):
+        fit(problems[1], SDCA(), Limits(max_epochs=2), checkpoint=checkpoint)
+
+
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     path, problem = tmp_path / "run.ckpt", small_problem(Hinge())
     fit(problem, SDCA(), Limits(max_epochs=2), checkpoint=Checkpoint(path))

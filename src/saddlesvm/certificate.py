@@ -239,7 +239,7 @@ def _against_dual(
 ) -> Evaluation:
     """Certify w with a dual point of its own norm, scaled for the best bound."""
     centred = _centred(problem, z, offset)
-    factor = best_scale(problem, alpha, dual_norm, centred[0])
+    factor = best_scale(problem, alpha, dual_norm, terms=centred[0])
     alpha = factor * alpha
     paid, conjugates, _ = loss_sums(*centred, alpha)
     own = _squared_norm(problem, w)
@@ -259,7 +259,7 @@ def _centred(problem: Problem, z: np.ndarray, offset: float) -> tuple[Pointwise,
 
 
 def best_scale(
-    problem: Problem, alpha: np.ndarray, dual_norm: float, terms: Pointwise | None = None, precision: float = 1e-4
+    problem: Problem, alpha: np.ndarray, dual_norm: float, precision: float = 1e-4, terms: Pointwise | None = None
 ) -> float:
     """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, with the labels of `terms`.
 

@@ -18,6 +18,7 @@ from saddlesvm.block_reader import mapping_of
 from saddlesvm.certificate import Certificate, Evaluation
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.problem import Problem
+from saddlesvm.rows import Rows, dot_rows, n_features
 from saddlesvm.trace import Trace
 
 FORMAT = "saddlesvm checkpoint 2"
@@ -41,11 +42,19 @@ class Saved:
 @singledispatch
 def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
     """What must be the same for a checkpoint to be continued; another kind of problem registers its own way."""
-    return marks(problem, solver, problem.norms[problem.members])
+    return marks(problem, solver, sketch(problem.X, problem.members))
 
 
-def marks(problem: Problem, solver: Any, norms: np.ndarray) -> dict[str, Any]:
-    """The problem's size, options and data sums (`norms` stand for the rows), and the solver."""
+def sketch(X: Rows, members: np.ndarray) -> np.ndarray:
+    """The products of rows with one random direction: they tell rows apart whose norms, or sums, are the same."""
+    direction = np.random.default_rng(0).standard_normal(n_features(X) + 1)
+    products = np.empty(members.size)
+    dot_rows(X, members, direction, products)
+    return products
+
+
+def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]:
+    """The problem's size, options and data sums (the rows' :func:`sketch` stands for them), and the solver."""
     members = problem.members
     weights = problem.weights[members] if problem.weights.size else problem.weights
     return {
@@ -54,7 +63,7 @@ def marks(problem: Problem, solver: Any, norms: np.ndarray) -> dict[str, Any]:
         "scale": problem.scale,
         "C": problem.C,
         "labels": zlib.crc32(np.ascontiguousarray(problem.y[members]).data),
-        "norms": zlib.crc32(np.ascontiguousarray(norms).data),
+        "rows": zlib.crc32(products.data),
         "weights": zlib.crc32(np.ascontiguousarray(weights).data),
         "solver": repr(solver),
     }

@@ -16,12 +16,12 @@ import numpy as np
 from saddlesvm import rows
 from saddlesvm.block_reader import Block, BlockReader, rows_between
 from saddlesvm.certificate import Certificate, Evaluation, Point, evaluate
-from saddlesvm.checkpoint import fingerprint, marks
+from saddlesvm.checkpoint import fingerprint, marks, sketch
 from saddlesvm.losses import Loss
 from saddlesvm.problem import Problem, is_classification, make_problem
 from saddlesvm.rows import Rows
 
-SAMPLED = 256  # rows whose norms stand for all
+SAMPLED = 256  # rows that stand for all
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +83,14 @@ def make_streamed_problem(
     return StreamedProblem(reader=reader, duals=duals, **given)
 
 
+def sampled(X: Rows) -> np.ndarray:
+    """Some rows, evenly spread."""
+    return np.unique(np.linspace(0, rows.n_rows(X) - 1, SAMPLED).astype(np.int64))
+
+
 def sampled_norms(X: Rows) -> np.ndarray:
-    """Squared norms of some rows, evenly spread: a glance that costs next to nothing."""
-    some = np.unique(np.linspace(0, rows.n_rows(X) - 1, SAMPLED).astype(np.int64))
-    return np.array([rows.squared_norms(rows_between(X, i, i + 1), 1)[0] for i in some])
+    """Squared norms of some rows: a glance that costs next to nothing."""
+    return np.array([rows.squared_norms(rows_between(X, i, i + 1), 1)[0] for i in sampled(X)])
 
 
 @dataclass(frozen=True)
@@ -126,8 +130,8 @@ def judgement(
 
 
 def streamed_fingerprint(problem: StreamedProblem, solver: Any) -> dict[str, Any]:
-    """Like that of any problem, with the norms of some rows: most are not known before the first sweep."""
-    return marks(problem, solver, sampled_norms(problem.X))
+    """Like that of any problem, by some of its rows."""
+    return marks(problem, solver, sketch(problem.X, sampled(problem.X)))
 
 
 evaluate.register(StreamedProblem, evaluate_streamed)

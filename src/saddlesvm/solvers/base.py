@@ -137,7 +137,7 @@ class Solver(Protocol):
         """Learn from a certificate (re-check what was set aside, remove rounding errors); the state to go on with."""
 
     def otherwise(self, problem: Problem, state: Any) -> Any:
-        """The state to go on with in another way, where neither gap nor objectives move any more; None: there is none."""
+        """Where neither gap nor objectives move any more: the state to go on with in another way, or None."""
 
 
 @dataclass(frozen=True)
