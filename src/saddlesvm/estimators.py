@@ -49,7 +49,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
     within the fraction `tol` of the optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
-    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here.
+    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here (but see `class_weight`).
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         in LIBLINEAR and scikit-learn), or exactly unpenalised (as in kernel machines).
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
-        Factors for the weights of the classes.
+        Factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more LIBLINEAR
+        and scikit-learn weigh the rows of the class that a sub-problem is about so, and all the rest by 1.)
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
     width : float, default=1.0
