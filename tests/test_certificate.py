@@ -225,7 +225,7 @@ def test_a_dual_point_of_the_optimum_is_recovered_from_its_weights() -> None:
         (1.0, 1.0, 0.0, 0.0, True),
         (1.0, -1.0, 2.0, math.inf, True),
         (0.0, 0.0, 0.0, 0.0, True),
-        (0.0, -1.0, math.inf, math.inf, True),
+        (0.0, -1.0, 0.0, 0.0, True),  # nothing is below zero
         (1.0, 1.1, -0.1, -1 / 11, False),
         (1.0, 1.0 + 1e-13, -1e-13, -1e-13, True),
         (math.inf, 1.0, math.nan, math.inf, False),

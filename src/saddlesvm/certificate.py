@@ -62,15 +62,15 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """``gap / primal``; the same in both forms. Zero for a model without any loss or norm."""
-        if self.primal <= 0.0:
-            return 0.0 if self.gap <= 0.0 else math.inf
-        return self.gap / self.primal
+        """``gap / primal``; the same in both forms. Zero for a model without any loss or norm: none can be better."""
+        return 0.0 if self.primal <= 0.0 else self.gap / self.primal
 
     @property
     def excess(self) -> float:
         """The largest possible ``primal / optimum - 1``; infinite when the bound says nothing."""
-        return self.gap / self.dual if self.dual > 0.0 else (0.0 if self.gap <= 0.0 else math.inf)
+        if self.primal <= 0.0:
+            return 0.0
+        return self.gap / self.dual if self.dual > 0.0 else math.inf
 
     @property
     def sound(self) -> bool:
