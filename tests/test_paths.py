@@ -42,6 +42,19 @@ def test_bad_grids_are_refused(heart, Cs):
         LinearSVC.path(heart.X, heart.y, Cs=Cs)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"), [({"lam": 1e-3}, "a path goes over C, so lam .* must be left out; got lam=0.001")]
+)
+def test_options_that_do_not_go_with_a_path_are_refused_before_any_work(heart, options, message):
+    seen = []
+    options = {"callbacks": [seen.append]} | options
+    with pytest.raises(ValueError, match=message):
+        LinearSVC.path(heart.X, heart.y, Cs=2, **options)
+    with pytest.raises(ValueError, match=message):
+        LinearSVCCV(LinearSVC(**options), Cs=2).fit(heart.X, heart.y)
+    assert not seen
+
+
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("multi", [False, True])
 def test_a_warm_start_in_either_direction_of_c(heart, C, multi):

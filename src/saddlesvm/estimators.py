@@ -248,11 +248,16 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             Values of C, or how many between 1e-3 and 1e3.
         sample_weight : array-like of shape (n,), optional
         **options
-            Of the estimator.
+            Of the estimator; not `lam`.
 
         Returns
         -------
         saddlesvm.paths.RegularizationPath
+
+        Raises
+        ------
+        ValueError
+            Bad data or options.
         """
         from saddlesvm.paths import check_Cs, fit_path
 

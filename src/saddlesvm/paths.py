@@ -77,9 +77,16 @@ def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
     return np.unique(grid)
 
 
+def check_model(model: LinearSVC) -> None:
+    """Raise ValueError for an option that cannot be the same for every C."""
+    if model.lam is not None:
+        raise ValueError(f"a path goes over C, so lam (lambda) must be left out; got lam={model.lam!r}")
+
+
 def fit_path(model: LinearSVC, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:
     """Fit copies of `model` for each C, each begun where the last one ended; Ctrl-C returns the path so far."""
-    running = clone(model).set_params(warm_start=True, lam=None)
+    check_model(model)
+    running = clone(model).set_params(warm_start=True)
     models, seconds = [], []
     for C in Cs:
         began = time.perf_counter()
@@ -115,7 +122,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : LinearSVC, optional
-        With the options to use; its C is ignored.
+        With the options to use; its C is ignored, and it must have no lam.
     Cs : int or sequence of float, default=13
         Values of C, or how many between 1e-3 and 1e3.
     cv : int, splitter or iterable, optional
@@ -188,6 +195,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")
         self.Cs_ = check_Cs(self.Cs)
         template = clone(self.template())
+        check_model(template)
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
         scorer = check_scoring(template, scoring=self.scoring)
 
