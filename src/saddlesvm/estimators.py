@@ -248,7 +248,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             Values of C, or how many between 1e-3 and 1e3.
         sample_weight : array-like of shape (n,), optional
         **options
-            Of the estimator; not `lam`.
+            Of the estimator; not `lam` and `checkpoint`.
 
         Returns
         -------

@@ -81,6 +81,8 @@ def check_model(model: LinearSVC) -> None:
     """Raise ValueError for an option that cannot be the same for every C."""
     if model.lam is not None:
         raise ValueError(f"a path goes over C, so lam (lambda) must be left out; got lam={model.lam!r}")
+    if model.checkpoint is not None:
+        raise ValueError(f"a checkpoint holds one fit, and a path has many: leave it out; got {model.checkpoint!r}")
 
 
 def fit_path(model: LinearSVC, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:
@@ -122,7 +124,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : LinearSVC, optional
-        With the options to use; its C is ignored, and it must have no lam.
+        With the options to use; its C is ignored, and it must have no lam and no checkpoint.
     Cs : int or sequence of float, default=13
         Values of C, or how many between 1e-3 and 1e3.
     cv : int, splitter or iterable, optional
