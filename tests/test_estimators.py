@@ -226,6 +226,16 @@ def test_warm_start_continues(blobs):
     assert model.fit(X, y).n_iter_ <= cold
 
 
+@pytest.mark.parametrize("widths", [(6, 3), (3, 6)])
+def test_warm_start_with_other_features_begins_anew(blobs, widths):
+    X, y = blobs
+    model = LinearSVC(solver="newton", warm_start=True, random_state=0)
+    for C, width in zip((1.0, 0.5), widths, strict=True):
+        model.set_params(C=C).fit(X[:, :width], y)
+    cold = LinearSVC(C=0.5, solver="newton", random_state=0).fit(X[:, :width], y)
+    np.testing.assert_array_equal(model.coef_, cold.coef_)
+
+
 def test_an_early_stop_warns_with_the_gap(blobs):
     with pytest.warns(NotCertifiedWarning, match=r"relative gap is .* asked for; the objective is at most"):
         model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0).fit(*blobs)

@@ -286,6 +286,30 @@ def test_a_warm_start_after_another_way_begins_anew_where_it_must():
         )
 
 
+FOUR = np.arange(90) % 4
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("crammer_singer", FOUR % 2), ("crammer_singer", FOUR % 3)),
+        (("crammer_singer", FOUR % 3), ("crammer_singer", FOUR)),
+        (("crammer_singer", FOUR), ("ovo", FOUR)),
+        (("ovo", FOUR), ("crammer_singer", FOUR)),
+        (("ovo", FOUR % 3), ("crammer_singer", FOUR % 3)),
+    ],
+)
+def test_a_start_of_other_classes_is_left_where_it_does_not_fit(before, after):
+    X = np.random.default_rng(0).normal(size=(90, 4))
+    model = LinearSVC(warm_start=True, random_state=0)
+    for way, y in (before, after):
+        model.set_params(multi_class=way).fit(X, y)
+    cold = LinearSVC(multi_class=way, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert model.coef_.shape == cold.coef_.shape
+    assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-4)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_calibrated_probabilities(way):
     X, y = load_iris(return_X_y=True)

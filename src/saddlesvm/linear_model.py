@@ -91,7 +91,10 @@ class LinearModel(CallbackSupport, Estimator):
     def _start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
         """The dual point that a warm start begins from; None without one that fits."""
         kept = getattr(self, "dual_coef_", None) if self.warm_start else None
-        if kept is None or kept.shape[1] != problem.y.size or (count > 1 and kept.shape[0] != count):
+        vectors = count * sub.n_vectors
+        if kept is None or kept.shape != (vectors, problem.y.size):
+            return None
+        if np.atleast_2d(self.coef_).shape != (vectors, problem.n_features):
             return None
         duals = kept[[sub.index]] if count > 1 else kept
         share = problem.y.size / problem.n if self.certificate_.form == "lambda" else 1.0

@@ -55,6 +55,11 @@ class SubProblem:
     y: np.ndarray
     members: np.ndarray | None = None
 
+    @property
+    def n_vectors(self) -> int:
+        """Rows of ``coef_`` and of ``dual_coef_`` that a fitted model keeps of it."""
+        return 1
+
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
         """The regularised risk problem behind it; `options` are those of :func:`~saddlesvm.problem.make_problem`."""
         return make_problem(X, self.y, loss, members=self.members, **options)

@@ -33,6 +33,11 @@ class JointSubProblem(SubProblem):
 
     n_classes: int = 2
 
+    @property
+    def n_vectors(self) -> int:
+        """One a class; for two classes the one of :func:`use_two_class_form`."""
+        return self.n_classes if self.n_classes > 2 else 1
+
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
         return make_joint_problem(X, self.y, self.n_classes, loss, **options)
 
