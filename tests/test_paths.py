@@ -59,6 +59,16 @@ def test_options_that_do_not_go_with_a_path_are_refused_before_any_work(heart, o
     assert not seen
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_models_of_a_path_can_be_started_from(heart, loss):
+    X = heart.X / heart.X.std(axis=0)
+    model = LinearSVC.path(X, heart.y, Cs=3, loss=loss, random_state=0).models[1]
+    model.set_params(warm_start=True, C=2.0).fit(X, heart.y)
+    cold = LinearSVC(C=2.0, loss=loss, random_state=0).fit(X, heart.y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-4)
+
+
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("multi", [False, True])
 def test_a_warm_start_in_either_direction_of_c(heart, C, multi):

@@ -101,9 +101,9 @@ def fit_path(model: LinearSVC, X: Any, y: Any, Cs: np.ndarray, sample_weight: An
 
 
 def _copy(fitted: LinearSVC) -> LinearSVC:
-    """A fitted model of its own, with the attributes that the running one has now."""
+    """A fitted model of its own, with all that the running one has learned by now."""
     copied = clone(fitted).set_params(warm_start=False)
-    copied.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
+    vars(copied).update({name: value for name, value in vars(fitted).items() if name not in vars(copied)})
     return copied
 
 
