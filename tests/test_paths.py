@@ -104,6 +104,17 @@ def test_one_standard_error_prefers_the_smaller_c(heart):
         LinearSVCCV(rule="nonsense").fit(X, heart.y)
 
 
+def test_one_split_has_no_standard_error(heart):
+    X, seen = heart.X / heart.X.std(axis=0), []
+    split = [(np.arange(200), np.arange(200, 270))]
+    with pytest.raises(ValueError, match="needs at least two splits"):
+        LinearSVCCV(LinearSVC(callbacks=[seen.append]), cv=split, rule="one_standard_error").fit(X, heart.y)
+    assert not seen
+    search = LinearSVCCV(Cs=3, cv=split).fit(X, heart.y)
+    assert np.isnan(search.standard_errors_).all()
+    assert search.scores_.shape == (3, 1)
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_smooth_losses_with_many_rows_take_a_step_or_two_from_their_neighbour(loss):
     random = np.random.default_rng(0)

@@ -107,6 +107,12 @@ def _copy(fitted: LinearSVC) -> LinearSVC:
     return copied
 
 
+def standard_errors(scores: np.ndarray) -> np.ndarray:
+    """Of the mean of each row's scores, shape (k,); NaN with one column."""
+    k, n_folds = scores.shape
+    return scores.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(k, np.nan)
+
+
 def _has(name: str) -> Any:
     def check(estimator: Any) -> bool:
         getattr(getattr(estimator, "best_estimator_", estimator.template()), name)
@@ -144,6 +150,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Cs_ : ndarray of shape (k,)
     scores_ : ndarray of shape (k, n_folds)
     mean_scores_, standard_errors_ : ndarray of shape (k,)
+        Errors of NaN with one fold.
     relative_gaps_ : ndarray of shape (k, n_folds)
         What each fit proved.
     best_estimator_ : LinearSVC
@@ -199,6 +206,8 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         template = clone(self.template())
         check_model(template)
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        if self.rule == "one_standard_error" and len(splits) < 2:
+            raise ValueError("rule='one_standard_error' needs at least two splits to know the error; cv makes one")
         scorer = check_scoring(template, scoring=self.scoring)
 
         def one_fold(train: np.ndarray, test: np.ndarray) -> tuple[list[float], list[float]]:
@@ -214,7 +223,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.scores_ = np.array([scores for scores, _ in folds]).T
         self.relative_gaps_ = np.array([gaps for _, gaps in folds]).T
         self.mean_scores_ = self.scores_.mean(axis=1)
-        self.standard_errors_ = self.scores_.std(axis=1, ddof=1) / np.sqrt(self.scores_.shape[1])
+        self.standard_errors_ = standard_errors(self.scores_)
         self.C_ = float(self.Cs_[self._choose()])
         self.best_estimator_ = template.set_params(C=self.C_).fit(X, y, sample_weight=sample_weight)
         return self
