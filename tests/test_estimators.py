@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC as TheirSVC
 from sklearn.svm import LinearSVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from saddlesvm import DCD, SDCA, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome, Pegasos
+from saddlesvm import DCD, SDCA, LinearSVC, LinearSVCCV, LinearSVR, NotCertifiedWarning, Outcome, Pegasos
 
 EXCUSED = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -25,6 +25,7 @@ EXCUSED = {
     ),
     "check_sample_weight_equivalence_on_sparse_data": "as for dense data",
 }
+SEARCH = LinearSVCCV(LinearSVC(random_state=0), Cs=2, cv=2)
 
 
 def excused(estimator: object) -> dict[str, str]:
@@ -32,7 +33,7 @@ def excused(estimator: object) -> dict[str, str]:
 
 
 @pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")  # the checks set max_iter to 20
-@parametrize_with_checks([LinearSVC(), LinearSVR()], expected_failed_checks=excused)
+@parametrize_with_checks([LinearSVC(), LinearSVR(), SEARCH], expected_failed_checks=excused)
 def test_scikit_learn_checks(estimator: object, check: object) -> None:
     check(estimator)
 

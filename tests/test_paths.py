@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import cross_val_score
+from scipy import sparse
+from sklearn.model_selection import GroupKFold, cross_val_score
 
-from saddlesvm import LinearSVC, LinearSVCCV, Outcome
+from saddlesvm import LinearSVC, LinearSVCCV, Outcome, Store
 from saddlesvm.data import load_bundled
 from saddlesvm.paths import check_Cs
 from saddlesvm.solvers.auto import FINISH
@@ -106,13 +107,49 @@ def test_one_standard_error_prefers_the_smaller_c(heart):
 
 def test_one_split_has_no_standard_error(heart):
     X, seen = heart.X / heart.X.std(axis=0), []
-    split = [(np.arange(200), np.arange(200, 270))]
+    split = [(np.arange(200), np.arange(200, 297))]
     with pytest.raises(ValueError, match="needs at least two splits"):
         LinearSVCCV(LinearSVC(callbacks=[seen.append]), cv=split, rule="one_standard_error").fit(X, heart.y)
     assert not seen
     search = LinearSVCCV(Cs=3, cv=split).fit(X, heart.y)
     assert np.isnan(search.standard_errors_).all()
     assert search.scores_.shape == (3, 1)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_matrix, np.ndarray.tolist])
+def test_cross_validation_takes_what_a_fit_takes(heart, kind):
+    X = heart.X / heart.X.std(axis=0)
+    plain = LinearSVCCV(LinearSVC(random_state=0), Cs=2, cv=2).fit(X, heart.y)
+    other = LinearSVCCV(LinearSVC(random_state=0), Cs=2, cv=2).fit(kind(X), heart.y.tolist(), sample_weight=1.0)
+    np.testing.assert_allclose(other.scores_, plain.scores_, atol=0.04)
+    assert other.C_ == plain.C_
+
+
+def test_cross_validation_on_a_store(heart, tmp_path):
+    stored = Store.create(tmp_path / "heart.store", heart.X, heart.y)
+    search = LinearSVCCV(LinearSVC(random_state=0), Cs=2, cv=2).fit(stored)
+    plain = LinearSVCCV(LinearSVC(random_state=0), Cs=2, cv=2).fit(heart.X, heart.y)
+    np.testing.assert_array_equal(search.scores_, plain.scores_)
+
+
+def test_groups_stay_together(heart):
+    groups = np.arange(heart.y.size) // 10
+    search = LinearSVCCV(Cs=2, cv=GroupKFold(3)).fit(heart.X, heart.y, groups=groups)
+    folds = list(GroupKFold(3).split(heart.X, heart.y, groups))
+    by_hand = LinearSVCCV(Cs=2, cv=folds).fit(heart.X, heart.y)
+    np.testing.assert_array_equal(search.scores_, by_hand.scores_)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda X, y: (np.where(np.arange(297)[:, None] == 200, np.nan, X), y), "NaN in row 200"),
+    ],
+)
+def test_bad_data_are_named_before_the_folds_are_made(heart, change, message):
+    with pytest.raises(ValueError, match=message):
+        LinearSVCCV().fit(*change(heart.X, heart.y))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

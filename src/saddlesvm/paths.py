@@ -14,10 +14,10 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from saddlesvm import inputs, rows
 from saddlesvm.certificate import Certificate
 from saddlesvm.estimators import LinearSVC
 from saddlesvm.outcome import NotCertifiedWarning, Outcome
@@ -185,15 +185,15 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVCCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
         """Choose C and fit it to all rows.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-            For the fits; scores are not weighted.
+        X, y, sample_weight
+            As in :meth:`LinearSVC.fit`; the weights are for the fits, and scores are not weighted.
+        groups : array-like of shape (n,), optional
+            For a splitter that keeps groups together.
 
         Raises
         ------
@@ -205,17 +205,22 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.Cs_ = check_Cs(self.Cs)
         template = clone(self.template())
         check_model(template)
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+        design = inputs.as_design(X)
+        inputs.finite_norms(rows.as_rows(design))
+        y = inputs.check_labels(y, design.shape[0])
+        weights = inputs.check_weights(sample_weight, y.size)
+        splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
         if self.rule == "one_standard_error" and len(splits) < 2:
             raise ValueError("rule='one_standard_error' needs at least two splits to know the error; cv makes one")
         scorer = check_scoring(template, scoring=self.scoring)
 
         def one_fold(train: np.ndarray, test: np.ndarray) -> tuple[list[float], list[float]]:
-            weights = None if sample_weight is None else np.asarray(sample_weight)[train]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
-                path = fit_path(template, _safe_indexing(X, train), _safe_indexing(y, train), self.Cs_, weights)
-            held_out = _safe_indexing(X, test), _safe_indexing(y, test)
+                s = None if weights is None else weights[train]
+                path = fit_path(template, design[train], y[train], self.Cs_, s)
+            held_out = design[test], y[test]
             scores = [float(scorer(model, *held_out)) for model in path.models]
             return scores, [certificate.relative_gap for certificate in path.certificates]
 
@@ -225,7 +230,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.mean_scores_ = self.scores_.mean(axis=1)
         self.standard_errors_ = standard_errors(self.scores_)
         self.C_ = float(self.Cs_[self._choose()])
-        self.best_estimator_ = template.set_params(C=self.C_).fit(X, y, sample_weight=sample_weight)
+        self.best_estimator_ = template.set_params(C=self.C_).fit(X, y, sample_weight=weights)
         return self
 
     def _choose(self) -> int:
