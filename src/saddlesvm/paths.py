@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from saddlesvm.certificate import Certificate
 from saddlesvm.estimators import LinearSVC
 from saddlesvm.outcome import NotCertifiedWarning, Outcome
 
+Fold = list[tuple[float, float]]  # score and relative gap for each C
 RULES = ("best", "one_standard_error")
 
 
@@ -107,6 +109,24 @@ def _copy(fitted: LinearSVC) -> LinearSVC:
     return copied
 
 
+def reached_by_all(Cs: np.ndarray, folds: Sequence[Fold]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The C that every fold has come to, their scores and their gaps, shape (k, n_folds); fewer than all: a warning.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        There are none.
+    """
+    k = min(len(fold) for fold in folds)
+    if k == 0:
+        raise KeyboardInterrupt("the search was interrupted before every fold had come to the smallest C")
+    if k < Cs.size:
+        came = f"interrupted: C is chosen among the {k} smallest of {Cs.size}, those that every fold came to"
+        warnings.warn(came, stacklevel=3)
+    scores, gaps = np.array([fold[:k] for fold in folds]).T
+    return Cs[:k], scores, gaps
+
+
 def standard_errors(scores: np.ndarray) -> np.ndarray:
     """Of the mean of each row's scores, shape (k,); NaN with one column."""
     k, n_folds = scores.shape
@@ -148,6 +168,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     C_ : float
         The chosen one.
     Cs_ : ndarray of shape (k,)
+        Those that were tried.
     scores_ : ndarray of shape (k, n_folds)
     mean_scores_, standard_errors_ : ndarray of shape (k,)
         Errors of NaN with one fold.
@@ -199,10 +220,17 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             Bad data or options.
+        KeyboardInterrupt
+            Ctrl-C, or a callback, stopped a fit before every fold had come to the smallest C.
+
+        Warns
+        -----
+        UserWarning
+            Ctrl-C, or a callback, stopped a fit later than that: C is chosen among those that every fold came to.
         """
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")
-        self.Cs_ = check_Cs(self.Cs)
+        Cs = check_Cs(self.Cs)
         template = clone(self.template())
         check_model(template)
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
@@ -213,25 +241,34 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
         if self.rule == "one_standard_error" and len(splits) < 2:
             raise ValueError("rule='one_standard_error' needs at least two splits to know the error; cv makes one")
-        scorer = check_scoring(template, scoring=self.scoring)
-
-        def one_fold(train: np.ndarray, test: np.ndarray) -> tuple[list[float], list[float]]:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
-                s = None if weights is None else weights[train]
-                path = fit_path(template, design[train], y[train], self.Cs_, s)
-            held_out = design[test], y[test]
-            scores = [float(scorer(model, *held_out)) for model in path.models]
-            return scores, [certificate.relative_gap for certificate in path.certificates]
-
-        folds = Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(one_fold)(*split) for split in splits)
-        self.scores_ = np.array([scores for scores, _ in folds]).T
-        self.relative_gaps_ = np.array([gaps for _, gaps in folds]).T
+        folds = self._fit_folds(template, design, y, weights, splits, Cs)
+        self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, folds)
         self.mean_scores_ = self.scores_.mean(axis=1)
         self.standard_errors_ = standard_errors(self.scores_)
         self.C_ = float(self.Cs_[self._choose()])
         self.best_estimator_ = template.set_params(C=self.C_).fit(X, y, sample_weight=weights)
         return self
+
+    def _fit_folds(
+        self, template: LinearSVC, X: Any, y: np.ndarray, weights: np.ndarray | None, splits: list[Any], Cs: np.ndarray
+    ) -> list[Fold]:
+        """Fit a path in each fold; those that follow an interrupted one have nothing."""
+        scorer = check_scoring(template, scoring=self.scoring)
+        interrupted = threading.Event()
+
+        def one_fold(train: np.ndarray, test: np.ndarray) -> Fold:
+            if interrupted.is_set():
+                return []
+            path = fit_path(template, X[train], y[train], Cs, None if weights is None else weights[train])
+            complete = [model for model in path.models if model.outcome_ is not Outcome.INTERRUPTED]
+            if len(complete) < Cs.size:
+                interrupted.set()
+            held_out = X[test], y[test]
+            return [(float(scorer(model, *held_out)), model.certificate_.relative_gap) for model in complete]
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
+            return Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(one_fold)(*split) for split in splits)
 
     def _choose(self) -> int:
         best = int(np.argmax(self.mean_scores_))
