@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from saddlesvm import LinearSVC, LinearSVCCV
 from saddlesvm.data import DataError, atomic_write, load_model, save_model
 from saddlesvm.data.models import FORMAT_VERSION, is_model
+from saddlesvm.persistence import load, save
 
 ARRAYS = {
     "coef": np.array([[0.1, -2.5, 3e-300]]),
@@ -188,3 +190,32 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     path = _rewritten(tmp_path / "m", header, a=(tmp_path / "bad.npy").read_bytes())
     with pytest.raises(DataError, match="damaged"):
         load_model(path)
+
+
+class _Derived(LinearSVC):
+    pass
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
+    X, y = np.arange(8.0)[:, None], np.arange(8) % 2
+    search = LinearSVCCV(Cs=2, cv=2).fit(X, y)
+    with pytest.raises(DataError, match=r"a LinearSVCCV cannot be saved, only LinearSVC, .*: save its best_estimator_"):
+        save(search, tmp_path / "m")
+    with pytest.raises(DataError, match=r"a _Derived cannot be saved, only LinearSVC, LinearSVR, KernelSVC$"):
+        save(_Derived().fit(X, y), tmp_path / "m")
+    assert not os.listdir(tmp_path)
+    save(search.best_estimator_, tmp_path / "m")
+    assert load(tmp_path / "m").C == search.C_
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_estimator_comes_back_with_all_it_learned(tmp_path: Path, classes: int) -> None:
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % classes
+    model = LinearSVC(random_state=0).fit(X, y)
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert set(vars(loaded)) == set(vars(model)) | {"notes_"}
+    assert loaded.phases_ == model.phases_
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    again = [one.set_params(warm_start=True, C=2.0, random_state=0).fit(X, y) for one in (model, loaded)]
+    np.testing.assert_array_equal(again[0].coef_, again[1].coef_)

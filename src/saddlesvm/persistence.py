@@ -26,7 +26,7 @@ from saddlesvm.trace import Trace
 
 KINDS: dict[str, Any] = {"LinearSVC": LinearSVC, "LinearSVR": LinearSVR, "KernelSVC": KernelSVC}
 UNSAVED = ("callbacks", "checkpoint", "random_state")
-NUMBERS = ("n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "_fitted_C")
+NUMBERS = ("n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "phases_", "_phases", "_fitted_C")
 ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "support_", "n_support_")
 MATRICES = ("dual_coef_", "support_vectors_")  # dense or CSR
 CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -45,8 +45,12 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     Raises
     ------
     DataError
-        The file cannot be written, the labels are objects other than text, or the kernel is a function of yours.
+        The file cannot be written, the labels are objects other than text, the kernel is a function of yours, or the
+        model is of another kind.
     """
+    if type(model) not in KINDS.values():
+        inner = ": save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {', '.join(KINDS)}{inner}")
     arrays = {name: np.asarray(getattr(model, name)) for name in ARRAYS if hasattr(model, name)}
     for name in MATRICES:
         if hasattr(model, name):
