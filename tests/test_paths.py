@@ -201,6 +201,19 @@ def test_a_search_that_is_interrupted_early_says_so(heart, keyboard, by_key, num
     assert not hasattr(search, "best_estimator_")
 
 
+def test_no_press_of_ctrl_c_is_lost_between_short_fits(heart, keyboard):
+    X, presses = heart.X / heart.X.std(axis=0), [signal.SIGINT]
+
+    def press(*seen):
+        return float(bool(presses and signal.raise_signal(presses.pop())))
+
+    with pytest.raises(KeyboardInterrupt, match="before every fold had come to the smallest C"):
+        LinearSVCCV(Cs=3, cv=4, scoring=press).fit(X, heart.y)
+    presses.append(signal.SIGINT)
+    path = LinearSVC.path(X, heart.y, Cs=3, tol=0.5, callbacks=[press])
+    assert path.outcomes == [Outcome.CERTIFIED]
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_smooth_losses_with_many_rows_take_a_step_or_two_from_their_neighbour(loss):
     random = np.random.default_rng(0)

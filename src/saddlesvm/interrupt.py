@@ -9,25 +9,36 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+class Handler:
+    """What Ctrl-C calls: the first one sets the event, a second one raises KeyboardInterrupt."""
+
+    def __init__(self, event: threading.Event) -> None:
+        self.event = event
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()
+
+
 @contextmanager
 def interruptible(stop: threading.Event | None = None) -> Iterator[threading.Event]:
     """An event that the first Ctrl-C sets; a second one raises KeyboardInterrupt at once.
 
-    Only the main thread can catch signals, and only where the default handler is in place; elsewhere, and where
-    `stop` is handed in by an outer call, the event is just that.
+    Only the main thread can catch signals, and only where the default handler is in place. Within an outer call, in any
+    thread, the event is the outer one's, so that Ctrl-C ends all the fits of a path or a search; elsewhere, and where
+    `stop` is handed in, the event is just that.
     """
+    handler = signal.getsignal(signal.SIGINT)
+    if stop is None and isinstance(handler, Handler):
+        yield handler.event
+        return
     event = threading.Event() if stop is None else stop
     ours = stop is None and threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not ours or handler is not signal.default_int_handler:
         yield event
         return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if event.is_set():
-            raise KeyboardInterrupt
-        event.set()
-
-    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGINT, Handler(event))
     try:
         yield event
     finally:

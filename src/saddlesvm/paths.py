@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm import inputs, rows
 from saddlesvm.certificate import Certificate
 from saddlesvm.estimators import LinearSVC
+from saddlesvm.interrupt import interruptible
 from saddlesvm.outcome import NotCertifiedWarning, Outcome
 
 Fold = list[tuple[float, float]]  # score and relative gap for each C
@@ -92,13 +93,14 @@ def fit_path(model: LinearSVC, X: Any, y: Any, Cs: np.ndarray, sample_weight: An
     check_model(model)
     running = clone(model).set_params(warm_start=True)
     models, seconds = [], []
-    for C in Cs:
-        began = time.perf_counter()
-        running.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
-        seconds.append(time.perf_counter() - began)
-        models.append(_copy(running))
-        if running.outcome_ is Outcome.INTERRUPTED:
-            break
+    with interruptible() as interrupted:
+        for C in Cs:
+            began = time.perf_counter()
+            running.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
+            seconds.append(time.perf_counter() - began)
+            models.append(_copy(running))
+            if running.outcome_ is Outcome.INTERRUPTED or interrupted.is_set():
+                break
     return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
 
 
@@ -254,9 +256,8 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> list[Fold]:
         """Fit a path in each fold; those that follow an interrupted one have nothing."""
         scorer = check_scoring(template, scoring=self.scoring)
-        interrupted = threading.Event()
 
-        def one_fold(train: np.ndarray, test: np.ndarray) -> Fold:
+        def one_fold(train: np.ndarray, test: np.ndarray, interrupted: threading.Event) -> Fold:
             if interrupted.is_set():
                 return []
             path = fit_path(template, X[train], y[train], Cs, None if weights is None else weights[train])
@@ -266,9 +267,10 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             held_out = X[test], y[test]
             return [(float(scorer(model, *held_out)), model.certificate_.relative_gap) for model in complete]
 
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), interruptible() as stop:
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
-            return Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(one_fold)(*split) for split in splits)
+            parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
+            return parallel(delayed(one_fold)(train, test, stop) for train, test in splits)
 
     def _choose(self) -> int:
         best = int(np.argmax(self.mean_scores_))
