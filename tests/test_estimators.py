@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC as TheirSVC
 from sklearn.svm import LinearSVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from saddlesvm import DCD, SDCA, LinearSVC, LinearSVCCV, LinearSVR, NotCertifiedWarning, Outcome, Pegasos
+from saddlesvm import DCD, SDCA, KernelSVC, LinearSVC, LinearSVCCV, LinearSVR, NotCertifiedWarning, Outcome, Pegasos
 
 EXCUSED = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -242,6 +242,32 @@ def test_an_early_stop_warns_with_the_gap(blobs):
         model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0).fit(*blobs)
     assert model.outcome_ is Outcome.EPOCH_LIMIT
     assert model.certificate_.relative_gap > 1e-12
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), KernelSVC(solver="kernel-pegasos")])
+def test_the_warning_of_an_early_stop_names_the_line_that_called(blobs, model):
+    X, y = blobs
+    with pytest.warns(NotCertifiedWarning) as caught:
+        model.set_params(tol=1e-12, max_time=1e-9).fit(X, (y == "yes").astype(float))
+    assert caught[0].filename == __file__
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(blobs):
+    X, y = blobs
+    model = LinearSVC(random_state=0).fit(X, y)
+    before = dict(vars(model))
+    for rows, labels, weights in [
+        (X[:, :4], np.full(300, "one"), None),
+        (X[:, :4], np.where(X[:, 0] > 0, "a", "b"), -np.ones(300)),
+        (np.where(X > 2, np.nan, X), y, None),
+    ]:
+        with pytest.raises(ValueError):
+            model.fit(rows, labels, sample_weight=weights)
+        assert vars(model) == before
+    fresh = LinearSVC()
+    with pytest.raises(ValueError):
+        fresh.fit(X, y[:-1])
+    assert vars(fresh) == vars(LinearSVC())
 
 
 def test_checkpoint_is_written_and_continued(tmp_path, blobs):

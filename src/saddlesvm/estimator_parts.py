@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,22 @@ from saddlesvm.fit_result import FitResult
 from saddlesvm.problem import resolve_C
 from saddlesvm.solvers import make_solver
 from saddlesvm.trace import Trace
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a fit that raises leave the estimator as it was."""
+
+    @functools.wraps(fit)
+    def whole(estimator: Any, *arguments: Any, **options: Any) -> Any:
+        before = dict(vars(estimator))
+        try:
+            return fit(estimator, *arguments, **options)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return whole
 
 
 class Estimator(BaseEstimator):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import inputs, multiclass, rows, splits
 from saddlesvm.certificate import Certificate
-from saddlesvm.estimator_parts import Classes
+from saddlesvm.estimator_parts import Classes, all_or_nothing
 from saddlesvm.linear_model import LinearModel
 from saddlesvm.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
 from saddlesvm.multiclass import SubProblem
@@ -190,6 +190,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         self.checkpoint = checkpoint
         self.memory = memory
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Train to the relative gap `tol`.
@@ -264,6 +265,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         return fit_path(cls(**options), X, y, check_Cs(Cs), sample_weight)
 
     @available_if(_is_pegasos)
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LinearSVC:
         """One more pass of Pegasos, over rows that need not be in memory together with the ones before.
 
@@ -418,6 +420,7 @@ n_jobs, verbose, callbacks, checkpoint, memory
         self.checkpoint = checkpoint
         self.memory = memory
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm import inputs, multiclass, rows
-from saddlesvm.estimator_parts import Classes, Estimator
+from saddlesvm.estimator_parts import Classes, Estimator, all_or_nothing
 from saddlesvm.fit_result import FitResult
 from saddlesvm.kernel_fit import fit_kernels, make_kernel_solver
 from saddlesvm.kernel_problem import KERNEL_LOSSES
@@ -189,6 +189,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
     def _made_solver(self) -> Any:
         return make_kernel_solver(self.solver)
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelSVC:
         """Train to the relative gap `tol`.
 
@@ -294,7 +295,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         self.support_vectors_ = np.empty((0, X.shape[1])) if precomputed else X[self.support_]
         self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)
         self._note(results)
-        multiclass.worst_outcome(results).warn(stacklevel=3)
+        multiclass.worst_outcome(results).warn(stacklevel=5)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores, computed in blocks over the support vectors only.

@@ -168,7 +168,7 @@ class LinearModel(CallbackSupport, Estimator):
         self._keep(results)
         worst = multiclass.worst_outcome(results)
         unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
-        worst.warn(stacklevel=5, hints=scale_hint(X) + separability(self) if unsolved else ())
+        worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
     def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
