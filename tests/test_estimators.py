@@ -301,7 +301,9 @@ def test_checkpoint_is_written_and_continued(tmp_path, blobs):
         ({"max_iter": 0}, "max_epochs must be positive"),
         ({"loss": "smooth_hinge", "width": 0.0}, "width of the smooth hinge"),
         ({"solver": Pegasos(batch_size=301)}, "larger than the number of rows"),
-        ({"class_weight": {"no": -1.0}}, "class_weight must be"),
+        ({"class_weight": {"no": -1.0}}, "class_weight must hold positive finite factors"),
+        ({"class_weight": {"no": 0.0, "yes": 1.0}}, "class_weight must hold positive finite factors"),
+        ({"class_weight": {"no": 0.0, "yes": 0.0}}, "class_weight must hold positive finite factors"),
     ],
 )
 def test_bad_options_are_named(blobs, options, message):
@@ -318,7 +320,7 @@ def test_bad_options_are_named(blobs, options, message):
         (lambda X, y: (X, np.full(300, "a"), None), "1 class only, 'a'"),
         (lambda X, y: (X, y, np.full(300, -1.0)), "must not be negative"),
         (lambda X, y: (X, y, np.zeros(300)), "zero everywhere"),
-        (lambda X, y: (X, y, (y == "yes").astype(float)), "single class"),
+        (lambda X, y: (X, y, (y == "yes").astype(float)), "class 'no' has no row of positive weight"),
         (lambda X, y: (X[:0], y[:0], None), "minimum of 1"),
     ],
 )

@@ -172,6 +172,7 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
         ({"multi_class": "crammer_singer"}, "multi_class must be one of 'ovr', 'ovo'"),
         ({"intercept": "none"}, "intercept must be one of 'free', 'regularized'"),
         ({"cache_size": 0}, "cache_size must be positive"),
+        ({"class_weight": {0: 1.0, 1: 0.0}}, "class_weight must hold positive finite factors"),
     ],
 )
 def test_bad_options_are_named(two, options, message):

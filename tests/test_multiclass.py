@@ -20,6 +20,7 @@ from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome, multiclass, row_b
 from saddlesvm.certificate import Point, evaluate
 from saddlesvm.fit import fit
 from saddlesvm.joint_problem import joint_weights, make_joint_problem
+from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.limits import Limits
 from saddlesvm.losses import Hinge, SquaredHinge
 from saddlesvm.pairs import one_vs_one, vote
@@ -414,6 +415,21 @@ EXCUSED = {f"check_sample_weight_equivalence_on_{form}_data": UNMET for form in 
 @pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(LinearSVC(multi_class=way) for way in ("ovr", "ovo", "crammer_singer")),
+        KernelSVC(),
+        KernelSVC(multi_class="ovo"),
+    ],
+)
+def test_a_class_without_weight_is_refused(model):
+    X, y = load_iris(return_X_y=True)
+    for weighted in (y != 2, y == 0):
+        with pytest.raises(ValueError, match=r"class [12] has no row of positive weight: every class needs one"):
+            model.fit(X, y, sample_weight=weighted.astype(float))
 
 
 def test_class_weights_are_row_weights():

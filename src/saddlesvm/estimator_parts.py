@@ -91,15 +91,21 @@ class Classes:
         return codes
 
     def _weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray | None:
-        """Row weights with the class weights multiplied in; at least two classes must keep a positive one."""
+        """Row weights with the class weights multiplied in; every class must have a row of positive weight."""
         weights = inputs.check_weights(sample_weight, codes.size)
-        if weights is not None and np.unique(codes[weights > 0]).size < 2:
-            raise ValueError("the rows of positive weight hold a single class: at least two classes are needed")
+        if weights is not None:
+            left = np.bincount(codes[weights > 0], minlength=self.classes_.size)
+            if not left.all():
+                absent = self.classes_.tolist()[int(np.argmin(left))]
+                raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
+        return self._times_class_weights(weights, codes)
+
+    def _times_class_weights(self, weights: np.ndarray | None, codes: np.ndarray) -> np.ndarray | None:
         if self.class_weight is None:
             return weights
         factors = compute_class_weight(
             self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weights
         )
-        if not (np.isfinite(factors) & (factors >= 0)).all():
-            raise ValueError(f"class_weight must be finite and not negative; got {self.class_weight!r}")
+        if not (np.isfinite(factors) & (factors > 0)).all():
+            raise ValueError(f"class_weight must hold positive finite factors; got {self.class_weight!r}")
         return factors[codes] * (1.0 if weights is None else weights)

@@ -76,7 +76,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         in LIBLINEAR and scikit-learn), or exactly unpenalised (as in kernel machines).
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
-        Factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more LIBLINEAR
+        Positive factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more LIBLINEAR
         and scikit-learn weigh the rows of the class that a sub-problem is about so, and all the rest by 1.)
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
@@ -201,7 +201,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         y : array-like of shape (n,)
             Labels, at least two different ones. Left out: those of the store.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights; a weight of 2 is the same as the row twice. Left out with `y`: those of the store.
+            Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice. Left out
+            with `y`: those of the store.
 
         Raises
         ------

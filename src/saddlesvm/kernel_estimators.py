@@ -70,7 +70,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
-        Factors for the weights of the classes.
+        Positive factors for the weights of the classes.
     max_iter : int, optional
         Epochs at most: visits of as many rows as there are.
     max_time : float, optional
@@ -200,7 +200,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         y : array-like of shape (n,)
             Labels, at least two different ones.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights; a weight of 2 is the same as the row twice.
+            Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice.
 
         Raises
         ------
