@@ -65,6 +65,12 @@ class Estimator(BaseEstimator):
         resolve_C(given.get("C"), given.get("lam"), n)
         return given
 
+    def _forget(self) -> None:
+        """Drop what earlier fits left behind."""
+        for name in list(vars(self)):
+            if name.endswith("_") or name in ("_phases", "_fitted_C"):
+                delattr(self, name)
+
     def _note(self, results: list[FitResult]) -> None:
         """Set the attributes that say how the sub-problems were solved."""
         worst = multiclass.worst_outcome(results)

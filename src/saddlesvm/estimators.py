@@ -25,7 +25,7 @@ from saddlesvm.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
-from saddlesvm.streaming import PegasosStream
+from saddlesvm.streaming import PegasosStream, check_stream
 
 
 def _is_logistic(estimator: Any) -> bool:
@@ -220,6 +220,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         codes = self._encode(y, X.shape[0])
         weights = self._weights(sample_weight, codes)
         problems = splits.SPLITS[self.multi_class](codes, self.classes_)
+        self.__dict__.pop("_stream", None)  # partial_fit begins anew
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks)
         if self.multi_class == "crammer_singer" and self.classes_.size == 2:
@@ -275,8 +276,14 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
         classes : array-like, optional
-            All labels there will be; needed in the first call, unless the model was fitted before (it begins anew).
+            All labels there will be, at least two; needed in the first call, unless the model was fitted before. A call
+            after :meth:`fit` is a first one: it begins anew.
         sample_weight : array-like of shape (n,), optional
+
+        Raises
+        ------
+        ValueError
+            Bad data or options, ``class_weight="balanced"``, or classes other than those of the first call.
 
         Notes
         -----
@@ -285,24 +292,21 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         """
         loss = self._check_options()
         first = not hasattr(self, "_stream")
-        X = inputs.check_design(self, X, reset=first)
+        known = check_stream(classes, getattr(self, "classes_", None), first, self.class_weight)
         if first:
-            if classes is None and not hasattr(self, "classes_"):
-                raise ValueError("classes must be given in the first call of partial_fit")
-            self.classes_ = np.unique(self.classes_ if classes is None else classes)
+            self._forget()
+            self.classes_ = known
+        X = inputs.check_design(self, X, reset=first)
+        codes = inputs.codes_among(inputs.check_labels(y, X.shape[0]), known)
+        weights = self._times_class_weights(inputs.check_weights(sample_weight, codes.size), codes)
+        inputs.finite_norms(rows.as_rows(X))
+        if first:
             self._stream = PegasosStream(
                 make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling,
                 resolve_C(**({"C": None, "lam": None} | self._strength(X.shape[0])), n=X.shape[0])[1],
                 seed_of(self.random_state),
             )  # fmt: skip
-        labels = inputs.check_labels(y, X.shape[0])
-        unknown = np.setdiff1d(labels, self.classes_)
-        if unknown.size:
-            raise ValueError(f"y holds {unknown[0]!r}, which is not among the classes of the first call")
-        codes = np.searchsorted(self.classes_, labels)
-        weights = inputs.check_weights(sample_weight, codes.size)
-        inputs.finite_norms(rows.as_rows(X))
-        problems = [make() for make in multiclass.one_vs_rest(codes, self.classes_)]
+        problems = [make() for make in multiclass.one_vs_rest(codes, known)]
         self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, [p.y for p in problems], weights)
         self.certificate_ = Certificate(
             sum(c.primal for c in self.certificates_), sum(c.dual for c in self.certificates_), "lambda"

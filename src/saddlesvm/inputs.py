@@ -194,6 +194,20 @@ def _narrow(codes: np.ndarray) -> np.ndarray:
     return codes.astype(np.promote_types(np.min_scalar_type(codes.max(initial=0)), np.int8))
 
 
+def codes_among(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The number of each label's class among `classes`, which are ascending.
+
+    Raises
+    ------
+    ValueError
+        A label is none of them.
+    """
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise ValueError(f"y holds {unknown.tolist()[0]!r}, which is not among the classes {classes.tolist()}")
+    return np.searchsorted(classes, labels)
+
+
 def check_targets(y: Any, n: int) -> np.ndarray:
     """Regression targets as finite float64 of shape (n,).
 

@@ -15,6 +15,38 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
 
 
+def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight: Any) -> np.ndarray:
+    """The classes of a stream, ascending.
+
+    Parameters
+    ----------
+    given : array-like or None
+        What this call names.
+    known : ndarray or None
+        Those of the calls, or the fit, before.
+    first : bool
+        This call begins the stream.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two classes, other ones than before, or class weights that need all labels at once.
+    """
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} needs all labels at once: for partial_fit, give a dict, such as one of "
+            "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y) with a large sample of y"
+        )
+    classes = known if given is None else np.unique(given)
+    if classes is None:
+        raise ValueError("classes must be given in the first call of partial_fit")
+    if not (first or known is None or np.array_equal(classes, known)):
+        raise ValueError(f"classes are {known.tolist()} since the first call of partial_fit; got {classes.tolist()}")
+    if classes.size < 2:
+        raise ValueError(f"classes must hold at least two labels; got {classes.tolist()}")
+    return classes
+
+
 class PegasosStream:
     """The iterates of one or more two-class problems that see the same rows, a call at a time.
 
