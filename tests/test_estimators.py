@@ -325,6 +325,19 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(blobs):
     assert vars(fresh) == vars(LinearSVC())
 
 
+@pytest.mark.parametrize(
+    ("multi_class", "change"),
+    [
+        ("ovr", lambda record: record.coef.fill(7.0)),
+        ("crammer_singer", lambda record: record.coef.fill(7.0)),
+        ("crammer_singer", lambda record: record.intercept.fill(7.0)),
+    ],
+)
+def test_a_callback_cannot_change_the_model(multi_class, change):
+    with pytest.raises(ValueError, match="read-only"):
+        LinearSVC(multi_class=multi_class, callbacks=[change]).fit(*load_iris(return_X_y=True))
+
+
 def test_checkpoint_is_written_and_continued(tmp_path, blobs):
     X, y = blobs
     path = tmp_path / "run.ckpt"

@@ -17,7 +17,7 @@ from saddlesvm.limits import Limits
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget
-from saddlesvm.trace import Record, Trace
+from saddlesvm.trace import Record, Trace, read_only
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
 THREAD_SLICES = 4  # as many for each thread of several, which are slow to begin together
@@ -179,8 +179,8 @@ class Run:
             active=int(state.active),
             change=float(state.change),
             remark=state.remark,
-            coef=self.best.coef,
-            intercept=self.best.intercept,
+            coef=read_only(self.best.coef),
+            intercept=read_only(self.best.intercept),
             problem=self.label,
         )
 

@@ -10,6 +10,14 @@ import numpy as np
 from saddlesvm.certificate import Certificate
 
 
+def read_only(value: Any) -> Any:
+    """A number, or a view of an array that cannot be written through: what a callback is shown stays the fit's."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
 @dataclass(frozen=True)
 class Record:
     """The state of a run when a certificate was computed.
@@ -29,7 +37,7 @@ class Record:
     remark : str
         What the solver decided, in words.
     coef : ndarray of shape (d,)
-        Weights of the model that was certified; not kept by the recorder.
+        Weights of the model that was certified, read-only; not kept by the recorder.
     intercept : float
     problem : str
         Which sub-problem it is, where there are several.
