@@ -187,6 +187,14 @@ def test_lambda_is_c(blobs):
     assert by_lambda.certificate_.primal == pytest.approx(by_c.certificate_.primal / (0.5 * 300))
 
 
+@pytest.mark.parametrize("strength", [{"C": 0.5}, {"lam": 0.01}])
+@pytest.mark.parametrize("model", [LinearSVC, KernelSVC])
+def test_records_have_the_certificates_form(blobs, model, strength):
+    told = []
+    fitted = model(callbacks=[told.append], **strength).fit(*blobs)
+    assert told[-1].certificate == fitted.certificate_
+
+
 @pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
 def test_solver_options_in_a_grid_search(blobs):
     X, y = blobs

@@ -182,6 +182,7 @@ class Run:
             coef=read_only(self.best.coef),
             intercept=read_only(self.best.intercept),
             problem=self.label,
+            form=certificate.form,
         )
 
     def saved(self, state: Any) -> Saved:

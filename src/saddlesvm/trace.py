@@ -41,6 +41,8 @@ class Record:
     intercept : float
     problem : str
         Which sub-problem it is, where there are several.
+    form : {"C", "lambda"}
+        Which of the two objectives primal and dual are.
     """
 
     epoch: float
@@ -57,14 +59,15 @@ class Record:
     coef: np.ndarray = field(repr=False)
     intercept: float = 0.0
     problem: str = ""
+    form: str = "C"
 
     @property
     def certificate(self) -> Certificate:
         """The certificate behind the record (in the form the problem reports)."""
-        return Certificate(self.primal, self.dual)
+        return Certificate(self.primal, self.dual, self.form)
 
 
-COLUMNS = tuple(column.name for column in fields(Record) if column.name not in ("coef", "intercept"))
+COLUMNS = tuple(column.name for column in fields(Record) if column.name not in ("coef", "intercept", "form"))
 
 
 class Callback(Protocol):
