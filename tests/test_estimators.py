@@ -178,6 +178,15 @@ def test_dual_coef_gives_coef(blobs):
     np.testing.assert_allclose(model.dual_coef_ @ X, model.coef_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("solver", ["auto", "dcd", "newton", "pegasos"])
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+def test_dual_coef_comes_as_close_to_coef_as_the_gap_says(blobs, solver, intercept):
+    """The gap is ``1/2 ||w - w(a)||^2`` and terms that Fenchel and Young's inequality keeps from being negative."""
+    X, y = blobs
+    model = LinearSVC(loss="logistic", solver=solver, intercept=intercept, tol=0.05, random_state=0).fit(X, y)
+    assert np.linalg.norm(model.dual_coef_ @ X - model.coef_) <= distance_allowed(model)
+
+
 def test_lambda_is_c(blobs):
     X, y = blobs
     by_c = LinearSVC(C=0.5, random_state=0).fit(X, y)

@@ -45,8 +45,8 @@ def certify(
     C, lam : float
         One of the two, ``C = 1 / (lambda n)``.
     dual : array-like of shape (n,), optional
-        A dual point in the C form, ``coef = sum_i dual_i x_i``, such as ``LinearSVC.dual_coef_``. Without it one is
-        derived from the margins: the bound is true, but may be loose.
+        A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef = sum_i dual_i x_i``.
+        Without it one is derived from the margins: the bound is true, but may be loose.
     sample_weight : array-like of shape (n,), optional
     penalized_intercept : bool, optional
         Whether the intercept is the weight of a constant feature of value `intercept_scaling`, and penalised (as in

@@ -112,7 +112,9 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
     classes_ : ndarray of shape (n_classes,)
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
-        Signed dual variables in the C form: ``coef_ = dual_coef_ @ X`` (but for solvers that work in the primal).
+        Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` comes close to
+        ``coef_`` as the gap closes: with "ovr" and "ovo" each row is at most ``sqrt(2 gap)`` away, the gap being that
+        of its sub-problem in the C form.
     certificate_ : Certificate
         Primal, dual and gap; summed over the sub-problems where there are several.
     certificates_ : list of Certificate
