@@ -13,9 +13,18 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm import inputs, multiclass
 from saddlesvm.fit_result import FitResult
-from saddlesvm.problem import resolve_C
+from saddlesvm.options import CALLBACKS, LIMIT, NOT_NEGATIVE, POSITIVE, THREADS, check
 from saddlesvm.solvers import make_solver
 from saddlesvm.trace import Trace
+
+COMMON = {
+    "tol": NOT_NEGATIVE,
+    "max_iter": LIMIT,
+    "max_time": LIMIT,
+    "intercept_scaling": POSITIVE,
+    "n_jobs": THREADS,
+    "callbacks": CALLBACKS,
+}
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,13 +66,19 @@ class Estimator(BaseEstimator):
     def _made_solver(self) -> Any:
         return make_solver(self.solver)
 
-    def _strength(self, n: int) -> dict[str, float]:
+    def _check_common(self) -> None:
+        """Check the options that every estimator has, but for those that have a check of their own."""
+        for name, allowed in COMMON.items():
+            check(name, getattr(self, name), allowed)
+        self._strength()
+
+    def _strength(self) -> dict[str, float]:
         """C or lam, whichever is in force, checked."""
-        if self.lam is not None and self.C != 1.0:
+        if self.lam is not None and self.C not in (None, 1.0):
             raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
-        given = {"C": self.C} if self.lam is None else {"lam": self.lam}
-        resolve_C(given.get("C"), given.get("lam"), n)
-        return given
+        name, given = ("C", self.C) if self.lam is None else ("lam", self.lam)
+        check(name, given, POSITIVE)
+        return {name: given}
 
     def _forget(self) -> None:
         """Drop what earlier fits left behind."""

@@ -234,6 +234,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         return splits.solver_for(self.multi_class, self.solver)
 
     def _check_options(self) -> Loss:
+        self._check_common()
         if self.penalty != "l2":
             raise ValueError(f"penalty={self.penalty!r} is not supported: use penalty='l2'")
         if self.dual not in ("auto", True, False):
@@ -305,7 +306,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         if first:
             self._stream = PegasosStream(
                 make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling,
-                resolve_C(**({"C": None, "lam": None} | self._strength(X.shape[0])), n=X.shape[0])[1],
+                resolve_C(**({"C": None, "lam": None} | self._strength()), n=X.shape[0])[1],
                 seed_of(self.random_state),
             )  # fmt: skip
         problems = [make() for make in multiclass.one_vs_rest(codes, known)]
@@ -431,6 +432,7 @@ n_jobs, verbose, callbacks, checkpoint, memory
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
+        self._check_common()
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         loss = make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)

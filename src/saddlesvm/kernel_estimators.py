@@ -21,10 +21,17 @@ from saddlesvm.kernels import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.limits import Limits
 from saddlesvm.losses import Loss, make_loss
 from saddlesvm.multiclass import SubProblem
+from saddlesvm.options import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, check
 from saddlesvm.pairs import one_vs_one, vote
 from saddlesvm.progress import ProgressBar
 from saddlesvm.randomness import seed_of
 from saddlesvm.solvers.base import SolverBase, one_of
+
+GAMMA = Allowed(
+    f"'scale', 'auto' or {NOT_NEGATIVE.words}",
+    lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
+)
+PARAMETERS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
 
 
 class KernelSVC(Classes, ClassifierMixin, Estimator):
@@ -226,14 +233,14 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
 
     def _check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
+        self._check_common()
+        for name, allowed in PARAMETERS.items():
+            check(name, getattr(self, name), allowed)
         one_of("multi_class", self.multi_class, ("ovr", "ovo"))
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         one_of("intercept", self.intercept, ("free", "regularized"))
         if not callable(self.kernel):
             one_of("kernel", self.kernel, KERNELS)
-        for name in ("cache_size", "intercept_scaling"):
-            if not 0.0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be positive and finite; got {getattr(self, name)!r}")
         return make_loss(self.loss, width=self.width, among=KERNEL_LOSSES)
 
     def _check_design(self, X: Any, *, reset: bool) -> Any:
@@ -248,12 +255,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         return X
 
     def _gamma(self, X: Any, sample_weight: np.ndarray | None) -> float:
-        gamma = self.gamma
-        if isinstance(gamma, str):
-            one_of("gamma", gamma, ("scale", "auto"))
-        elif not 0.0 <= gamma < np.inf:
-            raise ValueError(f"gamma must be 'scale', 'auto' or a finite number of at least 0; got {gamma!r}")
-        return 1.0 if self.kernel == "precomputed" else resolve_gamma(gamma, X, sample_weight)
+        return 1.0 if self.kernel == "precomputed" else resolve_gamma(self.gamma, X, sample_weight)
 
     def _solve(
         self, X: Any, problems: Sequence[Callable[[], SubProblem]], loss: Loss, weights: np.ndarray | None
@@ -277,7 +279,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
                     "intercept": kind,
                     "scale": float(self.intercept_scaling),
                     "cache_size": self.cache_size / min(effective_n_jobs(self.n_jobs), len(problems)),
-                    **self._strength(X.shape[0]),
+                    **self._strength(),
                 },
                 seed=seed_of(self.random_state),
                 n_jobs=self.n_jobs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from saddlesvm.options import LIMIT, NOT_NEGATIVE, check
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,5 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "max_time", "certify_every"):
-            given = getattr(self, name)
-            if given is not None and not given > 0:
-                raise ValueError(f"{name} must be positive, or None for no limit; got {given!r}")
-        if not 0.0 <= self.tol < np.inf:
-            raise ValueError(f"tol must be at least 0 and finite; got {self.tol!r}")
+            check(name, getattr(self, name), LIMIT)
+        check("tol", self.tol, NOT_NEGATIVE)

@@ -69,8 +69,6 @@ class LinearModel(CallbackSupport, Estimator):
             return "none"
         if self.intercept not in ("regularized", "free"):
             raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
-        if not 0.0 < self.intercept_scaling < np.inf:
-            raise ValueError(f"intercept_scaling must be positive and finite; got {self.intercept_scaling!r}")
         return "free" if self.intercept == "free" else "regularized"
 
     def _limits(self) -> Limits:
@@ -115,7 +113,7 @@ class LinearModel(CallbackSupport, Estimator):
         """Fit every sub-problem and keep coefficients, certificates and traces."""
         solver, limits, kind = self._made_solver(), self._limits(), self._intercept_kind()
         n = X.shape[0]
-        strength = self._strength(n)
+        strength = self._strength()
         seed = seed_of(self.random_state)
         options = dict(weights=weights, intercept=kind, **strength)
         shared: SharedStart | Sweep | None = None

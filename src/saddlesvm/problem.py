@@ -8,7 +8,6 @@ The dual point ``a`` gives ``w(a) = C sum_i a_i x_i``. Inside, everything is com
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -18,6 +17,7 @@ import numpy as np
 from saddlesvm import rows
 from saddlesvm.compiled import inlined
 from saddlesvm.losses import CLASSIFICATION, Loss, loss_name
+from saddlesvm.options import POSITIVE, check
 from saddlesvm.rows import Rows
 
 Intercept = Literal["none", "regularized", "free"]
@@ -60,8 +60,8 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
     if (C is None) == (lam is None):
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     name, given = ("C", C) if C is not None else ("lam", lam)
-    if not isinstance(given, (int, float, np.number)) or not 0.0 < given < math.inf:
-        raise ValueError(f"{name} must be a positive finite number; got {given!r}")
+    check(name, given, POSITIVE)
+    assert given is not None
     other = 1.0 / (float(given) * n)
     return (float(given), other) if name == "C" else (other, float(given))
 

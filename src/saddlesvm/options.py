@@ -1,0 +1,50 @@
+"""What options may be: each kind once, and one message for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+WHOLE = (int, np.integer)
+NUMBER = (*WHOLE, float, np.floating)
+
+
+class Allowed(NamedTuple):
+    """A kind of option: what it is called in messages, and whether a value is one."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def check(name: str, given: Any, allowed: Allowed) -> None:
+    """Raise ValueError, with the option's name and what it may be, for a value that is not allowed."""
+    if not allowed.holds(given):
+        raise ValueError(f"{name} must be {allowed.words}; got {given!r}")
+
+
+def _finite(given: Any) -> bool:
+    return isinstance(given, NUMBER) and math.isfinite(given)
+
+
+def _limit(given: Any) -> bool:
+    return given is None or (isinstance(given, NUMBER) and bool(given > 0))
+
+
+def _threads(given: Any) -> bool:
+    return given is None or (isinstance(given, WHOLE) and given != 0)
+
+
+def _callbacks(given: Any) -> bool:
+    return given is None or (isinstance(given, Sequence) and all(map(callable, given)))
+
+
+FINITE = Allowed("a finite number", _finite)
+POSITIVE = Allowed("a positive finite number", lambda given: _finite(given) and given > 0)
+NOT_NEGATIVE = Allowed("a finite number of at least 0", lambda given: _finite(given) and given >= 0)
+COUNT = Allowed("a whole number of at least 0", lambda given: isinstance(given, WHOLE) and bool(given >= 0))
+LIMIT = Allowed("positive, or None for no limit", _limit)
+THREADS = Allowed("a whole number other than 0, or None", _threads)
+CALLBACKS = Allowed("a list of callables, or None", _callbacks)
