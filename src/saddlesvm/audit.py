@@ -9,6 +9,7 @@ import numpy as np
 from saddlesvm import inputs, rows
 from saddlesvm.certificate import Certificate, Point, evaluate
 from saddlesvm.losses import Loss, make_loss
+from saddlesvm.options import COUNT, POSITIVE, check
 from saddlesvm.problem import Intercept, is_classification, make_problem
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
@@ -67,6 +68,8 @@ def certify(
     ValueError
         Bad data, or a model that does not fit them.
     """
+    check("refine", refine, COUNT)
+    check("intercept_scaling", intercept_scaling, POSITIVE)
     made = make_loss(loss, width=width, epsilon=epsilon)
     design = inputs.as_design(X)
     n, d = design.shape
@@ -97,6 +100,8 @@ def certify(
         alpha = np.ravel(np.asarray(dual.toarray() if hasattr(dual, "toarray") else dual, dtype=np.float64)) / problem.C
         if alpha.size != n:
             raise ValueError(f"dual has {alpha.size} entries; X has {n} rows")
+        if not np.isfinite(alpha).all():
+            raise ValueError("dual must hold finite numbers")
     own = evaluate(problem, Point(w, alpha), given_offset=True)
     if not refine:
         return own.certificate
