@@ -184,6 +184,20 @@ def test_bad_options_are_named(two, options, message):
         KernelSVC(**options).fit(*two)
 
 
+@pytest.mark.filterwarnings("ignore:overflow")  # of the power
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": lambda A, B: np.full((A.shape[0], B.shape[0]), np.nan)},
+        {"kernel": "poly", "degree": 2000, "gamma": 9},
+    ],
+)
+@pytest.mark.parametrize("solver", ["kernel-sdca", "kernel-pegasos"])
+def test_kernel_values_that_are_not_finite_are_refused(two, options, solver):
+    with pytest.raises(ValueError, match=r"the kernel .* gave values that are not finite"):
+        KernelSVC(solver=solver, max_iter=3, **options).fit(*two)
+
+
 def test_unknown_solver_options_are_named():
     with pytest.raises(ValueError, match="has no option 'batch_size'; it has: block, working_set, shrinking"):
         KernelSVC().set_params(solver__batch_size=3)

@@ -59,10 +59,16 @@ class Kernel:
         Raises
         ------
         ValueError
-            A callable kernel gave an array of another shape.
+            A value is not finite, or a callable kernel gave an array of another shape.
         """
         if self.precomputed:
             return A[:, centres]
+        values = self._values(A, centres)
+        if not np.isfinite(values).all():
+            raise ValueError(f"the kernel {self.name} gave values that are not finite: no model can be made of them")
+        return values
+
+    def _values(self, A: Matrix, centres: Any) -> np.ndarray:
         if not callable(self.metric):
             parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             with config_context(assume_finite=True):
