@@ -292,6 +292,27 @@ def test_bad_calls_of_partial_fit_are_named(blobs, options, calls, message):
             model.partial_fit(*blobs, classes=classes)
 
 
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), KernelSVC(), LinearSVC(solver=DCD())])
+def test_a_fit_without_any_end_is_refused(blobs, model):
+    X, y = blobs
+    with pytest.raises(ValueError, match="tol=0 never ends a fit: give max_iter or max_time too"):
+        model.set_params(tol=0).fit(X, (y == "yes").astype(float))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        {"max_iter": 2},
+        {"max_time": 0.01},
+        {"callbacks": [lambda record: True]},
+        {"solver": DCD(stopping="projected_gradient")},
+        {"solver": DCD(max_passes=2)},
+    ],
+)
+def test_a_fit_without_tolerance_ends_by_other_means(blobs, end):
+    assert LinearSVC(tol=0.0, **end).fit(*blobs).outcome_ is not Outcome.CERTIFIED
+
+
 def test_warm_start_continues(blobs):
     X, y = blobs
     model = LinearSVC(loss="hinge", warm_start=True, tol=1e-6, random_state=0).fit(X, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,11 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm import inputs, multiclass
 from saddlesvm.fit_result import FitResult
+from saddlesvm.limits import Limits
 from saddlesvm.options import CALLBACKS, LIMIT, NOT_NEGATIVE, POSITIVE, THREADS, check
+from saddlesvm.sklearn_callbacks import in_use
 from saddlesvm.solvers import make_solver
+from saddlesvm.solvers.base import SolverBase
 from saddlesvm.trace import Trace
 
 COMMON = {
@@ -49,6 +52,10 @@ class Estimator(BaseEstimator):
     C: float
     lam: float | None
     solver: Any
+    tol: float
+    max_iter: float | None
+    max_time: float | None
+    callbacks: Sequence[Any] | None
 
     def set_params(self, **params: Any) -> Any:
         """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""
@@ -71,6 +78,13 @@ class Estimator(BaseEstimator):
         for name, allowed in COMMON.items():
             check(name, getattr(self, name), allowed)
         self._strength()
+
+    def _limits(self, solver: SolverBase) -> Limits:
+        """When a fit stops; ValueError where it never would."""
+        limited = self.max_iter is not None or self.max_time is not None or solver.ends_itself
+        if self.tol == 0 and not (limited or self.callbacks or in_use(self)):
+            raise ValueError("tol=0 never ends a fit: give max_iter or max_time too, or a callback that stops it")
+        return Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
 
     def _strength(self) -> dict[str, float]:
         """C or lam, whichever is in force, checked."""

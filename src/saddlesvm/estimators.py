@@ -60,7 +60,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     dual : "auto" or bool, default="auto"
         Kept for compatibility and without effect: the same optimum is found either way.
     tol : float, default=1e-4
-        Relative duality gap to prove, ``(primal - dual) / primal``.
+        Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
     C : float, default=1.0
         Weight of the losses, ``C = 1 / (lambda n)``.
     lam : float, optional
@@ -76,8 +76,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         in LIBLINEAR and scikit-learn), or exactly unpenalised (as in kernel machines).
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
-        Positive factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more LIBLINEAR
-        and scikit-learn weigh the rows of the class that a sub-problem is about so, and all the rest by 1.)
+        Positive factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more
+        LIBLINEAR and scikit-learn weigh the rows of the class that a sub-problem is about so, and all the rest by 1.)
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
     width : float, default=1.0

@@ -18,7 +18,6 @@ from saddlesvm.fit_result import FitResult
 from saddlesvm.kernel_fit import fit_kernels, make_kernel_solver
 from saddlesvm.kernel_problem import KERNEL_LOSSES
 from saddlesvm.kernels import KERNELS, Kernel, expand, resolve_gamma
-from saddlesvm.limits import Limits
 from saddlesvm.losses import Loss, make_loss
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.options import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, check
@@ -65,7 +64,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         "auto" and "kernel-sdca" are :class:`~saddlesvm.solvers.kernel_sdca.KernelSDCA`; "kernel-pegasos" and
         ``KernelPegasos(batch_size=10)`` are the primal sub-gradient method.
     tol : float, default=1e-3
-        Relative duality gap to prove, ``(primal - dual) / primal``.
+        Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
     multi_class : {"ovr", "ovo"}, default="ovr"
         More than two classes: one against the rest, or each against each other and a vote.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -261,7 +260,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         self, X: Any, problems: Sequence[Callable[[], SubProblem]], loss: Loss, weights: np.ndarray | None
     ) -> list[FitResult]:
         """Fit every sub-problem under one progress bar."""
-        limits = Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
+        solver = self._made_solver()
         kind = self.intercept if self.fit_intercept else "none"
         bar: Any = contextlib.nullcontext()
         if self.verbose:
@@ -273,8 +272,8 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
                 problems,
                 loss,
                 weights,
-                make_kernel_solver(self.solver),
-                limits,
+                solver,
+                self._limits(solver),
                 options={
                     "intercept": kind,
                     "scale": float(self.intercept_scaling),

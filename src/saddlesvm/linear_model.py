@@ -19,7 +19,6 @@ from saddlesvm.diagnosis import scale_hint, separability
 from saddlesvm.estimator_parts import Estimator
 from saddlesvm.fit import fit
 from saddlesvm.fit_result import FitResult
-from saddlesvm.limits import Limits
 from saddlesvm.losses import Loss
 from saddlesvm.multiclass import SubProblem
 from saddlesvm.out_of_core import does_not_fit, memory_bytes
@@ -44,16 +43,12 @@ class LinearModel(CallbackSupport, Estimator):
     lam: float | None
     loss: str | Loss
     solver: str | SolverBase
-    tol: float
-    max_iter: float | None
-    max_time: float | None
     fit_intercept: bool
     intercept: str
     intercept_scaling: float
     random_state: Any
     warm_start: bool
     verbose: int
-    callbacks: Sequence[Any] | None
     checkpoint: Any
     memory: Any
     coef_: Any
@@ -70,9 +65,6 @@ class LinearModel(CallbackSupport, Estimator):
         if self.intercept not in ("regularized", "free"):
             raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
         return "free" if self.intercept == "free" else "regularized"
-
-    def _limits(self) -> Limits:
-        return Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
 
     def _rows(self, X: Any, kind: Intercept, threads: int = 1) -> tuple[rows.Rows, np.ndarray]:
         """X as rows with the virtual feature of the intercept, and their squared norms."""
@@ -111,7 +103,8 @@ class LinearModel(CallbackSupport, Estimator):
         tasks: FitTasks,
     ) -> list[FitResult]:
         """Fit every sub-problem and keep coefficients, certificates and traces."""
-        solver, limits, kind = self._made_solver(), self._limits(), self._intercept_kind()
+        solver, kind = self._made_solver(), self._intercept_kind()
+        limits = self._limits(solver)
         n = X.shape[0]
         strength = self._strength()
         seed = seed_of(self.random_state)

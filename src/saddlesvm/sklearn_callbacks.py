@@ -52,7 +52,7 @@ def with_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fit)
     def managed(estimator: Any, *arguments: Any, **options: Any) -> Any:
-        if not _in_use(estimator):
+        if not in_use(estimator):
             return fit(estimator, *arguments, **options)
         from sklearn.callback import with_callbacks as theirs
 
@@ -77,7 +77,7 @@ class FitTasks:
     def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, problems: int) -> None:
         self.estimator, self.alone = estimator, problems == 1
         self.root: Any = None
-        if not _in_use(estimator):
+        if not in_use(estimator):
             return
         from sklearn.callback import CallbackSupportMixin
 
@@ -124,6 +124,6 @@ class FitTasks:
         self.root.call_on_fit_task_end(**self.told, reconstruction_attributes=dict)
 
 
-def _in_use(estimator: Any) -> bool:
+def in_use(estimator: Any) -> bool:
     """Whether callbacks are set, or an outer estimator has some."""
     return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")

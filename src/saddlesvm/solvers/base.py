@@ -146,6 +146,11 @@ class SolverBase:
 
     name: ClassVar[str] = ""
 
+    @property
+    def ends_itself(self) -> bool:
+        """Whether a stopping rule of its own ends a run, should the fit's tolerance not."""
+        return False
+
     def otherwise(self, problem: Any, state: Any) -> Any:
         """There is no other way."""
         return None

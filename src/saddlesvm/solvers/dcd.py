@@ -270,6 +270,10 @@ class DCD(SolverBase):
     max_passes: int | None = None
     run_length: int = 4
 
+    @property
+    def ends_itself(self) -> bool:
+        return self.stopping != "gap" or self.max_passes is not None
+
     def check(self) -> None:
         one_of("stopping", self.stopping, tuple(STOPPING))
         if not self.threshold > 0.0:
