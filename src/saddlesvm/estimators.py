@@ -49,7 +49,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
     within the fraction `tol` of the optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
-    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here (but see `class_weight`).
+    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here (but see
+    `class_weight`).
 
     Parameters
     ----------
