@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,18 @@ def test_symbolic_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     save_model(tmp_path / "link", "k", {})
     assert (tmp_path / "link").is_symlink() and load_model(tmp_path / "real")[0] == "k"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes there")
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as other:
+        read = other.submit(path.read_bytes)
+        with atomic_write(path) as file:
+            file.write(b"through the pipe")
+        assert read.result() == b"through the pipe"
+    assert path.is_fifo() and os.listdir(tmp_path) == ["pipe"]
 
 
 def test_no_truncation_is_taken_for_a_model(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file that takes the name `path` only when the block ends without an exception.
 
     The bytes go to a temporary name in the same folder, are flushed to disk, and the file is then renamed. A symbolic
-    link is followed.
+    link is followed. What is there and is no regular file (a pipe, a device) is written to directly.
 
     Raises
     ------
@@ -31,6 +31,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         if target.is_dir():
             raise DataError(f"{os.fspath(path)}: is a folder; a file name is needed")
+        if os.path.exists(path) and not os.path.isfile(path):
+            with open(path, "wb") as file:
+                yield file
+            return
         with temporary.open("xb") as file:
             yield file
             file.flush()
