@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.svm import LinearSVC as TheirSVC
 
-from saddlesvm import LinearSVC, LinearSVR, certify
+from saddlesvm import LinearSVC, LinearSVR, certify, persistence
+from saddlesvm.audit import certify_model
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +82,46 @@ def test_bad_input_is_named(data, change, message):
     given = {"X": X, "y": y, "coef": np.ones(5), "C": 1.0} | change
     with pytest.raises(ValueError, match=message):
         certify(given.pop("X"), given.pop("y"), given.pop("coef"), **given)
+
+
+@pytest.mark.parametrize("intercept", ["regularized", "free", None])
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
+@pytest.mark.parametrize("strength", [{"C": 0.1}, {"lam": 0.05}])
+def test_a_model_of_many_classes_is_certified_as_it_was_trained(multi_class, intercept, strength):
+    if (multi_class, intercept) == ("crammer_singer", "free"):
+        return
+    X, y = load_iris(return_X_y=True)
+    options = {"fit_intercept": intercept is not None, "intercept": intercept or "regularized"}
+    model = LinearSVC(loss="hinge", multi_class=multi_class, tol=1e-5, random_state=0, **options, **strength).fit(X, y)
+    found = certify_model(model, X, y)
+    assert [one.primal for one in found] == pytest.approx([one.primal for one in model.certificates_], rel=1e-9)
+    assert all(0.0 <= one.relative_gap <= 1.1e-5 for one in found)
+    derived, refined = (certify_model(model, X, y, refine=epochs, **strength) for epochs in (0, 20))
+    for own, loose, better in zip(found, derived, refined, strict=True):
+        assert loose.dual <= better.dual <= own.primal
+        assert loose.primal == better.primal == pytest.approx(own.primal, rel=1e-12)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
+def test_a_dual_point_of_other_labels_proves_nothing_false(multi_class):
+    X, y = load_iris(return_X_y=True)
+    mixed = np.random.default_rng(0).permutation(y)
+    options = {"loss": "hinge", "multi_class": multi_class, "random_state": 0}
+    model, best = (LinearSVC(**options).fit(X, labels) for labels in (y, mixed))
+    assert sum(one.dual for one in certify_model(model, X, mixed)) <= best.certificate_.primal
+    with pytest.raises(ValueError, match="does not hold the label 2; the model knows"):
+        certify_model(model, X[y < 2], y[y < 2])
+    with pytest.raises(ValueError, match="holds the label 5; the model knows"):
+        certify_model(model, X, np.where(y == 2, 5, y))
+
+
+def test_the_joint_machine_of_two_classes_and_of_liblinear(data, tmp_path):
+    X, y = data
+    model = LinearSVC(loss="hinge", multi_class="crammer_singer", tol=1e-6, random_state=0).fit(X, y)
+    [own] = certify_model(model, X, y)
+    assert own.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    assert 0.0 <= own.relative_gap <= 1.1e-6
+    persistence.save_liblinear(model, tmp_path / "m")
+    [read] = certify_model(persistence.load(tmp_path / "m"), X, y)
+    assert read.primal == pytest.approx(own.primal, rel=1e-9)
+    assert 0.0 <= read.dual <= own.primal

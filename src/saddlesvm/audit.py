@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm import inputs, rows
+from saddlesvm import inputs, rows, splits
 from saddlesvm.certificate import Certificate, Point, evaluate
+from saddlesvm.estimators import LinearSVC
+from saddlesvm.joint_problem import JointProblem
+from saddlesvm.linear_model import LinearModel
 from saddlesvm.losses import Loss, make_loss
+from saddlesvm.multiclass import SubProblem
 from saddlesvm.options import COUNT, POSITIVE, check
-from saddlesvm.problem import Intercept, is_classification, make_problem
+from saddlesvm.problem import Intercept, Problem, is_classification, make_problem
 from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.dcd import DCD
 
 
@@ -102,11 +107,90 @@ def certify(
             raise ValueError(f"dual has {alpha.size} entries; X has {n} rows")
         if not np.isfinite(alpha).all():
             raise ValueError("dual must hold finite numbers")
-    own = evaluate(problem, Point(w, alpha), given_offset=True)
+    return _judged(problem, Point(w, alpha), refine)
+
+
+def certify_model(
+    model: LinearModel,
+    X: Any,
+    y: Any,
+    *,
+    C: float | None = None,
+    lam: float | None = None,
+    sample_weight: Any = None,
+    refine: int = 0,
+) -> list[Certificate]:
+    """The same of a fitted estimator, whichever way it splits its classes: a certificate for each sub-problem.
+
+    Parameters
+    ----------
+    model : LinearSVC or LinearSVR
+    X, y, sample_weight, refine
+        As in :func:`certify`; every class of the model must occur in `y`, and no other.
+    C, lam : float, optional
+        Instead of the model's own. Without them the model's dual point is used, where it has one for so many rows.
+
+    Raises
+    ------
+    ValueError
+        Bad data, or a model that does not fit them.
+    """
+    check("refine", refine, COUNT)
+    design = inputs.as_design(X)
+    kind = model._intercept_kind()
+    plain = rows.as_rows(design, 0.0 if kind == "none" else float(model.intercept_scaling))
+    own = C is None and lam is None
+    strength = model._strength() if own else {"C": C, "lam": lam}
+    subs, loss, weights = _sub_problems(model, y, sample_weight, design.shape[0])
+    options = dict(weights=weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
+    W = np.column_stack([np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_) / (plain.bias or 1.0)])
+    duals = getattr(model, "dual_coef_", None) if own else None
+    duals = None if duals is None or duals.shape[1] != design.shape[0] else duals
+    found = []
+    for sub in subs:
+        problem = sub.problem(plain, loss, **options)
+        found.append(_judged(problem, _point(sub, problem, W, duals), refine))
+    return found
+
+
+def _sub_problems(
+    model: LinearModel, y: Any, sample_weight: Any, n: int
+) -> tuple[list[SubProblem], Loss, np.ndarray | None]:
+    """The sub-problems that the model solves on such labels, their loss, and the weights of the rows."""
+    if not isinstance(model, LinearSVC):
+        loss = make_loss(model.loss, epsilon=getattr(model, "epsilon", 0.0))
+        return [SubProblem(0, "", inputs.check_targets(y, n))], loss, inputs.check_weights(sample_weight, n)
+    labels = inputs.check_labels(y, n)
+    known = model.classes_.tolist()
+    for unlike, what in ((np.setdiff1d(labels, known), "holds"), (np.setdiff1d(known, labels), "does not hold")):
+        if unlike.size:
+            raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
+    codes = np.searchsorted(model.classes_, labels)
+    loss = splits.loss_for(model.multi_class, make_loss(model.loss, width=model.width))
+    subs = [make() for make in splits.SPLITS[model.multi_class](codes, model.classes_)]
+    return subs, loss, model._weights(sample_weight, codes)
+
+
+def _point(sub: SubProblem, problem: Problem, W: np.ndarray, duals: Any) -> Point:
+    """The model's weights and, if it has one, its dual point, as the sub-problem has them."""
+    if isinstance(problem, JointProblem):
+        w = W if len(W) > 1 else np.vstack([-0.5 * W, 0.5 * W])
+    else:
+        w = W[sub.index]
+        duals = None if duals is None else duals[[sub.index]]
+    if duals is None:
+        return Point(w)
+    start = sub.start(problem, duals.toarray() if hasattr(duals, "toarray") else duals, problem.C, w)
+    return Point(w, start.alpha)
+
+
+def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
+    """The certificate of a point as it stands, its bound tightened by epochs of dual ascent."""
+    own = evaluate(problem, point, given_offset=True)
     if not refine:
         return own.certificate
-    solver = DCD()
-    state = solver.init(problem, 0, Point(w, own.alpha))
+    solver: Any = CrammerSinger() if isinstance(problem, JointProblem) else DCD()
+    state = solver.init(problem, 0, Point(point.w, own.alpha))
     state = solver.step(problem, state, Budget(refine * problem.members.size))
     better = evaluate(problem, Point(alpha=solver.solution(problem, state).alpha)).certificate
     return Certificate(own.certificate.primal, max(own.certificate.dual, better.dual), own.certificate.form)

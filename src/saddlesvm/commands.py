@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm import audit, inputs, persistence, rows
+from saddlesvm import inputs, persistence, rows
+from saddlesvm.audit import certify_model
 from saddlesvm.certificate import Certificate
 from saddlesvm.convert_command import store_info
 from saddlesvm.data import DataError, Table, atomic_write, read
@@ -268,53 +269,19 @@ def certify(options: argparse.Namespace) -> int:
     table = read_table(options, options.data, model.n_features_in_, task)
     y = labels_of(table)
     check_width(model, options.model, table.X)
-    certificates = certificates_of(model, table, y, options)
+    strength = {"C": options.C, "lam": options.lam}
+    certificates = certify_model(
+        model, table.X, y, sample_weight=table.sample_weight, refine=options.refine, **strength
+    )  # fmt: skip
     total = Certificate(sum(one.primal for one in certificates), sum(one.dual for one in certificates))
     facts: Facts = {"read": described(table), "worth": worth(model, total)}
     facts["worth"].pop("outcome")
     facts["worth"].pop("advice")
     if len(certificates) > 1:
-        facts["worth"]["largest relative gap of a class"] = max(one.relative_gap for one in certificates)
+        each = "pair" if model.multi_class == "ovo" else "class"
+        facts["worth"][f"largest relative gap of a {each}"] = max(one.relative_gap for one in certificates)
     show(facts, options.json)
     return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK
-
-
-def certificates_of(model: Any, table: Table, y: np.ndarray, options: argparse.Namespace) -> list[Certificate]:
-    """A certificate for each sub-problem, with the model's own dual point where it has one for these rows."""
-    X, weights = table.X, table.sample_weight
-    strength = {"C": options.C, "lam": options.lam}
-    if options.C is None and options.lam is None:
-        strength = {"C": model.C} if model.lam is None else {"lam": model.lam}
-    common: dict[str, Any] = dict(
-        loss=model.loss,
-        penalized_intercept=None if not model.fit_intercept else model.intercept == "regularized",
-        intercept_scaling=model.intercept_scaling,
-        refine=options.refine,
-        **strength,
-    )
-    kept: Any = getattr(model, "dual_coef_", None)
-    usable = kept is not None and kept.shape[1] == X.shape[0] and options.C is None and options.lam is None
-    if isinstance(model, LinearSVR):
-        common |= {"epsilon": model.epsilon, "dual": kept if usable else None, "sample_weight": weights}
-        return [audit.certify(X, y, model.coef_, float(model.intercept_), **common)]
-    unknown = np.setdiff1d(y, model.classes_)
-    if unknown.size:
-        raise DataError(
-            f"the data hold the label {unknown[0]!r}; the model knows {', '.join(map(str, model.classes_))}"
-        )
-    if model.class_weight is not None:
-        weights = model._weights(weights, np.searchsorted(model.classes_, y))
-    answers = []
-    for k in range(model.coef_.shape[0]):
-        positive = y == (model.classes_[1] if model.coef_.shape[0] == 1 else model.classes_[k])
-        dual = kept[[k], :] if usable else None
-        answers.append(
-            audit.certify(
-                X, positive, model.coef_[k], model.intercept_[k],
-                dual=dual, sample_weight=weights, width=model.width, **common,
-            )
-        )  # fmt: skip
-    return answers
 
 
 def info(options: argparse.Namespace) -> int:

@@ -87,10 +87,26 @@ def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(by_class(problem.X, W))
 
 
+def dual_of_weights(problem: JointProblem, W: np.ndarray) -> np.ndarray:
+    """The sub-gradient at the scores of W, each row against its best rival, scaled for the best bound."""
+    members, own = problem.members, problem.codes[problem.members]
+    scores = all_scores(problem.X, W)[members] + 1.0
+    scores[np.arange(members.size), own] -= 1.0
+    alpha = np.zeros((problem.y.size, problem.n_classes))
+    alpha[members, own] = problem.row_weights[members]
+    alpha[members, scores.argmax(axis=1)] -= problem.row_weights[members]
+    reached = joint_weights(problem, alpha)
+    norm = float(np.vdot(reached, reached))
+    alpha *= min(1.0, problem.C * float(alpha[members, own].sum()) / norm) if norm > 0.0 else 1.0
+    return alpha
+
+
 def evaluate_joint(
     problem: JointProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
-    """Certify a point: dual variables of shape (n_all, K), and weights of shape (K, d + 1) or none (``w(alpha)``).
+    """Certify a point: dual variables of shape (n_all, K), weights of shape (K, d + 1), or both.
+
+    Weights that are left out are ``w(alpha)``; a dual point that is left out is :func:`dual_of_weights`.
 
     Parameters
     ----------
@@ -101,7 +117,9 @@ def evaluate_joint(
         Makes no difference: there is no free intercept.
     """
     alpha, members = point.alpha, problem.members
-    assert alpha is not None
+    if alpha is None:
+        assert point.w is not None
+        alpha = dual_of_weights(problem, point.w)
     rebuild = point.w is None or (point.tracks and exact)
     W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
     rivals = all_scores(problem.X, W)

@@ -72,6 +72,11 @@ class LiblinearModel:
     loss: str
     bias: float
 
+    @property
+    def multi_class(self) -> str:
+        """How the classes were trained together: "ovr" or "crammer_singer"."""
+        return "crammer_singer" if self.solver_type == _CRAMMER_SINGER else "ovr"
+
 
 def write_liblinear(
     path: str | os.PathLike[str],
