@@ -156,6 +156,14 @@ def test_files_follow_each_other(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists() and not (tmp_path / "x.partial").exists()
 
 
+@pytest.mark.parametrize("n_features", [3, 9])
+def test_a_width_that_dense_rows_do_not_have_leaves_the_old_store(tmp_path, n_features):
+    store = convert("banknote", tmp_path / "s")
+    with pytest.raises(DataError, match=f"rows of 4 features came; {n_features} are expected"):
+        convert("banknote", store.path, n_features=n_features, overwrite=True)
+    Store(store.path).verify()
+
+
 def test_weights_of_a_store_stay_with_it_and_count(tmp_path: Path) -> None:
     write(tmp_path / "t.store", "store")
     store = convert([tmp_path / "t.store", tmp_path / "t.store"], tmp_path / "s", memory=LEAST)

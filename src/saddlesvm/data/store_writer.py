@@ -164,6 +164,9 @@ class StoreWriter:
             raise DataError(f"{self.name}: dense and sparse rows do not go into one store")
         if not self.sparse and X.shape[1] != self.width:
             raise DataError(f"{self.name}: rows of {X.shape[1]} features do not go with rows of {self.width}")
+        expected = X.shape[1] if self.n_features is None else self.n_features
+        if X.shape[1] > expected or (not self.sparse and X.shape[1] < expected):
+            raise DataError(f"{self.name}: rows of {X.shape[1]} features came; {expected} are expected (n_features)")
         if not X.shape[0]:
             return
         X = self._canonical(X) if self.sparse else np.ascontiguousarray(X, dtype=self.dtype)
