@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from saddlesvm import LinearSVC, cli
+from saddlesvm import LinearSVC, cli, persistence
 from saddlesvm.data import load_bundled
 
 
@@ -147,6 +147,28 @@ def test_a_model_that_does_not_fit_the_data(run, tmp_path):
     code, _, err = run("certify", model, "banknote")
     assert code == 2
     assert "features" in err
+
+
+def test_columns_in_another_order_are_named(run, tmp_path):
+    for names in ("a,b", "b,a", "a,c"):
+        (tmp_path / names).write_text(f"{names},y\n1,5,0\n2,9,1\n3,4,0\n8,8,1\n")
+    data, swapped, renamed = (tmp_path / names for names in ("a,b", "b,a", "a,c"))
+    model = tmp_path / "m"
+    assert run("train", data, "--model", model)[0] in (0, 3)
+    assert list(persistence.load(model).feature_names_in_) == ["a", "b"]
+    assert run("predict", model, data)[2].startswith("accuracy")
+    for calls in (
+        ("predict", model, swapped),
+        ("certify", model, swapped),
+        ("train", data, "--test", swapped),
+        ("convert", data, swapped, tmp_path / "store"),
+        ("compare", data, "--test", swapped, "--report", tmp_path / "r.html"),
+    ):
+        code, _, err = run(*calls)
+        assert code == 2
+        assert "feature 1 is 'b'" in err
+        assert "(the same names in another order)" in err
+    assert "feature 2 is 'c'" in run("predict", model, renamed)[2]
 
 
 def test_class_weights_and_solver_options(run):

@@ -169,6 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = make_parser().parse_args(arguments)
     warnings.simplefilter("ignore", NotCertifiedWarning)
+    warnings.filterwarnings("ignore", "X does not have valid feature names")  # they are compared as data are read
     try:
         return int(options.run(options))
     except (DataError, ValueError) as error:

@@ -16,6 +16,7 @@ from saddlesvm.audit import certify_model
 from saddlesvm.certificate import Certificate
 from saddlesvm.convert_command import store_info
 from saddlesvm.data import DataError, Table, atomic_write, read
+from saddlesvm.data.columns import check_names
 from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
 from saddlesvm.diagnosis import diagnose, separability
@@ -170,6 +171,7 @@ def train(options: argparse.Namespace) -> int:
     test = read_table(options, options.test, table.n_features, task) if options.test else None
     if test is not None:
         labels_of(test)
+        check_names(test.source, test.feature_names, table.source, table.feature_names)
     model: Any = make_estimator(options, y)
     facts: Facts = {"read": described(table)}
     if test is not None:
@@ -187,6 +189,8 @@ def train(options: argparse.Namespace) -> int:
         found = [str(one) for one in diagnose(table.X) + separability(model)]
         if found:
             facts["what made it hard"] = {"found": found}
+    if table.feature_names:
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     if options.model:
         persistence.save(model, options.model, {"trained on": str(table.source), "rows": table.n_rows})
         facts["done"]["model written to"] = options.model
@@ -228,17 +232,18 @@ def support(model: Any) -> dict[str, Any]:
     return {"support vectors": int(np.count_nonzero(np.diff(dual.indptr)))}
 
 
-def check_width(model: Any, path: str, X: Any) -> None:
-    """Raise DataError unless the model fits the data."""
-    if model.n_features_in_ != X.shape[1]:
-        raise DataError(f"{path}: the model has {model.n_features_in_} features; the data have {X.shape[1]}")
+def check_features(model: Any, path: str, table: Table) -> None:
+    """Raise DataError unless the data have the features of the model."""
+    if model.n_features_in_ != table.n_features:
+        raise DataError(f"{path}: the model has {model.n_features_in_} features; the data have {table.n_features}")
+    check_names(table.source, table.feature_names, path, getattr(model, "feature_names_in_", None))
 
 
 def predict(options: argparse.Namespace) -> int:
     """``saddlesvm predict``: a line a row, to standard output or a file."""
     model = persistence.load(options.model)
     table = read_table(options, options.data, model.n_features_in_)
-    check_width(model, options.model, table.X)
+    check_features(model, options.model, table)
     kept = []
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
         for start in range(0, table.n_rows, PREDICTED_ROWS):
@@ -268,7 +273,7 @@ def certify(options: argparse.Namespace) -> int:
     task = "regression" if isinstance(model, LinearSVR) else None
     table = read_table(options, options.data, model.n_features_in_, task)
     y = labels_of(table)
-    check_width(model, options.model, table.X)
+    check_features(model, options.model, table)
     strength = {"C": options.C, "lam": options.lam}
     certificates = certify_model(
         model, table.X, y, sample_weight=table.sample_weight, refine=options.refine, **strength

@@ -1,11 +1,13 @@
-"""Which column is the label: the one rule for CSV, TSV and Parquet."""
+"""Which column is the label, and whether two sources have the same ones: the one rule for all tables."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.table import Label, shorten
 
-__all__ = ["label_position"]
+__all__ = ["check_names", "label_position"]
 
 
 def label_position(
@@ -44,6 +46,15 @@ def label_position(
         beside = "no label column" if position is None else "one label column"
         raise DataError(f"{source}: has {width} feature columns and {beside}; {n_features} features are expected")
     return position
+
+
+def check_names(source: str, names: Sequence[str] | None, other: str, expected: Sequence[str] | None) -> None:
+    """Raise a `DataError` where both sources name their features, and a place has another name in each."""
+    pairs = [] if names is None or expected is None else list(zip(names, expected, strict=False))
+    for k, (name, wanted) in enumerate(pairs):
+        if name != wanted:
+            order = " (the same names in another order)" if {*dict(pairs)} == {*dict(pairs).values()} else ""
+            raise DataError(f"{source}: feature {k + 1} is {name!r}; {other} has {str(wanted)!r} there{order}")
 
 
 def _position_of(label: str | int, names: list[str] | None, n_columns: int, source: str) -> int:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from saddlesvm.data.arrays import npz_source
 from saddlesvm.data.blocks import Block, Source
 from saddlesvm.data.bundled import raw_bundled
+from saddlesvm.data.columns import check_names
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.idx import idx_source
@@ -166,6 +167,7 @@ def _check_together(sources: list[Source]) -> None:
         if source.has_labels != first.has_labels or source.has_weights != first.has_weights:
             what = "labels" if source.has_labels != first.has_labels else "weights"
             raise DataError(f"{source.name} and {first.name}: one has {what} and the other has none")
+        check_names(source.name, source.feature_names, first.name, first.feature_names)
 
 
 def _scaled(X: Any, scale: float, dtype: Any) -> Any:

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from saddlesvm.data import DataError
+from saddlesvm.data.columns import check_names
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.losses import LOSSES, REGRESSION
 
@@ -106,6 +107,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         held_out = read(
             arguments.test, label=arguments.label, scale=arguments.scale, task=task, n_features=table.n_features
         )
+        check_names(held_out.source, held_out.feature_names, table.source, table.feature_names)
     found = compare(
         table.X,
         _labels(table),
