@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import subprocess
 import sys
@@ -169,6 +171,38 @@ def test_columns_in_another_order_are_named(run, tmp_path):
         assert "feature 1 is 'b'" in err
         assert "(the same names in another order)" in err
     assert "feature 2 is 'c'" in run("predict", model, renamed)[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "iris", "--loss", "smooth_hinge", "--model", "a", "--liblinear", "b"], "loss='smooth_hinge'"),
+        (["train", "iris", "--multi-class", "ovo", "--model", "a", "--liblinear", "b"], "no one-vs-one models"),
+        (["train", "iris", "--model", "a", "--liblinear", "./a"], "is given for two outputs"),
+        (["train", "iris", "--model", "."], "is a folder"),
+        (["compare", "toy", "--report", "."], "is a folder; the report is a file"),
+        (["compare", "toy", "--report", "r.html", "--figures", "iris"], "is a file; the figures go to a folder"),
+    ],
+)
+def test_outputs_that_cannot_be_written_are_refused_before_any_work(run, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(LinearSVC, "fit", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr("saddlesvm.lab.compare", lambda *_, **__: pytest.fail("it was run"))
+    (tmp_path / "iris").write_text("0 1:1\n1 1:2\n2 1:3\n")
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert [path.name for path in tmp_path.iterdir()] == ["iris"]
+
+
+def test_a_full_disk_is_one_line(capsys, monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert cli.main(["info", "toy"]) == 2
+    assert capsys.readouterr().err == "saddlesvm: error: [Errno 28] No space left on device\n"
 
 
 def test_class_weights_and_solver_options(run):

@@ -171,13 +171,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore", NotCertifiedWarning)
     warnings.filterwarnings("ignore", "X does not have valid feature names")  # they are compared as data are read
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except (DataError, ValueError) as error:
         print(f"saddlesvm: error: {' '.join(str(error).split())}", file=sys.stderr)
         return USAGE_ERROR
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        print(f"saddlesvm: error: {error}", file=sys.stderr)
+        sys.stdout = None  # what it still holds cannot be written at the end either
+        return USAGE_ERROR
 
 
 if __name__ == "__main__":

@@ -159,13 +159,24 @@ def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dic
     return {f"{name} accuracy": float(np.mean(predicted == y))}
 
 
+def check_outputs(paths: list[str]) -> None:
+    """Raise DataError for a file that could not be written, or would be written twice."""
+    for path in paths:
+        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise DataError(f"{path}: its folder does not exist")
+        if os.path.isdir(path):
+            raise DataError(f"{path}: is a folder; a file name is needed")
+    real = [os.path.realpath(path) for path in paths]
+    for path, one in zip(paths, real, strict=True):
+        if real.count(one) > 1:
+            raise DataError(f"{path}: is given for two outputs; each needs a file of its own")
+
+
 def train(options: argparse.Namespace) -> int:
     """``saddlesvm train``: read, fit, test, save, and say what came of it."""
     task = "regression" if options.loss in REGRESSION else None
     estimator_kind(options)
-    for path in (options.model, options.liblinear, options.checkpoint):
-        if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise DataError(f"{path}: its folder does not exist")
+    check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
     table = read_table(options, options.data, task=task)
     y = labels_of(table)
     test = read_table(options, options.test, table.n_features, task) if options.test else None
@@ -173,6 +184,8 @@ def train(options: argparse.Namespace) -> int:
         labels_of(test)
         check_names(test.source, test.feature_names, table.source, table.feature_names)
     model: Any = make_estimator(options, y)
+    if options.liblinear:
+        persistence.liblinear_kind(model, options.liblinear, None if task == "regression" else np.unique(y))
     facts: Facts = {"read": described(table)}
     if test is not None:
         facts["read for testing"] = described(test)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from saddlesvm.certificate import Certificate
 from saddlesvm.data import DataError, load_model, save_model
-from saddlesvm.data.liblinear import read_liblinear, write_liblinear
+from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.models import is_model
 from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.kernel_estimators import KernelSVC
@@ -131,17 +131,33 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     DataError
         LIBLINEAR has no such loss, or the labels are not whole numbers.
     """
-    if getattr(model, "multi_class", "ovr") == "ovo" and len(model.classes_) > 2:
-        raise DataError(f"{path}: LIBLINEAR has no one-vs-one models; use multi_class='ovr' or 'crammer_singer'")
+    classes = getattr(model, "classes_", None)
     write_liblinear(
         path,
         np.atleast_2d(model.coef_),
         np.atleast_1d(model.intercept_),
-        getattr(model, "classes_", None),
-        loss=loss_name(make_loss(model.loss)) if isinstance(model.loss, str) else loss_name(model.loss),
+        classes,
         intercept_scaling=model.intercept_scaling if model.fit_intercept else None,
-        multi_class=getattr(model, "multi_class", "ovr"),
+        **liblinear_kind(model, path, classes),
     )
+
+
+def liblinear_kind(model: LinearModel, path: str | os.PathLike[str], classes: Any) -> dict[str, str]:
+    """Loss and way to split classes of an estimator, fitted or not yet, as LIBLINEAR models have them.
+
+    Raises
+    ------
+    DataError
+        As :func:`save_liblinear`, before there is a model.
+    """
+    multi_class = getattr(model, "multi_class", "ovr")
+    if multi_class == "ovo":
+        if len(classes) > 2:
+            raise DataError(f"{path}: LIBLINEAR has no one-vs-one models; use multi_class='ovr' or 'crammer_singer'")
+        multi_class = "ovr"
+    loss = loss_name(make_loss(model.loss) if isinstance(model.loss, str) else model.loss)
+    solver_and_labels(path, classes, loss=loss, multi_class=multi_class)
+    return {"loss": loss, "multi_class": multi_class}
 
 
 def _from_liblinear(path: str | os.PathLike[str]) -> Any:

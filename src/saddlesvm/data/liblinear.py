@@ -19,7 +19,7 @@ from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import reading
 
-__all__ = ["LIBLINEAR_SOLVERS", "LiblinearModel", "read_liblinear", "write_liblinear"]
+__all__ = ["LIBLINEAR_SOLVERS", "LiblinearModel", "read_liblinear", "solver_and_labels", "write_liblinear"]
 
 LIBLINEAR_SOLVERS = {
     "L2R_LR": "logistic",
@@ -112,10 +112,9 @@ def write_liblinear(
         are not finite, shapes that do not go together.
     """
     where = os.fspath(path)
-    solver = _solver_type(loss, classes, multi_class, where)
+    solver, labels = solver_and_labels(path, classes, loss=loss, multi_class=multi_class)
     coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(intercept, dtype=np.float64), coef.shape[:1])
-    labels = None if classes is None else _whole_labels(classes, where)
     rows = 1 if labels is None or len(labels) == 2 else len(labels)
     if len(coef) != rows:
         raise DataError(f"{where}: coef has {len(coef)} rows; {rows} are needed for these classes")
@@ -140,6 +139,21 @@ def write_liblinear(
         file.write(("\n".join(lines) + "\n").encode("ascii"))
         for weights in coef.T:
             file.write("".join(f"{weight:.17g} " for weight in weights).encode("ascii") + b"\n")
+
+
+def solver_and_labels(
+    path: str | os.PathLike[str], classes: Any, *, loss: str, multi_class: str
+) -> tuple[str, list[int] | None]:
+    """LIBLINEAR's names for a model that is to be written, fitted or not yet; arguments as :func:`write_liblinear`'s.
+
+    Raises
+    ------
+    DataError
+        LIBLINEAR has no such model, or labels that are not whole numbers.
+    """
+    where = os.fspath(path)
+    solver = _solver_type(loss, classes, multi_class, where)
+    return solver, None if classes is None else _whole_labels(classes, where)
 
 
 def _solver_type(loss: str, classes: Any, multi_class: str, where: str) -> str:

@@ -99,6 +99,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     from saddlesvm.data import read
     from saddlesvm.lab import compare
 
+    _check_outputs(arguments.report, arguments.figures)
     losses = arguments.loss.split(",") if arguments.loss else None
     task: Any = "regression" if losses and losses[0] in REGRESSION else "classification"
     table = read(arguments.data, label=arguments.label, scale=arguments.scale, task=task)
@@ -142,6 +143,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     from saddlesvm.lab import reproduce
 
     report = arguments.report or ("reports" if arguments.name is None else f"{arguments.name}.html")
+    _check_outputs(None if arguments.name is None else report, arguments.figures)
     found = reproduce(
         arguments.name,
         arguments.data,
@@ -156,6 +158,14 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     print(f"report: {report}")
     cut_short = any(made.verdict and made.verdict[0].startswith("Interrupted") for made in found.values())
     return INTERRUPTED if cut_short else 0
+
+
+def _check_outputs(report: str | None, figures: str | None) -> None:
+    """Raise DataError, before any work, for a report that is a folder or a folder of figures that is not one."""
+    if report is not None and os.path.isdir(report):
+        raise DataError(f"{report}: is a folder; the report is a file")
+    if figures is not None and os.path.exists(figures) and not os.path.isdir(figures):
+        raise DataError(f"{figures}: is a file; the figures go to a folder")
 
 
 def _labels(table: Any) -> Any:
