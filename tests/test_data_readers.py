@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import struct
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
-from saddlesvm.data import BUNDLED, DataError, load_bundled, read
+from saddlesvm.data import BUNDLED, DataError, convert, load_bundled, read
 
 COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 X = np.array([[1.5, 0.0, -2.0], [0.0, 0.25, 3.0], [7.0, 1.0, 0.0], [0.0, 0.0, 1e-3]])
@@ -462,3 +463,11 @@ def test_toy_overlaps_as_documented() -> None:
     correct = np.sign(table.X.sum(axis=1)) == table.y
     # binomial: 92.1 % of 2,000 with a standard deviation of 0.6 %
     assert abs(correct.mean() - 0.921) < 4 * 0.006
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes there")
+def test_a_pipe_is_refused_with_the_reason(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.svm")
+    for open_ in (read, lambda path: convert(path, tmp_path / "store")):
+        with pytest.raises(DataError, match="is a pipe or a device"):
+            open_(tmp_path / "pipe.svm")

@@ -130,12 +130,15 @@ def format_of(path: Path) -> str:
     Raises
     ------
     DataError
-        The file is empty, or neither its name nor its content is of a format known here; a folder is not a store.
+        The file is empty or no regular file, or neither its name nor its content is of a format known here; a folder
+        is not a store.
     """
     if path.is_dir():
         if (path / HEADER).exists() or path.name.endswith(PARTIAL):
             return "store"
         raise DataError(f"{path}: is a folder, and not a store (it has no {HEADER}); a file or a store is needed")
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path}: is a pipe or a device; data are read more than once: write them to a file first")
     with reading(path), open_bytes(path) as file:
         sample = file.read(_SAMPLE)
     if not sample.strip():
