@@ -471,3 +471,9 @@ def test_a_pipe_is_refused_with_the_reason(tmp_path: Path) -> None:
     for open_ in (read, lambda path: convert(path, tmp_path / "store")):
         with pytest.raises(DataError, match="is a pipe or a device"):
             open_(tmp_path / "pipe.svm")
+
+
+@pytest.mark.parametrize("line", ['3,"4,z', '3,4,"z', '"3,4,z'])
+def test_a_quote_that_is_not_closed_swallows_nothing(tmp_path: Path, line: str) -> None:
+    text = f"a,b,y\n1,2,x\n\n{line}\n5,6,x\n7,8,z\n"
+    _fails_on(tmp_path, "t.csv", text, "line 4: a quote is opened that its line does not close")

@@ -25,6 +25,7 @@ __all__ = ["delimited_source", "read_delimited"]
 
 _MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _MISSING_LABEL = frozenset({"", "?", "nan"})
+_OPEN_QUOTE = "a quote is opened that its line does not close"
 
 
 @dataclass(frozen=True)
@@ -236,11 +237,13 @@ def _find_fault(path: Path, layout: _Layout, dtype: np.dtype[Any], task: Task | 
     with open_text(path) as file:
         skipped = sum(1 for _ in islice(file, layout.skip))
         reader = csv.reader(file, delimiter=layout.delimiter)
+        line = skipped + 1
         try:
             for row in reader:
                 fault = _fault_of(row, layout, dtype, task) if row else None
                 if fault is not None:
-                    raise DataError(f"{path}: line {skipped + reader.line_num}: {fault}")
+                    raise DataError(f"{path}: line {line}: {fault}")
+                line = skipped + reader.line_num + 1
         except csv.Error as error:
             raise DataError(f"{path}: line {skipped + reader.line_num}: {error}") from None
         except EOFError:
@@ -250,6 +253,8 @@ def _find_fault(path: Path, layout: _Layout, dtype: np.dtype[Any], task: Task | 
 
 def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task | None) -> str | None:
     """Say what is wrong with a row; None when nothing is."""
+    if any("\n" in cell.rstrip() for cell in row):
+        return _OPEN_QUOTE
     if len(row) != layout.n_columns:
         return f"has {len(row)} columns; the lines before have {layout.n_columns}"
     for column, cell in enumerate(row):
@@ -260,6 +265,8 @@ def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task 
 
 
 def _fault_of_label(cell: str, task: Task | None) -> str | None:
+    if "\n" in cell:
+        return _OPEN_QUOTE
     if cell.lower() in _MISSING_LABEL:
         return f"the label is missing ({cell!r}); every row needs one"
     if not is_number(cell):
