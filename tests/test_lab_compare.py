@@ -209,6 +209,14 @@ def made_up_trace():
     return tidy.tidy(rows)
 
 
+def test_the_fastest_rung_of_a_ladder_counts():
+    reached = {"relative_suboptimality": [0.5, 9e-3, 8e-4], "seconds_solving": [5e-3, 6e-3, 4e-3], "epoch": [1, 2, 5]}
+    trace = pd.DataFrame(reached | {"solver": "peer", "options": "", "loss": "hinge", "C": 1.0, "repeat": 0})
+    for level in (1e-2, 1e-3):
+        assert reach_times(trace, level)[["seconds", "epochs"]].to_numpy().tolist() == [[4e-3, 5.0]]
+    assert reach_times(trace, 1e-4)["seconds"].tolist() == [np.inf]
+
+
 def test_verdict_names_the_first_and_the_factor():
     trace = made_up_trace()
     times = reach_times(trace, 1e-2).set_index("label")["seconds"]

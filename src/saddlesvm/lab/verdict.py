@@ -14,6 +14,8 @@ LEVELS = (1e-2, 1e-3, 1e-6)
 def reach_times(trace: pd.DataFrame, level: float, *, column: str = "relative_suboptimality") -> pd.DataFrame:
     """Seconds of solving until a run was within `level`, a row a solver, problem and repeat; infinite if it never was.
 
+    A peer's run is a ladder of fits, of which a later one may be the faster: the fastest within `level` counts.
+
     Returns
     -------
     DataFrame
@@ -23,7 +25,7 @@ def reach_times(trace: pd.DataFrame, level: float, *, column: str = "relative_su
     keys = ["solver", "options", *PROBLEM, "repeat"]
     for (solver, options, loss, C, repeat), run in trace.groupby(keys, sort=False):
         inside = run[run[column] <= level]
-        first = inside.iloc[0] if len(inside) else None
+        first = inside.loc[inside["seconds_solving"].idxmin()] if len(inside) else None
         found.append(
             {
                 "solver": solver,
