@@ -205,6 +205,17 @@ def test_a_full_disk_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "saddlesvm: error: [Errno 28] No space left on device\n"
 
 
+@pytest.mark.parametrize(
+    ("kernel", "bounded"),
+    [(["rbf"], True), (["poly"], True), (["poly", "--coef0", "-1"], False), (["sigmoid"], False)],
+)
+def test_the_gap_of_a_kernel_that_may_be_indefinite_bounds_nothing(run, kernel, bounded):
+    out = run("train", "toy", "--max-iter", 1, "--kernel", *kernel, "--json")[1]
+    said = json.loads(out)["worth"]["at most above the optimum"]
+    assert said.endswith(" %") == bounded
+    assert ("need not be positive semi-definite" in said) != bounded
+
+
 def test_class_weights_and_solver_options(run):
     code, out, err = run(
         "train", "toy", "--class-weight=-1=2,1=1", "--solver", "sdca:start=sgd", "--intercept", "free", "--json"

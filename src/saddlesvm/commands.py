@@ -131,14 +131,20 @@ def described(table: Table) -> dict[str, Any]:
     return facts
 
 
-def worth(model: LinearModel, certificate: Certificate) -> dict[str, Any]:
+def worth(model: Any, certificate: Certificate) -> dict[str, Any]:
     """What the model is worth: the proof, and why the fit stopped."""
     outcome = getattr(model, "outcome_", None)
+    above = f"{100 * max(certificate.excess, 0.0):.3g} %"
+    if isinstance(model, KernelSVC) and not model.kernel_.definite:
+        above = (
+            f"unknown: the kernel {model.kernel_.name} need not be positive semi-definite; for one that is not, the "
+            "gap says how nearly stationary the model is, and certifies no more"
+        )
     return {
         "primal objective": certificate.primal,
         "dual bound": certificate.dual,
         "relative gap": certificate.relative_gap,
-        "at most above the optimum": f"{100 * max(certificate.excess, 0.0):.3g} %",
+        "at most above the optimum": above,
         "outcome": None if outcome is None else str(outcome),
         "advice": None if outcome in (None, Outcome.CERTIFIED) else outcome.advice,
     }

@@ -45,6 +45,15 @@ class Kernel:
         return self.metric == "precomputed"
 
     @property
+    def definite(self) -> bool:
+        """Whether every matrix of its values is positive semi-definite, as far as its name and parameters tell."""
+        if self.metric in ("poly", "polynomial"):
+            return min(self.gamma, self.coef0, self.degree) >= 0.0 and float(self.degree).is_integer()
+        return self.metric in ("linear", "cosine") or (
+            self.metric in ("rbf", "laplacian", "chi2") and self.gamma >= 0.0
+        )
+
+    @property
     def name(self) -> str:
         """The metric for people."""
         return self.metric if isinstance(self.metric, str) else getattr(self.metric, "__name__", "callable")
