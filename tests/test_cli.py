@@ -205,6 +205,31 @@ def test_a_full_disk_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "saddlesvm: error: [Errno 28] No space left on device\n"
 
 
+@pytest.mark.parametrize("form", ["text", "cache", "store"])
+def test_further_text_counts_its_features_as_the_training_data_did(run, tmp_path, form):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = np.where(X[:, 1] > 0.0, 1, -1)
+    data, part, model = (tmp_path / name for name in ("data.svm", "part.svm", "model"))
+    dump_svmlight_file(X, y, str(data), zero_based=True)
+    X[:, 0] = 0.0  # index 0 occurs no more
+    dump_svmlight_file(X, y, str(part), zero_based=True)
+    cache = ["--cache"] if form == "cache" else []
+    if form == "store":
+        assert run("convert", data, tmp_path / "store")[0] == 0
+        data = tmp_path / "store"
+    for _ in range(2):
+        code, out, err = run("train", data, "--test", part, "--model", model, "--json", *cache)
+        assert code == 0, err
+        assert json.loads(out)["worth"]["test accuracy"] > 0.9
+    assert float(run("predict", model, part)[2].split()[1]) > 0.9
+    assert float(run("predict", model, part, "--index-base", 1)[2].split()[1]) < 0.7
+    certified = json.loads(run("certify", model, part, "--json")[1])["worth"]["primal objective"]
+    shifted = json.loads(run("certify", model, part, "--index-base", 1, "--json")[1])["worth"]["primal objective"]
+    assert certified < 0.7 * shifted
+    assert "indices count from 1" in run("info", tmp_path / "data.svm", "--index-base", 1)[2]
+
+
 @pytest.mark.parametrize(
     ("kernel", "bounded"),
     [(["rbf"], True), (["poly"], True), (["poly", "--coef0", "-1"], False), (["sigmoid"], False)],

@@ -57,6 +57,10 @@ def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
     group.add_argument("--label", help="label column of a table, by name or position (the last one by default)")
     group.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help="whether a table has one")
     group.add_argument("--scale", type=float, default=1.0, help="multiply every value by this (255 levels: 0.00392157)")
+    group.add_argument(
+        "--index-base", dest="index_base", choices=("auto", "0", "1"), default="auto",
+        help="what LIBSVM text counts its features from: by default as the training data did, or 0 where that occurs",
+    )  # fmt: skip
     if cache:
         group.add_argument("--cache", action="store_true", help="keep what was read in DATA.store, for the next time")
 

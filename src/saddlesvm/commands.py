@@ -36,10 +36,18 @@ PREDICTED_ROWS = 100_000  # at a time: text takes many times the memory of numbe
 KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0", "cache_size")
 
 
-def read_table(options: argparse.Namespace, source: str, n_features: int | None = None, task: Any = None) -> Table:
-    """A data file, read as the options say."""
+def read_table(
+    options: argparse.Namespace,
+    source: str,
+    n_features: int | None = None,
+    task: Any = None,
+    zero_based: bool | None = None,
+) -> Table:
+    """A data file, read as the options say; `zero_based` is how other data of the same model were read."""
     header: Any = {"auto": "auto", "yes": True, "no": False}[options.header]
     given = {"label": options.label, "header": header, "n_features": n_features, "scale": options.scale, "task": task}
+    bases: dict[str, Any] = {"auto": "auto" if zero_based is None else zero_based, "0": True, "1": False}
+    given["zero_based"] = bases[options.index_base]
     with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
         return read(source, **given, cache=options.cache, advance=advance)
 
@@ -185,7 +193,7 @@ def train(options: argparse.Namespace) -> int:
     check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
     table = read_table(options, options.data, task=task)
     y = labels_of(table)
-    test = read_table(options, options.test, table.n_features, task) if options.test else None
+    test = read_table(options, options.test, table.n_features, task, table.zero_based) if options.test else None
     if test is not None:
         labels_of(test)
         check_names(test.source, test.feature_names, table.source, table.feature_names)
@@ -211,7 +219,10 @@ def train(options: argparse.Namespace) -> int:
     if table.feature_names:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     if options.model:
-        persistence.save(model, options.model, {"trained on": str(table.source), "rows": table.n_rows})
+        notes = {"trained on": str(table.source), "rows": table.n_rows}
+        if table.zero_based is not None:
+            notes["zero_based"] = table.zero_based
+        persistence.save(model, options.model, notes)
         facts["done"]["model written to"] = options.model
     if options.liblinear:
         persistence.save_liblinear(model, options.liblinear)
@@ -261,7 +272,7 @@ def check_features(model: Any, path: str, table: Table) -> None:
 def predict(options: argparse.Namespace) -> int:
     """``saddlesvm predict``: a line a row, to standard output or a file."""
     model = persistence.load(options.model)
-    table = read_table(options, options.data, model.n_features_in_)
+    table = read_table(options, options.data, model.n_features_in_, None, model.notes_.get("zero_based"))
     check_features(model, options.model, table)
     kept = []
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
@@ -290,7 +301,7 @@ def certify(options: argparse.Namespace) -> int:
     if isinstance(model, KernelSVC):
         raise DataError(f"{options.model}: certify takes linear models; `saddlesvm info` shows this one's certificate")
     task = "regression" if isinstance(model, LinearSVR) else None
-    table = read_table(options, options.data, model.n_features_in_, task)
+    table = read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
     y = labels_of(table)
     check_features(model, options.model, table)
     strength = {"C": options.C, "lam": options.lam}

@@ -32,6 +32,7 @@ def convert(options: argparse.Namespace) -> int:
                 n_features=options.n_features,
                 dtype=options.dtype,
                 scale=options.scale,
+                zero_based="auto" if options.index_base == "auto" else options.index_base == "0",
                 memory=memory_bytes(options.memory),
                 overwrite=options.overwrite,
                 advance=advance,

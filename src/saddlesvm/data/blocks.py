@@ -54,6 +54,8 @@ class Source:
         Takes the number of bytes that a block may need, about, and begins at the first row.
     feature_names : list of str, or None
     label_name : str or None
+    zero_based : bool or None
+        As in :class:`~saddlesvm.data.table.Raw`.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Source:
     feature_names: list[str] | None = None
     label_name: str | None = None
     has_weights: bool = False
+    zero_based: bool | None = None
 
 
 def rows_in(n_bytes: int, a_row: float) -> int:

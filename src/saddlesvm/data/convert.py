@@ -190,4 +190,5 @@ def _origin(source: Source, n_rows: int) -> dict[str, Any]:
         "rows": n_rows,
         "bytes": source.n_bytes if facts is None else facts.st_size,
         "modified": None if facts is None else facts.st_mtime_ns,
+        "zero_based": source.zero_based,
     }

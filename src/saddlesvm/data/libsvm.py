@@ -99,7 +99,8 @@ def read_libsvm(
         raise DataError(f"{path}: has {y.size} rows but not one feature; at least one index:value is needed")
     if n_features is not None and widest > n_features:
         _find_fault(path, n_features, dtype, zero_based)
-    return Raw(sp.csr_matrix((values, indices, indptr), shape=(y.size, n_features or widest)), y)
+    X = sp.csr_matrix((values, indices, indptr), shape=(y.size, n_features or widest))
+    return Raw(X, y, zero_based=starts_at_zero)
 
 
 class StartsAtZero(Exception):
@@ -135,6 +136,7 @@ def libsvm_source(
         has_labels=label is not False,
         n_bytes=path.stat().st_size,
         blocks=blocks,
+        zero_based=zero_based is True,
     )
 
 

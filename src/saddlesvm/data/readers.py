@@ -102,7 +102,9 @@ def read(
     X = ready_matrix(raw.X, name, dtype=dtype, scale=scale, n_features=n_features)
     y = None if raw.y is None else ready_labels(raw.y, X.shape[0], name, task=task)
     seconds = time.perf_counter() - started
-    return Table(X, y, raw.feature_names, raw.label_name, name, found, raw.n_bytes + n_bytes, seconds)
+    return Table(
+        X, y, raw.feature_names, raw.label_name, name, found, raw.n_bytes + n_bytes, seconds, zero_based=raw.zero_based
+    )  # fmt: skip
 
 
 def _raw(
@@ -116,7 +118,7 @@ def _raw(
     path = Path(name)
     if found == "libsvm":
         raw = read_libsvm(path, n_features=n_features, dtype=dtype, zero_based=zero_based, advance=advance)
-        raw = Raw(raw.X, None) if label is False else raw
+        raw = Raw(raw.X, None, zero_based=raw.zero_based) if label is False else raw
     elif found == "csv":
         raw = read_delimited(path, label=label, header=header, n_features=n_features, dtype=dtype, task=task)
     elif found == "parquet":
@@ -157,6 +159,7 @@ def _table_of(
         seconds=time.perf_counter() - started,
         known_nonzero=header.get("n_nonzero"),
         sample_weight=store.sample_weight,
+        zero_based=store.zero_based,
     )
 
 

@@ -138,6 +138,12 @@ class Store:
         return int(self.header["n_values"])
 
     @property
+    def zero_based(self) -> bool | None:
+        """Whether the LIBSVM text that it was made from counted its features from 0; None where there was none."""
+        known = [one.get("zero_based") for one in self.header.get("sources", ())]
+        return next((bool(one) for one in known if one is not None), None)
+
+    @property
     def n_bytes(self) -> int:
         """Bytes of all arrays together."""
         return sum(array.n_bytes for array in self._arrays.values())

@@ -38,4 +38,5 @@ def store_source(path: Path, *, label: Label = None) -> Source:
         feature_names=store.header.get("feature_names"),
         label_name=store.header.get("label_name"),
         has_weights=weights is not None,
+        zero_based=store.zero_based,
     )

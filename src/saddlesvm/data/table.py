@@ -33,6 +33,8 @@ class Raw:
     label_name : str or None
     n_bytes : int, default=0
         Bytes of further files that were read along (the labels beside the images).
+    zero_based : bool or None
+        Whether the indices of LIBSVM text were taken to count from 0; None for other formats.
     """
 
     X: Any
@@ -40,6 +42,7 @@ class Raw:
     feature_names: list[str] | None = None
     label_name: str | None = None
     n_bytes: int = 0
+    zero_based: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,9 @@ class Table:
         Number of values that are not zero, where it is known without counting.
     sample_weight : ndarray of shape (n_rows,) or None
         Weights of the rows, where the source (a store) has any.
+    zero_based : bool or None
+        Whether the indices of LIBSVM text were taken to count from 0, as :func:`read` can be told of further files;
+        None for other formats.
     """
 
     X: Any
@@ -81,6 +87,7 @@ class Table:
     seconds: float
     known_nonzero: int | None = None
     sample_weight: np.ndarray[Any, Any] | None = None
+    zero_based: bool | None = None
 
     @property
     def n_rows(self) -> int:

@@ -106,7 +106,12 @@ def _compare(arguments: argparse.Namespace) -> int:
     held_out = None
     if arguments.test:
         held_out = read(
-            arguments.test, label=arguments.label, scale=arguments.scale, task=task, n_features=table.n_features
+            arguments.test,
+            label=arguments.label,
+            scale=arguments.scale,
+            task=task,
+            n_features=table.n_features,
+            zero_based="auto" if table.zero_based is None else table.zero_based,
         )
         check_names(held_out.source, held_out.feature_names, table.source, table.feature_names)
     found = compare(
