@@ -241,6 +241,21 @@ def test_the_gap_of_a_kernel_that_may_be_indefinite_bounds_nothing(run, kernel, 
     assert ("need not be positive semi-definite" in said) != bounded
 
 
+def test_an_interrupt_while_reading_is_one_line(run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("saddlesvm.commands.read", interrupted)
+    assert run("train", "toy") == (130, "", "saddlesvm: interrupted\n")
+
+
+def test_help_is_plain_text(run):
+    code, out, _ = run("train", "--help")
+    assert code == 0
+    assert ":class:" not in out
+    assert "(a Store" in " ".join(out.split())
+
+
 def test_class_weights_and_solver_options(run):
     code, out, err = run(
         "train", "toy", "--class-weight=-1=2,1=1", "--solver", "sdca:start=sgd", "--intercept", "free", "--json"

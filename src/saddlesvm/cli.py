@@ -18,7 +18,7 @@ from saddlesvm.lab import command as lab
 from saddlesvm.losses import LOSSES
 from saddlesvm.outcome import NotCertifiedWarning
 
-USAGE_ERROR = 2
+USAGE_ERROR, INTERRUPTED = 2, 130
 DATA_HELP = (
     "LIBSVM text (plain, .gz, .bz2, .xz), CSV, TSV, Parquet, .npz, an MNIST-style idx file, "
     f"a store, or a bundled set: {', '.join(BUNDLED)}"
@@ -39,6 +39,7 @@ def documented(*kinds: type) -> dict[str, str]:
     for kind in kinds:
         section = (kind.__doc__ or "").split("Parameters\n", 1)[1].split("Attributes\n", 1)[0]
         for name, text in re.findall(r"^    (\w+) : .*\n((?:        .*\n)*)", section, re.M):
+            text = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", text)
             found.setdefault(name, re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", text).strip())
     return {name: text.replace("%", "%%") for name, text in found.items()}
 
@@ -169,7 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 2 for bad usage or input; 3 when it stopped before the certificate asked for was reached.
+        0; 2 for bad usage or input; 3 when it stopped before the certificate asked for was reached; 130 after Ctrl-C
+        where there was nothing to keep.
     """
     options = make_parser().parse_args(arguments)
     warnings.simplefilter("ignore", NotCertifiedWarning)
@@ -181,6 +183,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DataError, ValueError) as error:
         print(f"saddlesvm: error: {' '.join(str(error).split())}", file=sys.stderr)
         return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("saddlesvm: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return 0
