@@ -101,7 +101,6 @@ def _certify(
         other = run.solver.otherwise(run.problem, state)
         if other is not None:
             state, verdict = other, None
-            run.history.clear()
     return state, verdict or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
 
 

@@ -71,6 +71,7 @@ class Run:
         self.looked_at = 0.0
         self.ratio = 1.0
         self.history: list[tuple[float, float, float, float]] = []
+        self.phase = ""
 
     @property
     def certificate(self) -> Certificate:
@@ -206,7 +207,7 @@ class Run:
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
         self.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
-        self.last = self.best
+        self.last, self.phase = self.best, getattr(saved.state, "phase", "")
         self.trace.extend(saved.trace)
 
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
@@ -222,7 +223,10 @@ class Run:
         return None
 
     def stalled(self, state: Any, certificate: Certificate) -> bool:
-        """Whether neither the gap nor either objective has moved since half as many epochs."""
+        """Whether neither the gap nor either objective has moved since half as many epochs, in the same phase."""
+        phase = getattr(state, "phase", "")
+        if phase != self.phase:
+            self.phase, self.history = phase, []
         now = (float(state.epochs), certificate.relative_gap, certificate.primal, certificate.dual)
         self.history.append(now)
         earlier = [seen for seen in self.history if seen[0] <= 0.5 * now[0]]
