@@ -23,8 +23,8 @@ from scipy.optimize import minimize_scalar
 from saddlesvm import rows
 from saddlesvm.compiled import kernel
 from saddlesvm.free_intercept import balance, best_offset
-from saddlesvm.losses import CLASSIFICATION, Logistic, conjugate, subgradient, value
-from saddlesvm.problem import Pointwise, Problem, Terms, weight_of
+from saddlesvm.losses import Logistic, conjugate, subgradient, value
+from saddlesvm.problem import Pointwise, Problem, Terms, is_classification, weight_of
 from saddlesvm.threads import in_parts
 
 Answer = TypeVar("Answer")
@@ -253,7 +253,7 @@ def _centred(problem: Problem, z: np.ndarray, offset: float) -> tuple[Pointwise,
     from zero, their products with the dual variables are large and cancel, and their rounding errors do not.
     """
     terms = problem.pointwise
-    if type(problem.loss) in CLASSIFICATION.values() or problem.intercept != "free":
+    if is_classification(problem.loss) or problem.intercept != "free":
         return terms, problem.members, z, offset
     return terms._replace(y=terms.y - offset), problem.members, z, 0.0
 

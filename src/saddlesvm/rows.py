@@ -130,22 +130,21 @@ def prefetch_item(array: np.ndarray, i: int) -> None:
     prefetch_line(array, U(i) * U(array.itemsize))
 
 
-@inlined
-def prefetch_range(array: np.ndarray, start: Any, stop: Any) -> None:
-    """Bring the cache lines of ``array[start:stop]`` near."""
-    byte, end = U(start) * U(array.itemsize), U(stop) * U(array.itemsize)
-    while byte < end:
-        prefetch_line(array, byte)
-        byte += U(LINE)
+def _range_by(line: Callable[..., None]) -> Callable[..., None]:
+    """The loop over the cache lines of ``array[start:stop]``, each fetched by `line`."""
+
+    @inlined
+    def prefetch_range(array: np.ndarray, start: Any, stop: Any) -> None:
+        byte, end = U(start) * U(array.itemsize), U(stop) * U(array.itemsize)
+        while byte < end:
+            line(array, byte)
+            byte += U(LINE)
+
+    return prefetch_range
 
 
-@inlined
-def prefetch_range_far(array: np.ndarray, start: Any, stop: Any) -> None:
-    """Bring the cache lines of ``array[start:stop]`` into the second cache."""
-    byte, end = U(start) * U(array.itemsize), U(stop) * U(array.itemsize)
-    while byte < end:
-        prefetch_line_far(array, byte)
-        byte += U(LINE)
+prefetch_range = _range_by(prefetch_line)
+prefetch_range_far = _range_by(prefetch_line_far)
 
 
 def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]:
