@@ -14,7 +14,7 @@ from scipy import sparse
 from saddlesvm import inputs, persistence, rows
 from saddlesvm.audit import certify_model
 from saddlesvm.certificate import Certificate
-from saddlesvm.convert_command import store_info
+from saddlesvm.convert_command import HEADER, ZERO_BASED, store_info
 from saddlesvm.data import DataError, Table, atomic_write, read
 from saddlesvm.data.columns import check_names
 from saddlesvm.data.models import is_model
@@ -44,10 +44,15 @@ def read_table(
     zero_based: bool | None = None,
 ) -> Table:
     """A data file, read as the options say; `zero_based` is how other data of the same model were read."""
-    header: Any = {"auto": "auto", "yes": True, "no": False}[options.header]
-    given = {"label": options.label, "header": header, "n_features": n_features, "scale": options.scale, "task": task}
-    bases: dict[str, Any] = {"auto": "auto" if zero_based is None else zero_based, "0": True, "1": False}
-    given["zero_based"] = bases[options.index_base]
+    given: dict[str, Any] = {
+        "label": options.label,
+        "header": HEADER[options.header],
+        "n_features": n_features,
+        "scale": options.scale,
+        "task": task,
+    }
+    told = options.index_base != "auto" or zero_based is None
+    given["zero_based"] = ZERO_BASED[options.index_base] if told else zero_based
     with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
         return read(source, **given, cache=options.cache, advance=advance)
 

@@ -16,23 +16,25 @@ from saddlesvm.share_bar import share_bar
 
 OK, INTERRUPTED = 0, 130
 CLASSES_SHOWN = 1_000
+# What the choices of --header and --index-base are to the readers.
+HEADER: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
+ZERO_BASED: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
 
 def convert(options: argparse.Namespace) -> int:
     """``saddlesvm convert``: data files into one store, in a single pass."""
     began = time.perf_counter()
-    header: Any = {"auto": "auto", "yes": True, "no": False}[options.header]
     try:
         with share_bar(f"converting to {options.store}", options.json) as advance:
             store = convert_files(
                 options.data,
                 options.store,
                 label=options.label,
-                header=header,
+                header=HEADER[options.header],
                 n_features=options.n_features,
                 dtype=options.dtype,
                 scale=options.scale,
-                zero_based="auto" if options.index_base == "auto" else options.index_base == "0",
+                zero_based=ZERO_BASED[options.index_base],
                 memory=memory_bytes(options.memory),
                 overwrite=options.overwrite,
                 advance=advance,
