@@ -120,6 +120,27 @@ def test_many_rows_that_bend_are_left_to_the_finish_early(loss):
     assert model.n_iter_ <= 12
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_tall_data_begin_on_a_sample_where_that_is_cheaper(loss):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40_000, 10)) * 10.0 ** np.linspace(-1.0, 1.0, 10)
+    y = np.where(X @ np.cos(np.arange(10)) + 3.0 * random.normal(size=40_000) > 0.0, 1, -1)
+    for C, tol, begins in ((10.0, 1e-4, True), (1e-6, 1e-3, False)):
+        model = LinearSVC(loss=loss, C=C, tol=tol, random_state=0).fit(X, y)
+        assert model.outcome_ is Outcome.CERTIFIED
+        assert ("on a sample of the rows" in model.trace_[-1]["remark"]) == begins
+        assert set(model.phases_) == {FINISH if begins else COORDINATES}
+
+
+def test_the_tighter_the_tolerance_the_sooner_a_sample_pays():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40_000, 10)) / np.sqrt(10.0)
+    y = np.where(X @ np.cos(np.arange(10)) + 0.3 * random.normal(size=40_000) > 0.0, 1, -1)
+    first = {tol: LinearSVC(loss="squared_hinge", C=0.2, tol=tol).fit(X, y).phases_ for tol in (1e-1, 1e-8)}
+    assert set(first[1e-1]) == {COORDINATES}
+    assert set(first[1e-8]) == {FINISH}
+
+
 def test_few_rows_that_bend_are_not():
     X = np.random.default_rng(0).normal(size=(5_000, 300))
     y = np.where(X @ np.cos(np.arange(300)) > 0.0, 1, -1)
@@ -181,3 +202,22 @@ def test_targets_far_from_zero_are_no_trouble(loss: str, level: float):
     assert model.outcome_ is Outcome.CERTIFIED
     near = LinearSVR(loss=loss, intercept="free", random_state=0).fit(X, y)
     assert model.certificate_.primal == pytest.approx(near.certificate_.primal, rel=2e-4)
+
+
+@pytest.mark.parametrize("seed", [4, 18, 24])
+def test_where_no_row_bends_coordinate_descent_goes_on(seed: int):
+    """A single row against many, far from zero: the smooth hinge is flat or linear everywhere."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(300, 4)) * [0.1, 3.0, 0.3, 1.0] + [10.0, -5.0, 10.0, 3.0]
+    y = np.arange(300) == 0
+    model = LinearSVC(loss="smooth_hinge", intercept="free", C=10.0, tol=1e-7, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+
+
+def test_a_sample_of_one_class_is_no_trouble():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(50_000, 5)) + 10.0
+    y = np.arange(50_000) % 10_000 == 0
+    for loss in ("smooth_hinge", "squared_hinge", "logistic"):
+        model = LinearSVC(loss=loss, intercept="free", C=100.0, tol=1e-6, random_state=0).fit(X, y)
+        assert model.outcome_ is Outcome.CERTIFIED

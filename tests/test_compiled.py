@@ -13,7 +13,7 @@ from numba.core.caching import IndexDataCacheFile
 
 from saddlesvm import compiled
 from saddlesvm.compiled import OwnNames
-from saddlesvm.rows import add_rows
+from saddlesvm.rows import add_chosen
 
 
 def cache_file(folder: Path) -> IndexDataCacheFile:
@@ -24,7 +24,7 @@ def cache_file(folder: Path) -> IndexDataCacheFile:
 
 
 def test_kernels_name_their_files_by_the_process() -> None:
-    name = add_rows._cache._cache_file._data_name(1)  # type: ignore[attr-defined]
+    name = add_chosen._cache._cache_file._data_name(1)  # type: ignore[attr-defined]
     assert name.endswith(".nbc") and compiled.TOKEN in name
 
 

@@ -29,7 +29,17 @@ from saddlesvm.checkpoint import Checkpoint
 from saddlesvm.fit import fit
 from saddlesvm.fit_result import FitResult
 from saddlesvm.limits import Limits
-from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge, is_smooth
+from saddlesvm.losses import (
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Logistic,
+    Loss,
+    SmoothHinge,
+    Squared,
+    SquaredHinge,
+    is_smooth,
+)
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Pointwise, Problem, is_classification, make_problem
 from saddlesvm.rows import CSR, Rows, as_dense_row, as_rows, n_rows
@@ -45,9 +55,11 @@ from saddlesvm.solvers.newton_kernels import (
     hessian_diagonal,
     hessian_product,
     respond,
+    respond_to_weights,
     search,
 )
 from saddlesvm.solvers.row_factor import RowFactor
+from saddlesvm.solvers.sample import sample_of, sample_size
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 TIGHT = Limits(tol=1e-9, max_epochs=500)
@@ -169,11 +181,34 @@ def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) 
 
     linear = -slope(0.0, 0.0) - 3.0 * length
     alpha, bend, _ = answer(terms, z, centre, q)
-    arguments = (terms, C, members, z, dz, centre, q, not is_smooth(loss), alpha, bend)
+    at_one, _, _ = answer(terms, z + dz, centre, q)
+    arguments = (terms, C, members, z, dz, centre, q, not is_smooth(loss), alpha, bend, at_one)
     tau = search(*arguments, linear, quadratic, 1e-9)
     assert tau > 0.0
     assert abs(slope(tau, linear)) <= 1e-8 * 3.0 * length
     assert search(*arguments, -slope(0.0, 0.0) + 1.0, quadratic, 1e-9) == 0.0
+    flat_at_one = -slope(1.0, 0.0)
+    if slope(0.0, flat_at_one) < 0.0:
+        assert search(*arguments, flat_at_one, quadratic, 1e-9) == 1.0
+
+
+@every_loss
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("q", [0.7, 0.0])
+def test_multipliers_at_weights_are_those_at_their_margins(loss: Loss, layout: str, q: float) -> None:
+    if q == 0.0 and not is_smooth(loss):
+        pytest.skip("a piecewise linear loss needs a proximal term")
+    terms, _, centre = some_terms(loss)
+    X = rows_like(matrix(centre.size, 6, density=0.6).astype(np.float32), layout, 1.7)
+    members, w = np.arange(0, centre.size, 2), np.random.default_rng(1).normal(size=7)
+    problem = make_problem(X, terms.y, loss, C=2.0, weights=terms.weights, members=members, intercept="regularized")
+    expected, bend, sums = np.zeros(centre.size), np.zeros(centre.size), None
+    z, alpha, bent, pulled = np.empty(members.size), np.zeros(centre.size), np.zeros(centre.size), np.ones(7)
+    sums = respond(terms, 2.0, members, plain_rows(X)[members] @ w, centre, q, not is_smooth(loss), expected, bend)
+    found = respond_to_weights(problem.terms, members, w, z, centre, q, not is_smooth(loss), alpha, bent, pulled)
+    assert z == pytest.approx(plain_rows(X)[members] @ w)
+    assert alpha == pytest.approx(expected) and bent == pytest.approx(bend) and found == pytest.approx(sums)
+    assert pulled == pytest.approx(1.0 + alpha @ plain_rows(X))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -383,6 +418,51 @@ def test_a_sample_that_misses_what_matters_still_leads_downhill_and_gives_way_to
 
 
 # Fits
+
+
+def tall_problem(loss: Loss, n: int = 30_000, d: int = 8, C: float = 10.0, **options: Any) -> Problem:
+    """Many more rows than features, the features of different sizes."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d)) * 10.0 ** np.linspace(-1.0, 1.0, d)
+    scores = X @ np.cos(np.arange(d)) + 3.0 * random.normal(size=n)
+    return make_problem(as_rows(X), np.sign(scores) if is_classification(loss) else scores, loss, C=C, **options)
+
+
+def test_a_sample_is_the_problem_over_fewer_rows() -> None:
+    problem = tall_problem(SquaredHinge(), n=60_000, C=1e-3, members=np.arange(1, 60_000, 2))
+    sample = sample_of(problem, 0)
+    assert sample is not None and sample.members.size == pytest.approx(sample_size(problem), abs=4)
+    assert np.isin(sample.members, problem.members).all() and (np.diff(sample.members) > 0).all()
+    assert sample.C * sample.members.size == pytest.approx(problem.C * problem.members.size)
+    assert (sample_of(problem, 0).members == sample.members).all()  # type: ignore[union-attr]
+    assert (sample_of(problem, 1).members != sample.members).any()  # type: ignore[union-attr]
+
+
+def test_a_sample_is_not_fitted_too_closely() -> None:
+    problem = tall_problem(Logistic(), C=1e3)
+    sample = sample_of(problem, 0)
+    assert sample is not None and sample.C == problem.C
+    between = sample_of(tall_problem(Logistic(), C=0.1), 0)
+    assert between is not None and 0.1 < between.C < 0.1 * 30_000 / between.members.size
+
+
+def test_too_few_rows_or_too_little_work_have_no_sample() -> None:
+    assert sample_of(tall_problem(Logistic(), n=500), 0) is None
+    assert sample_of(small_problem(Logistic(), n=400, d=90), 0) is None
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothHinge(0.5), Logistic(), Squared()])
+def test_a_sample_leaves_few_steps_to_all_rows(loss: Loss, intercept: Any) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(30_000, 8)) * 10.0 ** np.linspace(-1.0, 1.0, 8)
+    scores = 2.0 + X @ np.cos(np.arange(8)) + 3.0 * random.normal(size=30_000)
+    y = np.sign(scores) if is_classification(loss) else scores
+    problem = make_problem(as_rows(X, float(intercept != "none")), y, loss, C=10.0, intercept=intercept)
+    result = certified(problem, Newton())
+    assert sum(row["remark"].startswith("Newton step") for row in result.trace) > 0
+    assert "Newton step 5" not in result.trace[-1]["remark"]
+    agree(result, certified(problem, Newton(warm_up=0)))
 
 
 def test_more_rows_than_features_need_no_proximal_term_until_few_rows_bend() -> None:

@@ -350,6 +350,15 @@ def is_smooth(loss: Loss) -> bool:
     return not isinstance(loss, (Hinge, Absolute, EpsilonInsensitive))
 
 
+def largest_curvature(loss: Loss) -> float:
+    """The largest second derivative (1 / gamma, where the loss is called 1/gamma-smooth); infinite at a corner."""
+    if not is_smooth(loss):
+        return INF
+    if isinstance(loss, SmoothHinge):
+        return 1.0 / loss.width
+    return 0.25 if isinstance(loss, Logistic) else 2.0
+
+
 def _of_loss(name: str) -> Callable[..., Any]:
     """Choose the method `name` of the loss that the first argument's type stands for."""
 

@@ -235,13 +235,8 @@ def squared_norm(X: Rows, i: int) -> float:
     return float(row @ row)
 
 
-def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: types.Type) -> Callable[..., Any]:
-    def of_dense(X: Any, order: Any, p: Any, end: Any, alpha: Any, y: Any, norms: Any) -> Any:
-        if p + HEADER_AHEAD < end:
-            i = order[p + HEADER_AHEAD]
-            prefetch_item(alpha, i)
-            prefetch_item(y, i)
-            prefetch_item(norms, i)
+def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.Type) -> Callable[..., Any]:
+    def of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
         width, size = X.values.shape[1], X.values.itemsize
         ahead, head = (LONG_AHEAD, LONG_HEAD) if width * size > LONG else (ROW_AHEAD, HEAD)
         if p + ahead < end:
@@ -251,13 +246,9 @@ def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: 
             else:
                 prefetch_range_far(X.values, start, start + U(width))
 
-    def of_csr(X: Any, order: Any, p: Any, end: Any, alpha: Any, y: Any, norms: Any) -> Any:
+    def of_csr(X: Any, order: Any, p: Any, end: Any) -> Any:
         if p + HEADER_AHEAD < end:
-            i = order[p + HEADER_AHEAD]
-            prefetch_item(X.indptr, i)
-            prefetch_item(alpha, i)
-            prefetch_item(y, i)
-            prefetch_item(norms, i)
+            prefetch_item(X.indptr, order[p + HEADER_AHEAD])
         if p + ROW_AHEAD < end:
             i = U(order[p + ROW_AHEAD])
             start, stop = X.indptr[i], X.indptr[i + U(1)]
@@ -267,11 +258,22 @@ def _pick_look_ahead(X: types.Type, order: types.Type, p: types.Type, *per_row: 
     return of_dense if python_class(X) is Dense else of_csr
 
 
-@operation(_pick_look_ahead)
+@operation(_pick_row_ahead)
+def row_ahead(X: Rows, order: np.ndarray, p: int, end: int) -> None:
+    """Fetch the row that is soon to come after place `p` of `order` (which ends at `end`); changes nothing."""
+
+
+@inlined
 def look_ahead(
     X: Rows, order: np.ndarray, p: int, end: int, alpha: np.ndarray, y: np.ndarray, norms: np.ndarray
 ) -> None:
     """Fetch what the visits after place `p` of `order` (which ends at `end`) will need; changes nothing."""
+    if p + HEADER_AHEAD < end:
+        i = order[p + HEADER_AHEAD]
+        prefetch_item(alpha, i)
+        prefetch_item(y, i)
+        prefetch_item(norms, i)
+    row_ahead(X, order, p, end)
 
 
 def as_dense_row(X: Rows, i: int) -> np.ndarray:
@@ -301,12 +303,16 @@ def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
 
 
 @kernel
+def add_chosen(X: Rows, chosen: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
+    """:func:`add_rows`, whose coefficients are not zero."""
+    for k in range(chosen.size):
+        row_ahead(X, chosen, k, chosen.size)
+        axpy(X, chosen[k], coefficients[chosen[k]], w)
+
+
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
-    for k in range(members.size):
-        i = members[k]
-        if coefficients[i] != 0.0:
-            axpy(X, i, coefficients[i], w)
+    add_chosen(X, members[coefficients[members] != 0.0], coefficients, w)
 
 
 @kernel

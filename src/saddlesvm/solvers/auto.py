@@ -4,8 +4,9 @@ Coordinate descent is unbeatable early and hopeless late on ill-conditioned prob
 gap falls, the work that is left for it is predicted; from the sizes of the problem and the number of rows that bend,
 the work of the Newton steps that are left for the finish. It changes over when those are cheaper, and changes back when
 the finish does not keep what was predicted. It looks early, for smooth losses whose bending rows span the features are
-the finish's own ground: Newton's method needs no good start there, and few steps. All predictions count operations, not
-seconds: the decisions do not depend on the clock, and a fit is repeatable.
+the finish's own ground: Newton's method needs no good start there, and few steps. Where such a problem has many more
+rows than features, or is steep, it begins with it. All predictions count operations, not seconds: the decisions do not
+depend on the clock, and a fit is repeatable.
 """
 
 from __future__ import annotations
@@ -17,27 +18,37 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.certificate import Evaluation, Point
-from saddlesvm.losses import Logistic, Loss, is_smooth
+from saddlesvm.losses import Logistic, Loss, is_smooth, largest_curvature
 from saddlesvm.problem import Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.newton import CORNERLESS, Newton, bending, coordinate_curvature, needs_no_proximity
+from saddlesvm.solvers.newton import CORNERLESS, Newton, NewtonState, bending, coordinate_curvature, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.parallel import descent
+from saddlesvm.solvers.sample import sample_size
 
 LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
+PLENTY = 3.0  # rows that bend for each feature, so many that fewer of them later on will still span the features
 SOON, LATE = 0.1, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
 DENSE_COST, SPARSE_COST = 7e-10, 2.5e-9  # seconds a value and visit, roughly; only ratios to other costs matter
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds a visit besides; with the logistic loss
-PASSES, CALLS = 2.0, 1e-4  # of a Newton step over the data, in epochs of coordinate descent; its seconds besides
+PASSES, CALLS = 1.5, 1e-4  # of a Newton step over the data, in epochs of coordinate descent; its seconds besides
 LOOK = 1e-4  # seconds of a prediction
 # Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
 # smooth ones, and of those with corners.
 STEPS = ((2.0, 0.5), (4.0, 0.8), (6.0, 3.5))
 AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
 CHEAP = 4.0  # epochs of a Newton step, at most, for a smooth problem to begin with it
-STEEP = 4.0  # curvature of the coordinate steps from which the first epochs lead nowhere
+STEEP = 1.0  # curvature of the coordinate steps from which the first epochs lead nowhere
+# What the first choice, for smooth losses on many more rows than features, goes by. Epochs of coordinate descent: some,
+# and for each power of ten of the gap some more, and more with the curvature of its steps. Newton's steps from the
+# solution of a sample of the rows: some, and more for each power of ten; and the epochs that the sample and the first
+# look at all rows take.
+EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
+FROM_SAMPLE, SAMPLING = (2.0, 0.35), 2.0
+MOST_POWERS = 10.0  # of ten that the gap can fall by
+BEND_AT_LAST = 0.5  # share of the rows that still bend then, roughly, where the loss has corners in its derivative
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
 MORE_PATIENCE = 4.0  # for the finish, when it gets another chance: after as long a time as the run has taken until then
 SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
@@ -52,6 +63,8 @@ class AutoState(State):
     ----------
     alpha : ndarray of shape (n_all,)
         The dual point to go on from (of the solver at work).
+    begun : bool
+        It is chosen what to begin with.
     seen : ndarray of shape (k, 2)
         Epochs and estimates of coordinate descent, for the rate.
     inner : DCDState, ParallelState or NewtonState
@@ -65,6 +78,7 @@ class AutoState(State):
     alpha: np.ndarray = field(default_factory=nothing)
     seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
     phase: str = COORDINATES
+    begun: bool = False
     seed: int = 0
     next_prediction: float = LOOKS[0]
     base_epochs: float = 0.0
@@ -110,17 +124,41 @@ class Auto(SolverBase):
         state.next_prediction = max(LOOKS[0], _look_cost(problem))
         if start is None and is_smooth(problem.loss):
             state.seen = np.array([[0.0, 1.0]])
-        if start is None:
-            begins = self._is_steep(problem, state)
-        else:
-            begins = self.begin == FINISH or self._is_near(problem, state, start)
-        if begins:
-            if start is not None and start.w is not None:
-                state.w = start.w
-            state.decision = "epoch 0: beginning with Newton's method"
-            self._enter(problem, state, FINISH)
-            state.promised, state.gap_then = np.inf, state.estimate
+        if start is not None:
+            state.begun = True
+            if self.begin == FINISH or self._is_near(problem, state, start):
+                self._begin_with(state, Newton(memory=self.memory).init(problem, seed, start))
         return state
+
+    def _choose(self, problem: Problem, state: AutoState, target: float) -> None:
+        """What to begin with where no starting point is given."""
+        state.begun = True
+        if self._is_tall(problem, state, target):
+            inner = Newton(memory=self.memory).init(problem, state.seed)
+            if isinstance(problem.loss, CORNERLESS) or inner.active > problem.n_features:
+                self._begin_with(state, inner, " on a sample of the rows")
+        elif self._is_steep(problem, state):
+            self._begin_with(state, Newton(memory=self.memory, warm_up=0).init(problem, state.seed))
+
+    @staticmethod
+    def _begin_with(state: AutoState, inner: NewtonState, where: str = "") -> None:
+        state.phase, state.inner, state.promised = FINISH, inner, np.inf
+        inner.equations = state.equations
+        state.decision = f"epoch 0: beginning with Newton's method{where}"
+        _mirror(state)
+        state.gap_then = state.estimate
+
+    def _is_tall(self, problem: Problem, state: AutoState, target: float) -> bool:
+        """Whether Newton's method, from the solution of a sample of the rows, is done before coordinate descent."""
+        if not is_smooth(problem.loss) or not sample_size(problem):
+            return False
+        powers = min(-math.log10(target), MOST_POWERS) if target > 0.0 else MOST_POWERS
+        epochs = EPOCHS + powers * (EACH_POWER + EACH_CURVATURE * _steepness(problem)) - SAMPLING
+        a_step = epochs * _epoch_cost(problem) / (FROM_SAMPLE[0] + FROM_SAMPLE[1] * powers)  # may cost so much
+        if a_step <= _passes_cost(problem):
+            return False
+        bending = 1.0 if isinstance(problem.loss, CORNERLESS) else BEND_AT_LAST
+        return _passes_cost(problem) + bending * self._solving_cost(problem, state) < a_step
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
         """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""
@@ -128,7 +166,7 @@ class Auto(SolverBase):
 
     def _is_steep(self, problem: Problem, state: AutoState) -> bool:
         """Whether Newton's method, from zero, needs no more steps than coordinate descent needs epochs to get going."""
-        steep = isinstance(problem.loss, CORNERLESS) and coordinate_curvature(problem) >= STEEP
+        steep = isinstance(problem.loss, CORNERLESS) and _steepness(problem) >= STEEP
         return steep and self._is_cheap(problem, state)
 
     def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
@@ -138,6 +176,8 @@ class Auto(SolverBase):
         """A step of the solver at work, and a prediction when it is time for one."""
         if state.inner is None:
             self._enter(problem, state, state.phase)
+        if not state.begun:
+            self._choose(problem, state, budget.relative_gap)
         if state.phase == FINISH:
             return self._newton_step(problem, state, budget)
         rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
@@ -183,7 +223,7 @@ class Auto(SolverBase):
         there, change, or_else = np.inf, False, ""
         if here > steps * passes:
             there = self._finish_cost(problem, state, steps)
-            early = needs_no_proximity(problem, state.alpha)
+            early = needs_no_proximity(problem, state.alpha, PLENTY)
             soon = state.epochs >= (min(LATE, SOON * there / epoch) if early else LATE) - 1e-9
             change = soon and there < here
             or_else = f", or about {steps:.0f} Newton steps of {there / steps / epoch:.2g} epochs"
@@ -205,16 +245,17 @@ class Auto(SolverBase):
 
     def _step_cost(self, problem: Problem, state: AutoState) -> float:
         """Roughly the seconds of a Newton step whose Hessian has the rows that bend at the present point."""
+        return _passes_cost(problem) + self._solving_cost(problem, state)
+
+    def _solving_cost(self, problem: Problem, state: AutoState) -> float:
+        """The part of it that the equations take."""
         bend = bending(problem, state.alpha)
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
-        solving = 0.0
         if active.size and isinstance(problem.loss, CORNERLESS):
-            solving = state.equations.expected(active, bend * problem.C * problem.loss.curvature(0.0, 1.0))
-        elif active.size:
-            solving = state.equations.cheapest(active, bend).cost
-        return _passes_cost(problem) + solving
+            return state.equations.expected(active, bend * problem.C * problem.loss.curvature(0.0, 1.0))
+        return state.equations.cheapest(active, bend).cost if active.size else 0.0
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to the other solver."""
@@ -246,9 +287,15 @@ class Auto(SolverBase):
         return state
 
     def otherwise(self, problem: Problem, state: AutoState) -> AutoState | None:
-        """Newton's method, where coordinate descent came to a standstill before a prediction said so."""
+        """Newton's method, where coordinate descent came to a standstill before a prediction said so.
+
+        Or the other way round, once, where no row bends: Newton's method has nothing to go by there.
+        """
         if state.phase == FINISH:
-            return None
+            if state.inner.active or state.patience > 1.0:
+                return None
+            self._change(problem, state, COORDINATES, "no row bends: changing back")
+            return state
         self._change(problem, state, FINISH, "no progress: changing over")
         state.promised = np.inf
         return state
@@ -286,6 +333,11 @@ def _until_now(state: AutoState) -> np.ndarray:
     if not seen.size:
         return np.array([now])
     return seen if now[0] <= seen[-1, 0] else np.vstack([seen, [now[0], min(now[1], seen[-1, 1])]])
+
+
+def _steepness(problem: Problem) -> float:
+    """The largest curvature of the median row's term, ``C phi'' ||x_i||^2``: coordinate descent slows down by it."""
+    return coordinate_curvature(problem) * largest_curvature(problem.loss)
 
 
 def _kind(loss: Loss) -> int:

@@ -37,9 +37,10 @@ MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
 FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # expected of them: so many, and more with the root of the matrix' condition
 FEW = 0.8  # of the features: more active rows than that are better conditioned over features, whatever the cost
 NOTHING = 2e-5  # seconds of a factor, for which no other way is looked at
-DENSE_PRODUCT, SPARSE_PRODUCT = 1.5e-9, 2.5e-9  # seconds of a product with the matrix, for each value of an active row
-SAMPLED_ITERATIONS, TOO_MANY = 4, 15  # of conjugate gradients with the factor of a sample: expected; at most
-SAMPLE, LARGER = 4.0, 4.0  # rows for each feature that a sample has at first; times as many once those were too many
+DENSE_PRODUCT, SPARSE_PRODUCT = 8e-10, 2.5e-9  # seconds of a product with the matrix, for each value of an active row
+TOO_MANY = 15  # iterations of conjugate gradients with the factor of a sample, at most
+DIGITS = 4.0  # log of what these bring the error down by: each does so by the root of a sample's rows for each feature
+SAMPLE, LARGER = 4.0, 4.0  # rows for each feature that a sample has at least; times as many once those were too many
 HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
 PLAIN, SAMPLED = "conjugate gradients", "features, a sample of rows"
 
@@ -167,12 +168,14 @@ class NewtonEquations:
         per_row, product = self.problem.values_per_row, self._product_cost(active)
         plan = self.features.plan(active, bend[active])
         ways = [Way("features", self.features.cost(plan, per_row), plan)]
-        share = self.sample * self.penalty.size / active.size
-        if share <= 0.5 and ways[0].cost > SAMPLED_ITERATIONS * product:
-            share = 2.0 ** round(math.log2(share))
-            few = active[self.rank[active] < share]
-            plan = self.sampled.plan(few, bend[few] / share)
-            ways.append(Way(SAMPLED, self.sampled.cost(plan, per_row) + SAMPLED_ITERATIONS * product, plan))
+        for per_feature in (self.sample, LARGER * self.sample):
+            share = per_feature * self.penalty.size / active.size
+            products = 2.0 * DIGITS / math.log(per_feature) * product
+            if share <= 0.5 and ways[0].cost > products:
+                share = 2.0 ** round(math.log2(share))
+                few = active[self.rank[active] < share]
+                plan = self.sampled.plan(few, bend[few] / share)
+                ways.append(Way(SAMPLED, self.sampled.cost(plan, per_row) + products, plan))
         return ways
 
     def _product_cost(self, active: np.ndarray) -> float:

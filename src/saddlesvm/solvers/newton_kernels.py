@@ -19,8 +19,8 @@ from numba.core import types
 
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
-from saddlesvm.problem import Pointwise, weight_of
-from saddlesvm.rows import CSR, Dense, Rows, U, axpy, dot
+from saddlesvm.problem import Pointwise, Terms, weight_of
+from saddlesvm.rows import CSR, Dense, Rows, U, axpy, dot, row_ahead
 
 SEARCH_STEPS = 100
 WIDEN = 10.0  # the search along a line looks at most so many times further at once
@@ -53,6 +53,24 @@ def response(loss: Loss, centre: float, z: float, y: float, q: float, s: float, 
     return a, bend / (1.0 + q * bend)
 
 
+@inlined
+def respond_one(
+    terms: Any, C: float, i: int, z: float, centre: float, q: float, kinked: bool, alpha: np.ndarray, bend: np.ndarray
+) -> Any:
+    """Set a row's multiplier and second derivative (times C).
+
+    Returns its ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, and whether it has a second derivative.
+    """
+    s, y = weight_of(terms.weights, i), terms.y[i]
+    a, h = response(terms.loss, centre, z, y, q, s, kinked)
+    alpha[i] = a
+    bend[i] = C * h
+    paid, coupled = s * value(terms.loss, z, y), a * z
+    # Without a proximal term a is the slope at z, and Fenchel's inequality an equality.
+    conjugated = conjugate(terms.loss, a, y, s) if q > 0.0 else -(paid + coupled)
+    return paid, conjugated, coupled, h > 0.0
+
+
 @kernel
 def respond(
     terms: Pointwise,
@@ -73,16 +91,40 @@ def respond(
     active = 0
     for k in range(members.size):
         i = members[k]
-        s, y = weight_of(terms.weights, i), terms.y[i]
-        a, h = response(terms.loss, centre[i], z[k], y, q, s, kinked)
-        alpha[i] = a
-        bend[i] = C * h
-        active += h > 0.0
-        own, linear = s * value(terms.loss, z[k], y), a * z[k]
+        own, conjugated, linear, bends = respond_one(terms, C, i, z[k], centre[i], q, kinked, alpha, bend)
         paid += own
+        conjugates += conjugated
         coupled += linear
-        # Without a proximal term a is the slope at z, and Fenchel's inequality an equality.
-        conjugates += conjugate(terms.loss, a, y, s) if q > 0.0 else -(own + linear)
+        active += bends
+    return paid, conjugates, coupled, active
+
+
+@kernel
+def respond_to_weights(
+    terms: Terms,
+    members: np.ndarray,
+    w: np.ndarray,
+    z: np.ndarray,
+    centre: np.ndarray,
+    q: float,
+    kinked: bool,
+    alpha: np.ndarray,
+    bend: np.ndarray,
+    pulled: np.ndarray,
+) -> Any:
+    """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``. Reads every row once."""
+    paid = conjugates = coupled = 0.0
+    active = 0
+    for k in range(members.size):
+        i = members[k]
+        z[k] = dot(terms.X, i, w)
+        own, conjugated, linear, bends = respond_one(terms, terms.C, i, z[k], centre[i], q, kinked, alpha, bend)
+        if alpha[i] != 0.0:
+            axpy(terms.X, i, alpha[i], pulled)
+        paid += own
+        conjugates += conjugated
+        coupled += linear
+        active += bends
     return paid, conjugates, coupled, active
 
 
@@ -129,22 +171,27 @@ def search(
     kinked: bool,
     alpha: np.ndarray,
     bend: np.ndarray,
+    alpha_at_one: np.ndarray,
     linear: float,
     quadratic: float,
     tolerance: float,
 ) -> float:
     """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``, given the
-    multipliers and second derivatives at zero.
+    multipliers and second derivatives at zero, and the multipliers at one.
 
-    Newton's method on the derivative, which is monotone, guarded by a bracket that is halved where it is slow; done
-    when the derivative has fallen to `tolerance` times what it was at zero. Zero when the function does not fall.
+    One where that will do, else Newton's method on the derivative, which is monotone, guarded by a bracket that is
+    halved where it is slow; done when the derivative has fallen to `tolerance` times what it was at zero. Zero when the
+    function does not fall.
     """
-    begin, rise = linear, quadratic
+    begin, rise, at_one = linear, quadratic, linear + quadratic
     for k in range(members.size):
         begin -= C * alpha[members[k]] * dz[k]
         rise += bend[members[k]] * dz[k] * dz[k]
+        at_one -= C * alpha_at_one[members[k]] * dz[k]
     if not begin < 0.0:
         return 0.0
+    if abs(at_one) <= -tolerance * begin:
+        return 1.0
     low, high = 0.0, np.inf
     tau = -begin / rise if rise > 0.0 else 1.0
     before = np.inf
@@ -176,6 +223,7 @@ def search(
 def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
     """``out += sum over active i of bend[i] x_i (x_i . v)``."""
     for k in range(active.size):
+        row_ahead(X, active, k, active.size)
         i = active[k]
         axpy(X, i, bend[i] * dot(X, i, v), out)
 
