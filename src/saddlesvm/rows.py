@@ -22,6 +22,7 @@ from scipy import sparse
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.threads import in_parts
 
+AT_ONCE = 2**14  # rows of which those with a coefficient are listed at once
 U = np.uint64
 HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
 ROW_AHEAD, LONG_AHEAD = 6, 2  # rows whose values are fetched while this one is worked on; where they are long
@@ -312,7 +313,9 @@ def add_chosen(X: Rows, chosen: np.ndarray, coefficients: np.ndarray, w: np.ndar
 
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
-    add_chosen(X, members[coefficients[members] != 0.0], coefficients, w)
+    for start in range(0, members.size, AT_ONCE):
+        some = members[start : start + AT_ONCE]
+        add_chosen(X, some[coefficients[some] != 0.0], coefficients, w)
 
 
 @kernel

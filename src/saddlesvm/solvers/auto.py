@@ -37,7 +37,7 @@ PASSES, CALLS = 1.5, 1e-4  # of a Newton step over the data, in epochs of coordi
 LOOK = 1e-4  # seconds of a prediction
 # Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
 # smooth ones, and of those with corners.
-STEPS = ((2.0, 0.5), (4.0, 0.8), (6.0, 3.5))
+STEPS = ((3.0, 0.5), (4.0, 0.8), (6.0, 3.5))
 AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
 CHEAP = 4.0  # epochs of a Newton step, at most, for a smooth problem to begin with it
 STEEP = 1.0  # curvature of the coordinate steps from which the first epochs lead nowhere

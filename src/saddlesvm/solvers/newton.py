@@ -132,6 +132,9 @@ class NewtonState(State):
         Newton steps at this centre, and altogether.
     stuck : bool
         The last direction led nowhere: rounding.
+    full : bool
+        The last step was as long as the quadratic model said, so that the next one, most likely, will be too: it is
+        then made before the search along its line, which mostly agrees.
     best_w, best_alpha : ndarray
         The points of the best primal and the best dual objective so far (both in the C form).
     equations : NewtonEquations
@@ -150,6 +153,7 @@ class NewtonState(State):
     inner: int = 0
     steps: int = 0
     stuck: bool = False
+    full: bool = False
     best_w: np.ndarray = field(default_factory=nothing)
     best_alpha: np.ndarray = field(default_factory=nothing)
     best_primal: float = np.inf
@@ -273,9 +277,9 @@ class Newton(SolverBase):
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
         direction = state.equations.solve(state.bend, -state.gradient, FORCING)
-        there = self._respond(problem, state, state.w + direction)
-        dz = there.z - state.z
-        if np.abs(dz).max() <= CANCELLED * np.abs(there.z).max():
+        there = self._respond(problem, state, state.w + direction) if state.full else None
+        dz = None if there is None else there.z - state.z
+        if there is None or dz is None or np.abs(dz).max() <= CANCELLED * np.abs(there.z).max():
             dz = margins(problem, direction)
         own, ahead = _seen(problem, state.w), _seen(problem, direction)
         tau = search(
@@ -289,7 +293,7 @@ class Newton(SolverBase):
             not is_smooth(problem.loss),
             state.alpha,
             state.bend,
-            there.alpha,
+            nothing() if there is None else there.alpha,
             float(own @ ahead),
             float(ahead @ ahead),
             LINE_TOLERANCE,
@@ -302,7 +306,8 @@ class Newton(SolverBase):
         state.rows_touched += 2 * n + state.equations.iterations * state.active
         state.epochs += 1.0
         state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
-        if tau == 1.0:
+        state.full = abs(tau - 1.0) <= LINE_TOLERANCE
+        if there is not None and tau == 1.0:
             self._judge(problem, state, there)
         else:
             state.z += tau * dz

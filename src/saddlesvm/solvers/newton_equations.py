@@ -32,6 +32,7 @@ from saddlesvm.threads import blas_for
 
 FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active row means no division by zero
 NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
+PLAIN_SHARE = 0.5  # of a factor's cost that plain conjugate gradients may take before it
 PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
 MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
 FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # expected of them: so many, and more with the root of the matrix' condition
@@ -117,7 +118,8 @@ class NewtonEquations:
 
         direction, solved = np.zeros_like(rhs), False
         plain = way.name == PLAIN
-        patience = MOST_ITERATIONS if plain else min(int(way.cost / self._product_cost(active)), MOST_ITERATIONS)
+        affordable = min(int(PLAIN_SHARE * way.cost / self._product_cost(active)), MOST_ITERATIONS)
+        patience = MOST_ITERATIONS if plain else affordable
         if plain or (patience >= PATIENCE and not self.stiff):
             self.way = PLAIN
             direction, self.iterations, solved = conjugate_gradients(

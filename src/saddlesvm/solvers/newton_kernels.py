@@ -177,9 +177,9 @@ def search(
     tolerance: float,
 ) -> float:
     """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``, given the
-    multipliers and second derivatives at zero, and the multipliers at one.
+    multipliers and second derivatives at zero, and the multipliers at one (or an empty array).
 
-    One where that will do, else Newton's method on the derivative, which is monotone, guarded by a bracket that is
+    One where that is known and will do, else Newton's method on the derivative, which is monotone, guarded by a bracket that is
     halved where it is slow; done when the derivative has fallen to `tolerance` times what it was at zero. Zero when the
     function does not fall.
     """
@@ -187,11 +187,13 @@ def search(
     for k in range(members.size):
         begin -= C * alpha[members[k]] * dz[k]
         rise += bend[members[k]] * dz[k] * dz[k]
-        at_one -= C * alpha_at_one[members[k]] * dz[k]
     if not begin < 0.0:
         return 0.0
-    if abs(at_one) <= -tolerance * begin:
-        return 1.0
+    if alpha_at_one.size:
+        for k in range(members.size):
+            at_one -= C * alpha_at_one[members[k]] * dz[k]
+        if abs(at_one) <= -tolerance * begin:
+            return 1.0
     low, high = 0.0, np.inf
     tau = -begin / rise if rise > 0.0 else 1.0
     before = np.inf
