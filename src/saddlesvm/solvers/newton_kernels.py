@@ -179,9 +179,9 @@ def search(
     """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``, given the
     multipliers and second derivatives at zero, and the multipliers at one (or an empty array).
 
-    One where that is known and will do, else Newton's method on the derivative, which is monotone, guarded by a bracket that is
-    halved where it is slow; done when the derivative has fallen to `tolerance` times what it was at zero. Zero when the
-    function does not fall.
+    One where that is known and will do, else Newton's method on the derivative, which is monotone, guarded by a bracket
+    that is halved where it is slow; done when the derivative has fallen to `tolerance` times what it was at zero. Zero
+    when the function does not fall.
     """
     begin, rise, at_one = linear, quadratic, linear + quadratic
     for k in range(members.size):
