@@ -118,6 +118,18 @@ def test_one_split_has_no_standard_error(heart):
     assert search.scores_.shape == (3, 1)
 
 
+@pytest.mark.parametrize("rule", ["best", "one_standard_error"])
+def test_a_c_without_a_score_is_never_chosen(heart, rule):
+    X = heart.X / heart.X.std(axis=0)
+    search = LinearSVCCV(Cs=[0.01, 1.0, 100.0], cv=3, rule=rule)
+    partly = search.set_params(scoring=lambda model, X, y: np.nan if model.C < 1.0 else model.score(X, y)).fit(
+        X, heart.y
+    )
+    assert np.isnan(partly.mean_scores_[0]) and partly.C_ >= 1.0
+    with pytest.raises(ValueError, match="gave NaN in some fold for every C"):
+        search.set_params(scoring=lambda model, X, y: np.nan).fit(X, heart.y)
+
+
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_matrix, np.ndarray.tolist])
 def test_cross_validation_takes_what_a_fit_takes(heart, kind):
     X = heart.X / heart.X.std(axis=0)

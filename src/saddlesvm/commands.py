@@ -25,7 +25,7 @@ from saddlesvm.estimators import LinearSVC, LinearSVR
 from saddlesvm.facts import Facts, show
 from saddlesvm.kernel_estimators import KernelSVC
 from saddlesvm.linear_model import LinearModel
-from saddlesvm.losses import REGRESSION
+from saddlesvm.losses import LOSS_OPTIONS, LOSSES, REGRESSION
 from saddlesvm.outcome import Outcome
 from saddlesvm.share_bar import share_bar
 from saddlesvm.solvers.auto import FINISH
@@ -90,15 +90,17 @@ def estimator_kind(options: argparse.Namespace) -> Any:
         An option was given that it does not have.
     """
     kind = KernelSVC if options.kernel else LinearSVR if options.loss in REGRESSION else LinearSVC
-    wrong = {
-        KernelSVC: ("checkpoint", "epsilon", "liblinear", "memory"),
-        LinearSVR: (*KERNEL_OPTIONS, "width", "multi_class", "class_weight"),
-        LinearSVC: (*KERNEL_OPTIONS, "epsilon"),
+    loss: Any = options.loss or kind().loss
+    of_the_task = {
+        KernelSVC: ("checkpoint", "liblinear", "memory"),
+        LinearSVR: (*KERNEL_OPTIONS, "multi_class", "class_weight"),
+        LinearSVC: KERNEL_OPTIONS,
     }[kind]
-    given = [name for name in wrong if getattr(options, name) is not None]
-    if given:
-        what = f"--kernel {options.kernel}" if options.kernel else f"the loss {options.loss or 'squared_hinge'}"
-        raise ValueError(f"--{given[0].replace('_', '-')} does not go with {what}")
+    of_other_losses = sorted(LOSS_OPTIONS.keys() - set(LOSSES[loss]._fields))  # type: ignore[attr-defined]
+    for name in (*of_the_task, *of_other_losses):
+        if getattr(options, name) is not None:
+            what = f"--kernel {options.kernel}" if options.kernel and name in of_the_task else f"the loss {loss}"
+            raise ValueError(f"--{name.replace('_', '-')} does not go with {what}")
     return kind
 
 

@@ -121,7 +121,12 @@ class LinearModel(CallbackSupport, Estimator):
         clock = multiclass.SharedTime(self.max_time, len(problems), jobs)
         if not sweep and self._may_share():
             together = block_size(design, len(problems), jobs)
-            shared = SharedStart(problems, together, self.tol, seed) if together > 1 else None
+        if together > 1:
+            first = problems[0]().problem(design, loss, norms=norms, **options)
+            if isinstance(solver, Auto) and solver.begins_on_sample(first, self.tol):
+                together = 1  # Newton's method alone is done before the descent that they would share
+            else:
+                shared = SharedStart(problems, together, self.tol, seed)
         bar: Any = contextlib.nullcontext()
         if self.verbose:
             bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)

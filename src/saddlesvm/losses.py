@@ -31,6 +31,7 @@ from numba.core import types
 
 from saddlesvm.compiled import inlined, operation, python_class
 from saddlesvm.logit import log_of, log_one_plus, logit, logit_step, sigmoid
+from saddlesvm.options import NOT_NEGATIVE, POSITIVE, check
 
 INF = math.inf
 EDGE = 1.0 + 1e-15  # a + (s - a) may miss s by a rounding error
@@ -289,6 +290,7 @@ REGRESSION: dict[str, type] = {
     "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
 }
 LOSSES: dict[str, type] = CLASSIFICATION | REGRESSION
+LOSS_OPTIONS = {"width": POSITIVE, "epsilon": NOT_NEGATIVE}  # of the losses that have some
 ALIASES: dict[str, str] = {
     "l1": "hinge",
     "l2": "squared_hinge",
@@ -304,7 +306,7 @@ def loss_name(loss: Loss) -> str:
 
 
 def make_loss(loss: str | Loss, *, width: float = 1.0, epsilon: float = 0.0, among: dict[str, type] = LOSSES) -> Loss:
-    """A loss object from its name, or the object itself.
+    """A loss object from its name, or the object itself, its parameter checked.
 
     Parameters
     ----------
@@ -333,16 +335,12 @@ def make_loss(loss: str | Loss, *, width: float = 1.0, epsilon: float = 0.0, amo
     if name not in among:
         task, estimator = ("regression", "LinearSVR") if name in REGRESSION else ("classification", "LinearSVC")
         raise ValueError(f"loss={name!r} is a {task} loss: use {estimator}, or one of {', '.join(among)}")
-    made = loss
-    if isinstance(loss, str):
-        kind = LOSSES[name]
-        options = {"width": width, "epsilon": epsilon}
-        made = kind(**{field: float(options[field]) for field in kind._fields})  # type: ignore[attr-defined]
-    if isinstance(made, SmoothHinge) and not 0.0 < made.width < INF:
-        raise ValueError(f"the width of the smooth hinge must be positive and finite; got {made.width}")
-    if isinstance(made, (EpsilonInsensitive, SquaredEpsilonInsensitive)) and not 0.0 <= made.epsilon < INF:
-        raise ValueError(f"epsilon must be at least 0 and finite; got {made.epsilon}")
-    return made  # type: ignore[return-value]
+    kind: Any = LOSSES[name]
+    options = {"width": width, "epsilon": epsilon} if isinstance(loss, str) else loss._asdict()
+    for field in kind._fields:
+        check(field, options[field], LOSS_OPTIONS[field])
+    made: Loss = kind(*(float(options[field]) for field in kind._fields)) if isinstance(loss, str) else loss
+    return made
 
 
 def is_smooth(loss: Loss) -> bool:

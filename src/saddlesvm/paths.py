@@ -221,7 +221,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Bad data or options.
+            Bad data or options, or no score for any C.
         KeyboardInterrupt
             Ctrl-C, or a callback, stopped a fit before every fold had come to the smallest C.
 
@@ -273,7 +273,10 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return parallel(delayed(one_fold)(train, test, stop) for train, test in splits)
 
     def _choose(self) -> int:
-        best = int(np.argmax(self.mean_scores_))
+        """The place of the chosen C; one without a score in some fold (NaN) is never chosen."""
+        if np.isnan(self.mean_scores_).all():
+            raise ValueError(f"scoring={self.scoring!r} gave NaN in some fold for every C: there is none to choose")
+        best = int(np.nanargmax(self.mean_scores_))
         if self.rule == "best":
             return best
         return int(np.argmax(self.mean_scores_ >= self.mean_scores_[best] - self.standard_errors_[best]))

@@ -29,8 +29,8 @@ from saddlesvm.solvers.sample import sample_size
 
 LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
-PLENTY = 3.0  # rows that bend for each feature, so many that fewer of them later on will still span the features
-SOON, LATE = 0.1, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
+PLENTY = 2.25  # rows that bend for each feature, so many that fewer of them later on will still span the features
+SOON, LATE = 0.15, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
 DENSE_COST, SPARSE_COST = 7e-10, 2.5e-9  # seconds a value and visit, roughly; only ratios to other costs matter
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds a visit besides; with the logistic loss
 PASSES, CALLS = 1.5, 1e-4  # of a Newton step over the data, in epochs of coordinate descent; its seconds besides
@@ -148,6 +148,10 @@ class Auto(SolverBase):
         _mirror(state)
         state.gap_then = state.estimate
 
+    def begins_on_sample(self, problem: Problem, target: float) -> bool:
+        """Whether a fit to this relative gap, without a starting point, would begin on a sample of the rows."""
+        return self._is_tall(problem, AutoState(w=nothing(), alpha=np.zeros(problem.y.size)), target)
+
     def _is_tall(self, problem: Problem, state: AutoState, target: float) -> bool:
         """Whether Newton's method, from the solution of a sample of the rows, is done before coordinate descent."""
         if not is_smooth(problem.loss) or not sample_size(problem):
@@ -157,8 +161,8 @@ class Auto(SolverBase):
         a_step = epochs * _epoch_cost(problem) / (FROM_SAMPLE[0] + FROM_SAMPLE[1] * powers)  # may cost so much
         if a_step <= _passes_cost(problem):
             return False
-        bending = 1.0 if isinstance(problem.loss, CORNERLESS) else BEND_AT_LAST
-        return _passes_cost(problem) + bending * self._solving_cost(problem, state) < a_step
+        share = 1.0 if isinstance(problem.loss, CORNERLESS) else BEND_AT_LAST
+        return _passes_cost(problem) + share * self._solving_cost(problem, state) < a_step
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
         """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""

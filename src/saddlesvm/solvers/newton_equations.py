@@ -28,7 +28,7 @@ from saddlesvm.solvers.feature_factor import FeatureFactor, Plan
 from saddlesvm.solvers.linear_algebra import BLAS_SPEED, Map, conjugate_gradients
 from saddlesvm.solvers.newton_kernels import hessian_diagonal, hessian_product
 from saddlesvm.solvers.row_factor import RowFactor
-from saddlesvm.threads import blas_for
+from saddlesvm.threads import blas_for, in_parts
 
 FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active row means no division by zero
 NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
@@ -109,12 +109,15 @@ class NewtonEquations:
 
     def _solve(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
         """Conjugate gradients alone while they may be cheaper than the factor, then with it."""
-        X = self.problem.X
+        X, work = self.problem.X, active.size * self.problem.values_per_row
 
         def matrix(v: np.ndarray) -> np.ndarray:
-            out = self.penalty * v
-            hessian_product(X, active, bend, v, out)
-            return out
+            def of_part(part: slice) -> np.ndarray:
+                out = np.zeros_like(v)
+                hessian_product(X, active[part], bend, v, out)
+                return out
+
+            return self.penalty * v + np.sum(in_parts(of_part, active.size, work, self.problem.threads), axis=0)
 
         direction, solved = np.zeros_like(rhs), False
         plain = way.name == PLAIN
