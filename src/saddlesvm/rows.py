@@ -22,7 +22,7 @@ from scipy import sparse
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.threads import in_parts
 
-AT_ONCE = 2**14  # rows of which those with a coefficient are listed at once
+AT_ONCE = 2**11  # rows of which those with a coefficient are listed at once
 U = np.uint64
 HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
 ROW_AHEAD, LONG_AHEAD = 6, 2  # rows whose values are fetched while this one is worked on; where they are long
