@@ -26,8 +26,10 @@ AT_ONCE = 2**11  # rows of which those with a coefficient are listed at once
 U = np.uint64
 HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
 ROW_AHEAD, LONG_AHEAD = 6, 2  # rows whose values are fetched while this one is worked on; where they are long
-HEAD, LONG_HEAD = 768, 2048  # bytes of a dense row that are fetched near; the processor notices the rest by itself
-LONG = 2048  # bytes; a row that takes more is long
+SHORT, LONG = 512, 2048  # bytes of a dense row: below, it is short; from there on, long
+MOST_AHEAD = 2048  # bytes of a dense row that are fetched, half of it at most; the processor notices the rest by itself
+STREAM_LEAST, STREAM_MOST = 128, 2048  # bytes of dense rows, read in their order, whose first halves are fetched
+STREAM_AHEAD, STREAM_ROWS = 4000, 8  # bytes ahead, and rows at most; the processor follows longer rows by itself
 FIRST_CACHE, SECOND_CACHE = 3, 2  # where to: a short row goes, whole, to the second, whose fetches hold up others less
 LINE = 64  # bytes in a cache line
 
@@ -239,11 +241,11 @@ def squared_norm(X: Rows, i: int) -> float:
 def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.Type) -> Callable[..., Any]:
     def of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
         width, size = X.values.shape[1], X.values.itemsize
-        ahead, head = (LONG_AHEAD, LONG_HEAD) if width * size > LONG else (ROW_AHEAD, HEAD)
+        ahead = LONG_AHEAD if width * size >= LONG else ROW_AHEAD
         if p + ahead < end:
             start = U(order[p + ahead]) * U(width)
-            if width * size > head:
-                prefetch_range(X.values, start, start + U(head // size))
+            if width * size >= SHORT:
+                prefetch_range(X.values, start, start + U(min(width // 2, MOST_AHEAD // size)))
             else:
                 prefetch_range_far(X.values, start, start + U(width))
 
@@ -262,6 +264,26 @@ def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.
 @operation(_pick_row_ahead)
 def row_ahead(X: Rows, order: np.ndarray, p: int, end: int) -> None:
     """Fetch the row that is soon to come after place `p` of `order` (which ends at `end`); changes nothing."""
+
+
+def _pick_next_ahead(X: types.Type, i: types.Type, end: types.Type) -> Callable[..., Any]:
+    def of_dense(X: Any, i: Any, end: Any) -> Any:
+        width, size = X.values.shape[1], X.values.itemsize
+        if STREAM_LEAST <= width * size <= STREAM_MOST:
+            ahead = min(STREAM_AHEAD // (width * size), STREAM_ROWS)
+            if i + ahead < end:
+                start = U(i + ahead) * U(width)
+                prefetch_range(X.values, start, start + U(width // 2))
+
+    def of_csr(X: Any, i: Any, end: Any) -> Any:
+        pass
+
+    return of_dense if python_class(X) is Dense else of_csr
+
+
+@operation(_pick_next_ahead)
+def next_ahead(X: Rows, i: int, end: int) -> None:
+    """Fetch the row that is soon to come after row i, where rows are read in their order up to row `end`."""
 
 
 @inlined
@@ -293,6 +315,7 @@ def as_dense_row(X: Rows, i: int) -> np.ndarray:
 def norms_from(X: Rows, start: int, norms: np.ndarray) -> None:
     """``norms[k] = ||x_(start + k)||^2``."""
     for k in range(norms.size):
+        next_ahead(X, start + k, start + norms.size)
         norms[k] = squared_norm(X, start + k)
 
 
@@ -322,4 +345,5 @@ def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarr
 def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """``out[k] = x_i . w`` for the k-th member i, summed in the precision of `w`."""
     for k in range(members.size):
+        next_ahead(X, members[k], members[members.size - 1])
         out[k] = dot(X, members[k], w)
