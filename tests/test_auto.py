@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -113,8 +115,8 @@ def test_many_rows_that_bend_are_left_to_the_finish_early(loss):
     y = np.where(X @ np.arange(1.0, 9.0) + 20.0 * np.random.default_rng(1).normal(size=20_000) > 0.0, 1, -1)
     model = LinearSVC(loss=loss, C=10.0, tol=1e-6, random_state=0).fit(X, y)
     assert model.outcome_ is Outcome.CERTIFIED
-    first = {"squared_hinge": "epoch 4:", "logistic": "epoch 0: beginning with Newton's method"}[loss]
-    assert first in " ".join(row["remark"] for row in model.trace_)
+    first = {"squared_hinge": r"epoch [24]: .*changing over", "logistic": "epoch 0: beginning with Newton's method"}
+    assert re.search(first[loss], " ".join(row["remark"] for row in model.trace_))
     if loss == "logistic":
         assert set(model.phases_) == {FINISH}
     assert model.n_iter_ <= 12
@@ -128,7 +130,7 @@ def test_tall_data_begin_on_a_sample_where_that_is_cheaper(loss):
     for C, tol, begins in ((10.0, 1e-4, True), (1e-6, 1e-3, False)):
         model = LinearSVC(loss=loss, C=C, tol=tol, random_state=0).fit(X, y)
         assert model.outcome_ is Outcome.CERTIFIED
-        assert ("on a sample of the rows" in model.trace_[-1]["remark"]) == begins
+        assert ("on samples of the rows" in model.trace_[-1]["remark"]) == begins
         assert set(model.phases_) == {FINISH if begins else COORDINATES}
 
 
@@ -223,7 +225,7 @@ def test_a_sample_of_one_class_is_no_trouble():
         assert model.outcome_ is Outcome.CERTIFIED
 
 
-def test_tall_problems_of_many_classes_do_not_descend_together(monkeypatch):
+def test_tall_problems_of_many_classes_part_where_newtons_method_alone_is_quicker(monkeypatch):
     monkeypatch.setattr("saddlesvm.shared_start.LEAST_VALUES", 1)
     random = np.random.default_rng(0)
     X = random.normal(size=(20_000, 12))

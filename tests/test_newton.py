@@ -59,7 +59,7 @@ from saddlesvm.solvers.newton_kernels import (
     search,
 )
 from saddlesvm.solvers.row_factor import RowFactor
-from saddlesvm.solvers.sample import sample_of, sample_size
+from saddlesvm.solvers.sample import ranks, sample_of, sample_shares
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 TIGHT = Limits(tol=1e-9, max_epochs=500)
@@ -111,7 +111,8 @@ def plain_response(loss: Loss, centre: float, z: float, y: float, q: float, s: f
 
 def answer(terms: Pointwise, z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray, Any]:
     alpha, bend = np.zeros(z.size), np.zeros(z.size)
-    sums = respond(terms, 2.0, np.arange(z.size), z, centre, q, not is_smooth(terms.loss), alpha, bend)
+    sums = np.zeros(4)
+    respond(terms, 2.0, np.arange(z.size), z, centre, q, not is_smooth(terms.loss), alpha, bend, sums)
     return alpha, bend, sums
 
 
@@ -202,10 +203,11 @@ def test_multipliers_at_weights_are_those_at_their_margins(loss: Loss, layout: s
     X = rows_like(matrix(centre.size, 6, density=0.6).astype(np.float32), layout, 1.7)
     members, w = np.arange(0, centre.size, 2), np.random.default_rng(1).normal(size=7)
     problem = make_problem(X, terms.y, loss, C=2.0, weights=terms.weights, members=members, intercept="regularized")
-    expected, bend, sums = np.zeros(centre.size), np.zeros(centre.size), None
+    expected, bend, sums, found = np.zeros(centre.size), np.zeros(centre.size), np.zeros(4), np.zeros(4)
     z, alpha, bent, pulled = np.empty(members.size), np.zeros(centre.size), np.zeros(centre.size), np.ones(7)
-    sums = respond(terms, 2.0, members, plain_rows(X)[members] @ w, centre, q, not is_smooth(loss), expected, bend)
-    found = respond_to_weights(problem.terms, members, w, z, centre, q, not is_smooth(loss), alpha, bent, pulled)
+    kinked = not is_smooth(loss)
+    respond(terms, 2.0, members, plain_rows(X)[members] @ w, centre, q, kinked, expected, bend, sums)
+    respond_to_weights(problem.terms, members, w, z, centre, q, kinked, alpha, bent, found, pulled)
     assert z == pytest.approx(plain_rows(X)[members] @ w)
     assert alpha == pytest.approx(expected) and bent == pytest.approx(bend) and found == pytest.approx(sums)
     assert pulled == pytest.approx(1.0 + alpha @ plain_rows(X))
@@ -429,26 +431,31 @@ def tall_problem(loss: Loss, n: int = 30_000, d: int = 8, C: float = 10.0, **opt
 
 
 def test_a_sample_is_the_problem_over_fewer_rows() -> None:
-    problem = tall_problem(SquaredHinge(), n=60_000, C=1e-3, members=np.arange(1, 60_000, 2))
-    sample = sample_of(problem, 0)
-    assert sample is not None and sample.members.size == pytest.approx(sample_size(problem), abs=4)
-    assert np.isin(sample.members, problem.members).all() and (np.diff(sample.members) > 0).all()
-    assert sample.C * sample.members.size == pytest.approx(problem.C * problem.members.size)
-    assert (sample_of(problem, 0).members == sample.members).all()  # type: ignore[union-attr]
-    assert (sample_of(problem, 1).members != sample.members).any()  # type: ignore[union-attr]
+    problem = tall_problem(SquaredHinge(), n=60_000, d=80, C=1e-4, members=np.arange(1, 60_000, 2))
+    shares, rank = sample_shares(problem), ranks(60_000, 0)
+    assert 0.03 < shares[0] < shares[-1] <= 0.25 and np.diff(np.log(shares)) == pytest.approx(np.log(3.0))
+    before = problem.members[:0]
+    for share in shares:
+        sample = sample_of(problem, rank, share)
+        assert sample.members.size == pytest.approx(30_000 * share, rel=0.2)
+        assert np.isin(sample.members, problem.members).all() and (np.diff(sample.members) > 0).all()
+        assert np.isin(before, sample.members).all()
+        assert sample.C * sample.members.size == pytest.approx(problem.C * problem.members.size)
+        before = sample.members
+    assert (ranks(60_000, 0) == rank).all() and (ranks(60_000, 1) != rank).any()
 
 
 def test_a_sample_is_not_fitted_too_closely() -> None:
     problem = tall_problem(Logistic(), C=1e3)
-    sample = sample_of(problem, 0)
-    assert sample is not None and sample.C == problem.C
-    between = sample_of(tall_problem(Logistic(), C=0.1), 0)
-    assert between is not None and 0.1 < between.C < 0.1 * 30_000 / between.members.size
+    rank, share = ranks(30_000, 0), sample_shares(problem)[0]
+    assert sample_of(problem, rank, share).C == problem.C
+    between = sample_of(tall_problem(Logistic(), C=0.1), rank, share)
+    assert 0.1 < between.C < 0.1 * 30_000 / between.members.size
 
 
 def test_too_few_rows_or_too_little_work_have_no_sample() -> None:
-    assert sample_of(tall_problem(Logistic(), n=500), 0) is None
-    assert sample_of(small_problem(Logistic(), n=400, d=90), 0) is None
+    assert not sample_shares(tall_problem(Logistic(), n=500))
+    assert not sample_shares(small_problem(Logistic(), n=400, d=90))
 
 
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])

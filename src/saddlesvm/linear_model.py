@@ -122,11 +122,11 @@ class LinearModel(CallbackSupport, Estimator):
         if not sweep and self._may_share():
             together = block_size(design, len(problems), jobs)
         if together > 1:
-            first = problems[0]().problem(design, loss, norms=norms, **options)
-            if isinstance(solver, Auto) and solver.begins_on_sample(first, self.tol):
-                together = 1  # Newton's method alone is done before the descent that they would share
-            else:
-                shared = SharedStart(problems, together, self.tol, seed)
+            most = np.inf
+            if isinstance(solver, Auto):
+                first = problems[0]().problem(design, loss, norms=norms, **options)
+                most = solver.epochs_from_samples(first, self.tol)
+            shared = SharedStart(problems, together, self.tol, seed, most)
         bar: Any = contextlib.nullcontext()
         if self.verbose:
             bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)

@@ -8,6 +8,7 @@ starts from what that came to, and proves its own certificate.
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -42,18 +43,24 @@ class SharedStart:
     tol : float
         The relative gap that the fits will prove.
     seed : int
+    most : float
+        Epochs after which they part: about what each of them takes alone, begun anew. Those do begin anew that have not
+        got half of the powers of ten behind them by then.
     """
 
-    def __init__(self, problems: Sequence[Callable[[], SubProblem]], together: int, tol: float, seed: int) -> None:
-        self.problems, self.together, self.tol, self.seed = problems, together, tol, seed
-        self.ready: dict[int, np.ndarray] = {}
+    def __init__(
+        self, problems: Sequence[Callable[[], SubProblem]], together: int, tol: float, seed: int, most: float = np.inf
+    ) -> None:
+        self.problems, self.together, self.tol, self.seed, self.most = problems, together, tol, seed, most
+        self.ready: dict[int, np.ndarray | None] = {}
         self.spent: dict[int, tuple[float, float]] = {}
 
-    def point(self, index: int, problem: Problem, stop: threading.Event, seconds: float | None) -> Point:
-        """Where sub-problem `index` begins; `seconds` is what it may spend itself."""
+    def point(self, index: int, problem: Problem, stop: threading.Event, seconds: float | None) -> Point | None:
+        """Where sub-problem `index` begins, None: anew; `seconds` is what it may spend itself."""
         if index not in self.ready:
             self._work_out(index, problem, stop, seconds)
-        return Point(alpha=self.ready.pop(index))
+        alpha = self.ready.pop(index)
+        return None if alpha is None else Point(alpha=alpha)
 
     def _work_out(self, first: int, problem: Problem, stop: threading.Event, seconds: float | None) -> None:
         """Let the block that begins with sub-problem `first` descend."""
@@ -64,9 +71,10 @@ class SharedStart:
             labels[:, column] = self.problems[k]().y
         block = Block(problem, labels, np.zeros(labels.shape))
         most = None if seconds is None else TIME_SHARE * seconds * len(places)
-        epochs = block.run(self.tol, self.seed + first, stops(stop, most))
+        epochs, estimates = block.run(self.tol, self.seed + first, stops(stop, most), self.most)
         for column, k in enumerate(places):
-            self.ready[k] = block.alpha[:, column].copy()
+            anew = epochs >= self.most and estimates[column] > math.sqrt(self.tol)
+            self.ready[k] = None if anew else block.alpha[:, column].copy()
             self.spent[k] = (epochs, (time.perf_counter() - began) / len(places))
 
     def credited(self, index: int, result: FitResult) -> FitResult:

@@ -22,10 +22,11 @@ from saddlesvm.losses import Logistic, Loss, is_smooth, largest_curvature
 from saddlesvm.problem import Problem
 from saddlesvm.rows import Dense
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
+from saddlesvm.solvers.dcd import near_rows
 from saddlesvm.solvers.newton import CORNERLESS, Newton, NewtonState, bending, coordinate_curvature, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.parallel import descent
-from saddlesvm.solvers.sample import sample_size
+from saddlesvm.solvers.sample import sample_shares
 
 LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
@@ -33,7 +34,8 @@ PLENTY = 2.25  # rows that bend for each feature, so many that fewer of them lat
 SOON, LATE = 0.15, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
 DENSE_COST, SPARSE_COST = 7e-10, 2.5e-9  # seconds a value and visit, roughly; only ratios to other costs matter
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds a visit besides; with the logistic loss
-PASSES, CALLS = 1.5, 1e-4  # of a Newton step over the data, in epochs of coordinate descent; its seconds besides
+FAR_COST = 3e-8  # and for a row out of its order that is no more in the cache
+PASSES, CALLS = 1.3, 1e-4  # of a Newton step over the data; its seconds besides
 LOOK = 1e-4  # seconds of a prediction
 # Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
 # smooth ones, and of those with corners.
@@ -43,10 +45,10 @@ CHEAP = 4.0  # epochs of a Newton step, at most, for a smooth problem to begin w
 STEEP = 1.0  # curvature of the coordinate steps from which the first epochs lead nowhere
 # What the first choice, for smooth losses on many more rows than features, goes by. Epochs of coordinate descent: some,
 # and for each power of ten of the gap some more, and more with the curvature of its steps. Newton's steps from the
-# solution of a sample of the rows: some, and more for each power of ten; and the epochs that the sample and the first
-# look at all rows take.
+# solution of samples of the rows: some, and more for each power of ten; and the epochs that the samples and the first
+# look at all rows take, and the seconds of the calls.
 EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
-FROM_SAMPLE, SAMPLING = (2.0, 0.35), 2.0
+FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.5, 2e-3
 MOST_POWERS = 10.0  # of ten that the gap can fall by
 BEND_AT_LAST = 0.5  # share of the rows that still bend then, roughly, where the loss has corners in its derivative
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
@@ -136,33 +138,39 @@ class Auto(SolverBase):
         if self._is_tall(problem, state, target):
             inner = Newton(memory=self.memory).init(problem, state.seed)
             if isinstance(problem.loss, CORNERLESS) or inner.active > problem.n_features:
-                self._begin_with(state, inner, " on a sample of the rows")
+                self._begin_with(state, inner, " on samples of the rows")
+            else:  # the samples were solved for nothing
+                state.base_rows, state.base_epochs = inner.rows_touched, inner.epochs
         elif self._is_steep(problem, state):
             self._begin_with(state, Newton(memory=self.memory, warm_up=0).init(problem, state.seed))
 
     @staticmethod
     def _begin_with(state: AutoState, inner: NewtonState, where: str = "") -> None:
         state.phase, state.inner, state.promised = FINISH, inner, np.inf
-        inner.equations = state.equations
+        inner.equations = inner.equations or state.equations
         state.decision = f"epoch 0: beginning with Newton's method{where}"
         _mirror(state)
         state.gap_then = state.estimate
 
-    def begins_on_sample(self, problem: Problem, target: float) -> bool:
-        """Whether a fit to this relative gap, without a starting point, would begin on a sample of the rows."""
-        return self._is_tall(problem, AutoState(w=nothing(), alpha=np.zeros(problem.y.size)), target)
+    def epochs_from_samples(self, problem: Problem, target: float) -> float:
+        """What a fit to this relative gap takes, in epochs of coordinate descent, where it would begin with Newton's
+        method on samples of the rows; infinite where it would not."""
+        state = AutoState(w=nothing(), alpha=np.zeros(problem.y.size))
+        return self._tall_epochs(problem, state, target) if self._is_tall(problem, state, target) else np.inf
 
     def _is_tall(self, problem: Problem, state: AutoState, target: float) -> bool:
-        """Whether Newton's method, from the solution of a sample of the rows, is done before coordinate descent."""
-        if not is_smooth(problem.loss) or not sample_size(problem):
+        """Whether Newton's method, from the solution of samples of the rows, is done before coordinate descent."""
+        if not is_smooth(problem.loss) or not sample_shares(problem):
             return False
-        powers = min(-math.log10(target), MOST_POWERS) if target > 0.0 else MOST_POWERS
-        epochs = EPOCHS + powers * (EACH_POWER + EACH_CURVATURE * _steepness(problem)) - SAMPLING
-        a_step = epochs * _epoch_cost(problem) / (FROM_SAMPLE[0] + FROM_SAMPLE[1] * powers)  # may cost so much
-        if a_step <= _passes_cost(problem):
+        descent = EPOCHS + _powers(target) * (EACH_POWER + EACH_CURVATURE * _steepness(problem))
+        if _tall_epochs(problem, target, _passes_cost(problem)) >= descent:
             return False
+        return self._tall_epochs(problem, state, target) < descent
+
+    def _tall_epochs(self, problem: Problem, state: AutoState, target: float) -> float:
+        """The work of Newton's method from the solution of samples of the rows, in epochs of coordinate descent."""
         share = 1.0 if isinstance(problem.loss, CORNERLESS) else BEND_AT_LAST
-        return _passes_cost(problem) + share * self._solving_cost(problem, state) < a_step
+        return _tall_epochs(problem, target, _passes_cost(problem) + share * self._solving_cost(problem, state))
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
         """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""
@@ -344,6 +352,17 @@ def _steepness(problem: Problem) -> float:
     return coordinate_curvature(problem) * largest_curvature(problem.loss)
 
 
+def _powers(target: float) -> float:
+    """Powers of ten that the relative gap has to fall by."""
+    return max(0.0, min(-math.log10(target), MOST_POWERS)) if target > 0.0 else MOST_POWERS
+
+
+def _tall_epochs(problem: Problem, target: float, a_step: float) -> float:
+    """Epochs of coordinate descent that Newton's method, begun on samples, takes, if a step takes so many seconds."""
+    steps = FROM_SAMPLE[0] + FROM_SAMPLE[1] * _powers(target)
+    return SAMPLING + (SAMPLING_CALLS + steps * a_step) / _epoch_cost(problem)
+
+
 def _kind(loss: Loss) -> int:
     """0 without corners in the derivative, 1 for other smooth losses, 2 for those with corners."""
     return 0 if isinstance(loss, CORNERLESS) else 1 if is_smooth(loss) else 2
@@ -351,6 +370,12 @@ def _kind(loss: Loss) -> int:
 
 def _epoch_cost(problem: Problem) -> float:
     """Seconds of visits to all rows, roughly."""
+    n = problem.members.size
+    return _pass_cost(problem) + (n * FAR_COST if n > near_rows(problem) else 0.0)
+
+
+def _pass_cost(problem: Problem) -> float:
+    """Seconds of visits to all rows in their order, roughly."""
     each = problem.values_per_row * (DENSE_COST if isinstance(problem.X, Dense) else SPARSE_COST)
     return problem.members.size * (each + ROW_COST[isinstance(problem.loss, Logistic)])
 
@@ -362,7 +387,7 @@ def _look_cost(problem: Problem) -> float:
 
 def _passes_cost(problem: Problem) -> float:
     """Seconds of a Newton step without its equations, roughly."""
-    return PASSES * _epoch_cost(problem) + CALLS
+    return PASSES * _pass_cost(problem) + CALLS
 
 
 def _rate(seen: np.ndarray) -> float | None:

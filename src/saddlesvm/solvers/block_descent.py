@@ -132,18 +132,28 @@ class Block:
     labels: np.ndarray
     alpha: np.ndarray
 
-    def run(self, tol: float, seed: int, stop: Callable[[], bool]) -> float:
-        """Descend until each problem's own estimate of its relative gap is below `tol`; epochs."""
+    def run(self, tol: float, seed: int, stop: Callable[[], bool], most: float = np.inf) -> tuple[float, np.ndarray]:
+        """Descend until each problem's own estimate of its relative gap is below `tol`, for at most so many epochs.
+
+        Returns
+        -------
+        epochs : float
+            Scores computed, by rows times problems.
+        estimates : ndarray of shape (B,)
+            Each problem's own.
+        """
         problem, (n_all, B) = self.problem, self.labels.shape
         W = new_weights(problem.X, B, dtype_of(problem.X))
         order, random, meters = problem.members.copy(), seeded(seed), np.zeros((B, 9))
+        meters[:, ESTIMATE] = np.inf
         problems = np.empty((n_all, B), dtype=np.int16)
         problems[:] = np.arange(B)
         counts = np.full(n_all, B, dtype=np.int32)
         meters[:, BOUND_M], meters[:, BOUND_m] = np.inf, -np.inf
         finished = np.zeros(B, dtype=np.bool_)
         position, active, whole, known, passes, scored = 0, order.size, True, np.inf, 0, 0
-        while passes < PASSES and not finished.all() and not stop():
+        visits = order.size * B
+        while passes < PASSES and not finished.all() and scored < most * visits and not stop():
             position, active, done, ended = descend(
                 problem.terms, self.labels, order, random, self.alpha, W, problems, counts, finished,
                 position, active, SLICE_SCORES, meters,
@@ -160,7 +170,7 @@ class Block:
             elif estimate <= RECHECK * known or active == 0:
                 active, whole, counts[:] = order.size, True, B
                 meters[:, BOUND_M], meters[:, BOUND_m], meters[:, ASIDE] = np.inf, -np.inf, 0.0
-        return scored / (order.size * B)
+        return scored / visits, meters[:, ESTIMATE].copy()
 
 
 def stops(event: threading.Event, seconds: float | None) -> Callable[[], bool]:

@@ -229,6 +229,11 @@ def descend(
     return position, active, done
 
 
+def near_rows(problem: Problem) -> int:
+    """How many rows stay in the cache, so that their order is of no account."""
+    return int(NEAR_BYTES / (problem.values_per_row * dtype_of(problem.X).itemsize))
+
+
 @dataclass
 class DCDState(DualState):
     """The dual state; what else the :class:`Deck` holds; the weights a pass ago (for the rule on the change of w)."""
@@ -307,7 +312,7 @@ class DCD(SolverBase):
 
     def rules(self, problem: Problem) -> Rules:
         """The options as the kernel takes them."""
-        near = int(NEAR_BYTES / (problem.values_per_row * dtype_of(problem.X).itemsize))
+        near = near_rows(problem)
         eager = EAGER if self.stopping == "gap" else 1.0
         return Rules(
             self.permutation,

@@ -19,10 +19,10 @@ are features, those with corners in their derivative (the squared and smooth hin
 loss) take a small one, which carries them through problems that are (nearly) separable. With a free intercept ``sum_i
 a_i`` comes to zero with the gradient; the bound is that of the balanced multipliers.
 
-Where there are many more rows than features, a few steps on a random sample of the rows come first: they cost next to
-nothing, and the solution of the sample is so close to that of all rows that Newton's method has two or three steps left
-(Byrd, Chin, Nocedal and Wu 2012, "Sample size selection in optimization methods for machine learning", grow the sample
-on the way).
+Where there are many more rows than features, a few steps on random samples of the rows come first, each within the
+next larger one: they cost next to nothing, and their solution is so close to that of all rows that Newton's method has
+two or three steps left (Byrd, Chin, Nocedal and Wu 2012, "Sample size selection in optimization methods for machine
+learning"). The factors of the samples are the beginning of those of all rows.
 
 Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
 problems", algorithms SSNAL and SSN; Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of
@@ -33,7 +33,7 @@ proximal point algorithm in convex programming".
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alp
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.newton_kernels import bending_rows, respond, respond_to_weights, search
-from saddlesvm.solvers.sample import sample_of
+from saddlesvm.solvers.sample import sample_of, sample_shares
 from saddlesvm.threads import in_parts
 
 CORNERLESS = (Logistic, Squared)  # losses whose derivative has no corner
@@ -58,8 +58,9 @@ SMALL = 0.01  # proximity for losses with corners in their derivative, where it 
 FEW = 0.8  # of the features: with fewer rows that bend it is
 LINE_TOLERANCE = 0.1  # of the derivative along the line, relative to its value at the start
 CANCELLED = 1e-6  # relative change of the margins from which on their difference is too coarse
+TYPICAL_ROWS = 10_000  # that a median is taken of, roughly
 MOST_MOVES = 20  # of the centre between two Newton steps
-ROUGH_STEPS, ROUGH_FALL = 6, 0.05  # on a sample: steps at most, and the fall of the objective that is one too small
+ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # on the first sample: steps at most, and the fall of the objective that is too small
 
 
 def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:
@@ -84,8 +85,8 @@ def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
 
 
 def coordinate_curvature(problem: Problem) -> float:
-    """The median curvature of a coordinate step, ``C ||x_i||^2``."""
-    norms = problem.norms[problem.members]
+    """The median curvature of a coordinate step, ``C ||x_i||^2``, of evenly spaced rows where there are many."""
+    norms = problem.norms[problem.members[:: max(1, problem.members.size // TYPICAL_ROWS)]]
     norms = norms[norms > 0.0]
     return problem.C * float(np.median(norms)) if norms.size else problem.C
 
@@ -99,8 +100,8 @@ class Response(NamedTuple):
         Margins of the members.
     alpha, bend : ndarray of shape (n_all,)
         Multipliers, and second derivatives of the terms, times C.
-    sums : tuple
-        As :func:`~saddlesvm.solvers.newton_kernels.respond` returns them.
+    sums : ndarray of shape (4,)
+        As :func:`~saddlesvm.solvers.newton_kernels.respond_one` adds them up.
     w : ndarray of shape (d + 1,)
         ``w(alpha)``.
     """
@@ -108,7 +109,7 @@ class Response(NamedTuple):
     z: np.ndarray
     alpha: np.ndarray
     bend: np.ndarray
-    sums: tuple[float, float, float, int]
+    sums: np.ndarray
     w: np.ndarray
 
 
@@ -169,7 +170,7 @@ class Newton(SolverBase):
     ----------
     warm_up : int, default=10
         Epochs of dual coordinate descent before the first step, where no starting point is given; for smooth losses on
-        many more rows than features a few Newton steps on a sample of the rows take their place. 0: begin at zero.
+        many more rows than features a few Newton steps on samples of the rows take their place. 0: begin at zero.
     proximity : float, optional
         The proximal term to begin with, in units of the median ``C ||x_i||^2`` (the curvature of a coordinate step).
         Left out: 1 for the piecewise linear losses, 0.01 for those with corners in their derivative once fewer rows
@@ -192,10 +193,13 @@ class Newton(SolverBase):
             raise ValueError(f"memory must be positive; got {self.memory!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
-        """The given point, or that of a sample of the rows, or of a few epochs of dual coordinate descent."""
-        touched = 0
+        """The given point, or that of samples of the rows, or of a few epochs of dual coordinate descent."""
+        touched, equations, full = 0, None, False
         if start is None and self.warm_up:
-            start, touched = self._warm(problem, seed)
+            if is_smooth(problem.loss) and sample_shares(problem):
+                start, touched, equations, full = self._of_samples(problem, seed)
+            else:
+                start, touched = self._of_descent(problem, seed)
         alpha = start_alpha(problem, start)
         given = start is not None and start.w is not None
         w = np.array(start.w, dtype=np.float64) if given else dual_weights(problem, alpha)  # type: ignore[union-attr]
@@ -210,6 +214,8 @@ class Newton(SolverBase):
             z=np.zeros(problem.members.size),
             q=q,
             active=problem.members.size,
+            full=full,
+            equations=equations,
         )
         self._keep_start(problem, state)
         self._look(problem, state, w if w.any() else None)
@@ -242,25 +248,31 @@ class Newton(SolverBase):
         conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
         state.best_alpha, state.best_dual = alpha, -0.5 * float(dual @ dual) - problem.C * conjugates
 
-    def _warm(self, problem: Problem, seed: int) -> tuple[Point, int]:
-        sample = sample_of(problem, seed) if is_smooth(problem.loss) else None
-        if sample is not None:
-            return self._solved_roughly(sample, seed)
+    def _of_descent(self, problem: Problem, seed: int) -> tuple[Point, int]:
+        """The point after a few epochs of dual coordinate descent, and the row visits they took."""
         solver, rows = DCD(), self.warm_up * problem.members.size
         state = solver.init(problem, seed)
         while state.rows_touched < rows and state.estimate > 0.0:
             state = solver.step(problem, state, Budget(rows - state.rows_touched))
         return Point(state.w.astype(np.float64), state.alpha), state.rows_touched
 
-    def _solved_roughly(self, sample: Problem, seed: int) -> tuple[Point, int]:
-        """The weights after a few Newton steps on a sample, and the row visits they took."""
-        solver = Newton(warm_up=0, memory=self.memory)
-        state = solver.init(sample, seed)
-        before = np.inf
-        while state.steps < ROUGH_STEPS and state.best_primal < (1.0 - ROUGH_FALL) * before:
-            before = state.best_primal
-            state = solver.step(sample, state, Budget(sample.members.size))
-        return Point(state.best_w), state.rows_touched
+    def _of_samples(self, problem: Problem, seed: int) -> tuple[Point, int, NewtonEquations, bool]:
+        """The weights after a few Newton steps on the smallest sample and one on each larger one, the row visits they
+        took, the factors they leave, and whether the last step was a full one."""
+        solver, equations = Newton(warm_up=0, memory=self.memory), NewtonEquations(problem, self.memory, seed)
+        start, touched = None, 0
+        for share in sample_shares(problem):
+            sample = sample_of(problem, equations.rank, share)
+            state = solver.init(sample, seed, start)
+            state.equations, equations.below = equations, share
+            steps, before = ROUGH_STEPS if start is None else 1, np.inf
+            while state.steps < steps and state.best_primal < (1.0 - ROUGH_FALL) * before:
+                before = state.best_primal
+                state = solver.step(sample, state, Budget(sample.members.size))
+            start, touched = Point(state.best_w), touched + state.rows_touched
+        equations.below = 1.0
+        assert start is not None
+        return start, touched, equations, state.full
 
     def _first_proximity(self, problem: Problem, alpha: np.ndarray) -> float:
         kinked = not is_smooth(problem.loss)
@@ -278,9 +290,7 @@ class Newton(SolverBase):
             state.equations = NewtonEquations(problem, self.memory)
         direction = state.equations.solve(state.bend, -state.gradient, FORCING)
         there = self._respond(problem, state, state.w + direction) if state.full else None
-        dz = None if there is None else there.z - state.z
-        if there is None or dz is None or np.abs(dz).max() <= CANCELLED * np.abs(there.z).max():
-            dz = margins(problem, direction)
+        dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
         own, ahead = _seen(problem, state.w), _seen(problem, direction)
         tau = search(
             problem.pointwise,
@@ -331,20 +341,21 @@ class Newton(SolverBase):
         count, members = problem.y.size, problem.members
         kinked = not is_smooth(problem.loss)
         alpha, bend = np.zeros(count), np.zeros(count)
+        smoothing = (state.centre, state.q, kinked)
         if w is None:
-            z, smoothing = state.z, (state.centre, state.q, kinked)
-            sums = respond(problem.pointwise, problem.C, members, z, *smoothing, alpha, bend)
-            return Response(z, alpha, bend, sums, dual_weights(problem, alpha))
-        z, smoothing = np.empty(members.size), (state.centre, state.q, kinked)
+            sums = np.zeros(4)
+            respond(problem.pointwise, problem.C, members, state.z, *smoothing, alpha, bend, sums)
+            return Response(state.z, alpha, bend, sums, dual_weights(problem, alpha))
+        z = np.empty(members.size)
 
-        def of_part(part: slice) -> tuple[Any, np.ndarray]:
-            pulled = np.zeros(w.size)
-            sums = respond_to_weights(problem.terms, members[part], w, z[part], *smoothing, alpha, bend, pulled)
+        def of_part(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            sums, pulled = np.zeros(4), np.zeros(w.size)
+            respond_to_weights(problem.terms, members[part], w, z[part], *smoothing, alpha, bend, sums, pulled)
             return sums, pulled
 
         parts = in_parts(of_part, members.size, members.size * problem.values_per_row, problem.threads)
-        sums, pulled = np.sum([sums for sums, _ in parts], axis=0), np.sum([pulled for _, pulled in parts], axis=0)
-        return Response(z, alpha, bend, tuple(sums), problem.C * pulled)
+        sums, pulled = (np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True))
+        return Response(z, alpha, bend, sums, problem.C * pulled)
 
     def _look(self, problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> None:
         """Go by the multipliers at the present margins, or at those of w."""
@@ -402,6 +413,11 @@ class Newton(SolverBase):
     def solution(self, problem: Problem, state: NewtonState) -> Point:
         """The best primal and the best dual point so far."""
         return Point(state.best_w, state.best_alpha)
+
+
+def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
+    """Whether margins are so close to earlier ones that rounding shows in their difference."""
+    return bool(np.abs(z - before).max() <= CANCELLED * np.abs(z).max())
 
 
 def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ from saddlesvm.solvers.feature_factor import FeatureFactor, Plan
 from saddlesvm.solvers.linear_algebra import BLAS_SPEED, Map, conjugate_gradients
 from saddlesvm.solvers.newton_kernels import hessian_diagonal, hessian_product
 from saddlesvm.solvers.row_factor import RowFactor
+from saddlesvm.solvers.sample import ranks
 from saddlesvm.threads import blas_for, in_parts
 
 FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active row means no division by zero
@@ -41,7 +42,7 @@ NOTHING = 2e-5  # seconds of a factor, for which no other way is looked at
 DENSE_PRODUCT, SPARSE_PRODUCT = 8e-10, 2.5e-9  # seconds of a product with the matrix, for each value of an active row
 TOO_MANY = 15  # iterations of conjugate gradients with the factor of a sample, at most
 DIGITS = 4.0  # log of what these bring the error down by: each does so by the root of a sample's rows for each feature
-SAMPLE, LARGER = 4.0, 4.0  # rows for each feature that a sample has at least; times as many once those were too many
+SAMPLE, LARGER = 4.0, 2.0  # rows for each feature that a sample has at least; times as many in the next larger one
 HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
 PLAIN, SAMPLED = "conjugate gradients", "features, a sample of rows"
 
@@ -63,15 +64,24 @@ class NewtonEquations:
     problem : Problem
     memory : float
         Bytes that the factors may take.
+    seed : int, default=0
+        Of the samples of the rows.
+
+    Attributes
+    ----------
+    below : float
+        The rank below which the rows lie that the equations are about: they may be those of a sample.
     """
 
     problem: Problem
     memory: float
+    seed: int = 0
     way: str = ""
     iterations: int = 0
     stiff: bool = False
     cost: float = 0.0
     sample: float = SAMPLE
+    below: float = 1.0
     penalty: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +94,7 @@ class NewtonEquations:
         self.features = FeatureFactor(problem.X, self.penalty, count)
         self.sampled = FeatureFactor(problem.X, self.penalty, count, np.float32)
         self.rows = RowFactor(problem.X, self.penalty, count)
-        self.rank = np.random.default_rng(0).random(count, dtype=np.float32)
+        self.rank = ranks(count, self.seed)
 
     def solve(self, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
         """The direction d, to a residual of `forcing` times the right hand side's (in the preconditioner's norm).
@@ -138,7 +148,7 @@ class NewtonEquations:
             direction, more, solved = conjugate_gradients(matrix, precondition, rhs, direction, forcing, most)
             self.iterations += more
             if way.name == SAMPLED and not solved:
-                self.sample *= LARGER  # for the next step; this direction leads downhill all the same
+                self.sample *= LARGER**2  # for the next step; this direction leads downhill all the same
         return direction
 
     def expected(self, active: np.ndarray, bend: np.ndarray) -> float:
@@ -173,12 +183,12 @@ class NewtonEquations:
         per_row, product = self.problem.values_per_row, self._product_cost(active)
         plan = self.features.plan(active, bend[active])
         ways = [Way("features", self.features.cost(plan, per_row), plan)]
-        for per_feature in (self.sample, LARGER * self.sample):
+        for per_feature in (self.sample, LARGER * self.sample, LARGER**2 * self.sample):
             share = per_feature * self.penalty.size / active.size
             products = 2.0 * DIGITS / math.log(per_feature) * product
             if share <= 0.5 and ways[0].cost > products:
                 share = 2.0 ** round(math.log2(share))
-                few = active[self.rank[active] < share]
+                few = active[self.rank[active] < share * self.below]
                 plan = self.sampled.plan(few, bend[few] / share)
                 ways.append(Way(SAMPLED, self.sampled.cost(plan, per_row) + products, plan))
         return ways

@@ -20,7 +20,7 @@ from numba.core import types
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
 from saddlesvm.problem import Pointwise, Terms, weight_of
-from saddlesvm.rows import CSR, Dense, Rows, U, axpy, dot, row_ahead
+from saddlesvm.rows import CSR, Dense, Rows, U, axpy, dot, next_ahead, row_ahead
 
 SEARCH_STEPS = 100
 WIDEN = 10.0  # the search along a line looks at most so many times further at once
@@ -55,20 +55,32 @@ def response(loss: Loss, centre: float, z: float, y: float, q: float, s: float, 
 
 @inlined
 def respond_one(
-    terms: Any, C: float, i: int, z: float, centre: float, q: float, kinked: bool, alpha: np.ndarray, bend: np.ndarray
-) -> Any:
+    terms: Any,
+    C: float,
+    i: int,
+    z: float,
+    centre: float,
+    q: float,
+    kinked: bool,
+    alpha: np.ndarray,
+    bend: np.ndarray,
+    sums: np.ndarray,
+) -> None:
     """Set a row's multiplier and second derivative (times C).
 
-    Returns its ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, and whether it has a second derivative.
+    Adds its ``s phi(z)``, ``s phi*(-a / s)`` and ``a z`` to the sums that a certificate needs, and one to the last of
+    them if it has a second derivative.
     """
     s, y = weight_of(terms.weights, i), terms.y[i]
     a, h = response(terms.loss, centre, z, y, q, s, kinked)
     alpha[i] = a
     bend[i] = C * h
     paid, coupled = s * value(terms.loss, z, y), a * z
+    sums[0] += paid
     # Without a proximal term a is the slope at z, and Fenchel's inequality an equality.
-    conjugated = conjugate(terms.loss, a, y, s) if q > 0.0 else -(paid + coupled)
-    return paid, conjugated, coupled, h > 0.0
+    sums[1] += conjugate(terms.loss, a, y, s) if q > 0.0 else -(paid + coupled)
+    sums[2] += coupled
+    sums[3] += h > 0.0
 
 
 @kernel
@@ -82,21 +94,12 @@ def respond(
     kinked: bool,
     alpha: np.ndarray,
     bend: np.ndarray,
-) -> Any:
-    """Multipliers and second derivatives (times C) at the margins; the sums that a certificate needs.
-
-    Returns the sums of ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, and the number of rows with a second derivative.
-    """
-    paid = conjugates = coupled = 0.0
-    active = 0
+    sums: np.ndarray,
+) -> None:
+    """Multipliers and second derivatives (times C) at the margins, and the sums of :func:`respond_one`."""
     for k in range(members.size):
         i = members[k]
-        own, conjugated, linear, bends = respond_one(terms, C, i, z[k], centre[i], q, kinked, alpha, bend)
-        paid += own
-        conjugates += conjugated
-        coupled += linear
-        active += bends
-    return paid, conjugates, coupled, active
+        respond_one(terms, C, i, z[k], centre[i], q, kinked, alpha, bend, sums)
 
 
 @kernel
@@ -110,22 +113,17 @@ def respond_to_weights(
     kinked: bool,
     alpha: np.ndarray,
     bend: np.ndarray,
+    sums: np.ndarray,
     pulled: np.ndarray,
-) -> Any:
+) -> None:
     """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``. Reads every row once."""
-    paid = conjugates = coupled = 0.0
-    active = 0
     for k in range(members.size):
         i = members[k]
+        next_ahead(terms.X, i, members[members.size - 1])
         z[k] = dot(terms.X, i, w)
-        own, conjugated, linear, bends = respond_one(terms, terms.C, i, z[k], centre[i], q, kinked, alpha, bend)
+        respond_one(terms, terms.C, i, z[k], centre[i], q, kinked, alpha, bend, sums)
         if alpha[i] != 0.0:
             axpy(terms.X, i, alpha[i], pulled)
-        paid += own
-        conjugates += conjugated
-        coupled += linear
-        active += bends
-    return paid, conjugates, coupled, active
 
 
 @kernel
