@@ -39,7 +39,7 @@ from saddlesvm.randomness import draw, seeded, shuffle
 from saddlesvm.rows import as_rows
 from saddlesvm.solvers import DCD, SDCA, SOLVERS, Pegasos, make_solver
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.dcd import EAGER, RECHECK
+from saddlesvm.solvers.dcd import EAGER, FEW, RECHECK
 from saddlesvm.solvers.pegasos import first_steps
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
@@ -257,10 +257,11 @@ def test_dcd_is_the_plain_loop_with_shrinking(loss: Loss) -> None:
     order, random = problem.members.copy(), seeded(seed)
     bound_up, bound_down, known, total = math.inf, -math.inf, math.inf, 0.0
     solver = DCD()
-    state, shrunk, called_back, wholes = solver.init(problem, seed), 0, 0, False
+    state, shrunk, called_back, wholes, in_order = solver.init(problem, seed), 0, 0, False, False
     for _ in range(40):
         sequence, aside = order.copy(), set()
-        shuffle(random, sequence, sequence.size)
+        if not in_order:
+            shuffle(random, sequence, sequence.size)
         largest, smallest, residual, seen = -math.inf, math.inf, 0.0, 0.0
         for i in sequence:
             s, z = weight(problem, i), float(X[i] @ w)
@@ -280,12 +281,13 @@ def test_dcd_is_the_plain_loop_with_shrinking(loss: Loss) -> None:
         bound_down = EAGER * smallest if smallest < 0.0 else -math.inf
         whole, order = order.size == n, np.array([i for i in order if i not in aside], dtype=order.dtype)
         shrunk, total = max(shrunk, n - order.size), seen if whole else total
-        estimate = residual / total
+        estimate, in_order = residual / total, False
         if whole:
             before, known = (known if wholes else math.inf), estimate
             if is_smooth(loss) and known < before < math.inf:
                 estimate *= math.sqrt(known / before)
         elif largest - smallest <= 0.0 or residual / total <= RECHECK * known:
+            in_order = order.size < FEW * n
             order, called_back = problem.members.copy(), called_back + 1
         wholes = whole
         state = solver.step(problem, state, Budget(sequence.size))
@@ -315,6 +317,20 @@ def test_runs_of_rows_change_the_way_and_not_the_optimum(loss: Loss, run_length:
     one, other = (certified(problem, DCD(run_length=length)) for length in (run_length, 1))
     bound = distance_bound(one.certificate.gap, other.certificate.gap)
     assert np.linalg.norm(weights_of(one) - weights_of(other)) <= bound
+
+
+def test_where_few_rows_were_active_the_others_are_checked_in_their_order() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3_000, 5))
+    y = np.sign(X[:, 0] + 0.3 * random.normal(size=3_000))
+    problem, solver = make_problem(as_rows(X), y, Hinge(), C=1.0), DCD()
+    state, in_order = solver.init(problem, 1), []
+    for _ in range(100):
+        whole = state.active == 3_000
+        state = solver.step(problem, state, Budget(state.active, relative_gap=-1.0))
+        if whole:
+            in_order.append(bool((state.sequence == problem.members).all()))
+    assert not in_order[0] and any(in_order[1:])
 
 
 @every_loss

@@ -7,7 +7,8 @@ smallest PG of the pass before, is set aside. When the others are done, all rows
 
 What the papers do not have: where the fit stops on its gap, nothing rests on the bounds M and m, and a tenth of them is
 used, also when the rows come back. A row set aside still counts in the objective that the estimate of the gap is
-relative to. And the random order is one of short runs of neighbouring rows, which come from memory faster than single
+relative to. Where few rows were active, the check of the others, of which next to none moves, is in the order of the
+data. And the random order is one of short runs of neighbouring rows, which come from memory faster than single
 ones; longer runs would be faster still, but a shuffled order of them converges as if there were fewer rows.
 
 The losses with an absolute value in their conjugate have a corner at zero where they shrink in the same way; their left
@@ -54,12 +55,13 @@ STOPPING = {"gap": GAP, "projected_gradient": PROJECTED_GRADIENT, "weight_change
 # Further places among the meters: the bounds M and m, the range of the projected slopes and the change of w of the last
 # pass; the length of the present one (0: none is under way), the rows it set aside and its range so far; the passes;
 # the estimate of the last one over all rows; whether the solver's own rule is met; the visits so far, and those when
-# that last one ended.
+# that last one ended; whether the next one is in the order of the data.
 BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, DROPPED, LARGEST, SMALLEST, PASSES, KNOWN, SATISFIED = range(5, 16)
-VISITS, KNOWN_AT, METERS = range(16, 19)
+VISITS, KNOWN_AT, IN_ORDER, METERS = range(16, 20)
 
 RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
 EAGER = 0.1  # of the bounds M and m, where the fit stops on its gap
+FEW = 0.25  # of the rows: where so few were active, a pass to check the others is in the order of the data
 NEAR_BYTES = 2**21  # rows that take less than this are near anyway, and visited one by one
 
 
@@ -89,12 +91,13 @@ class Rules(NamedTuple):
 @inlined
 def begin_pass(deck: Deck, rules: Rules, random: np.ndarray, active: int, meters: np.ndarray) -> None:
     """Lay out the order of a pass over the active rows."""
-    if rules.permutation:
+    if rules.permutation and meters[IN_ORDER] == 0.0:
         run = rules.run if active > rules.near else 1
         deal(random, deck.order, active, run, deck.blocks, deck.sequence)
     else:
         copy_items(deck.order, active, deck.sequence)
     meters[LENGTH], meters[DROPPED], meters[LARGEST], meters[SMALLEST] = active, 0.0, -np.inf, np.inf
+    meters[IN_ORDER] = 0.0
 
 
 @inlined
@@ -150,17 +153,19 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
             meters[ESTIMATE] *= np.sqrt(meters[KNOWN] / earlier)  # the rows were seen half a pass ago
         meters[SATISFIED] = 1.0 if judged <= rules.threshold else 0.0
     elif judged <= rules.threshold or meters[RANGE] == 0.0 or meters[ESTIMATE] <= floor:
-        active = call_back(deck, rules, meters)
+        active = call_back(deck, rules, meters, active)
     if meters[PASSES] >= rules.passes:
         meters[SATISFIED] = 1.0
     return active
 
 
 @kernel
-def call_back(deck: Deck, rules: Rules, meters: np.ndarray) -> int:
-    """All rows are active again; by the rules of the papers none is set aside in the next pass."""
+def call_back(deck: Deck, rules: Rules, meters: np.ndarray, active: int) -> int:
+    """All rows are active again, after so many were; by the rules of the papers none is set aside in the next pass."""
     copy_items(deck.members, deck.order.size, deck.order)
-    if rules.stopping != GAP:
+    if rules.stopping == GAP:
+        meters[IN_ORDER] = 1.0 if active < FEW * deck.order.size else 0.0
+    else:
         meters[BOUND_M], meters[BOUND_m] = np.inf, -np.inf
     return deck.order.size
 
@@ -361,5 +366,6 @@ class DCD(SolverBase):
             state.aside[:] = 0
             state.meters[[LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
             deck = Deck(problem.members, state.order, state.sequence, state.blocks, state.aside)
-            state.active, state.position = call_back(deck, self.rules(problem), state.meters), 0
+            state.active = call_back(deck, self.rules(problem), state.meters, state.active)
+            state.position = 0
         return refresh_weights(problem, state, evaluation)

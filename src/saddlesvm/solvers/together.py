@@ -236,7 +236,7 @@ def end_together(terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, acti
     move_offset(own.base, own.offset)
     own.w[own.w.size - 1] = own.base[own.base.size - 1]
     if 0.0 < back < threads:
-        active = call_back(deck, rules, own.meters)
+        active = call_back(deck, rules, own.meters, active)
     meet(team.gate, threads)
     return active
 
