@@ -171,7 +171,8 @@ def together_or_alone(folder: Path) -> None:
     fashions = fashion(folder, "train")
     cases = [("Fashion-MNIST, ten classes", fashions, C) for C in (0.01, 0.1, 1.0)]
     cases += [("20,000 x 256, 20 classes", embeddings(20_000, 256, 20), C) for C in (1.0, 10.0)]
-    LinearSVC(C=0.01, tol=1e-2, random_state=0).fit(fashions[0][:8000], fashions[1][:8000])
+    for solver in ("auto", "newton"):  # compiles
+        LinearSVC(C=0.01, tol=1e-2, solver=solver, random_state=0).fit(fashions[0][:8000], fashions[1][:8000])
     lines = []
     for name, (X, y), C in cases:
         work = partial(LinearSVC(C=C, tol=1e-3, random_state=0).fit, X, y)
