@@ -2,7 +2,8 @@
 
 A fit of one class against the rest spends its time on loading rows and on its first passes, which all classes have in
 common. :mod:`saddlesvm.solvers.block_descent` does these for a block of classes at once; the fit of each class then
-starts from what that came to, and proves its own certificate.
+starts from what that came to, and proves its own certificate. Where each alone would begin with Newton's method on
+samples of the rows, they part after as much work as that takes, and those that are far from done begin so.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ smallest PG of the pass before, is set aside. When the others are done, all rows
 What the papers do not have: where the fit stops on its gap, nothing rests on the bounds M and m, and a tenth of them is
 used, also when the rows come back. A row set aside still counts in the objective that the estimate of the gap is
 relative to. Where few rows were active, the check of the others, of which next to none moves, is in the order of the
-data. And the random order is one of short runs of neighbouring rows, which come from memory faster than single
-ones; longer runs would be faster still, but a shuffled order of them converges as if there were fewer rows.
+data. And the random order is one of short runs of neighbouring rows, which come from memory faster than single ones;
+longer runs would be faster still, but a shuffled order of them converges as if there were fewer rows.
 
 The losses with an absolute value in their conjugate have a corner at zero where they shrink in the same way; their left
 and right slopes take the place of G (Ho and Lin 2012, "Large-scale linear support vector regression", section 4).
