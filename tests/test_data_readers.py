@@ -8,6 +8,7 @@ import lzma
 import os
 import struct
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
-from saddlesvm.data import BUNDLED, DataError, convert, load_bundled, read
+from saddlesvm.data import BUNDLED, DataError, convert, load_bundled, read, streams
 
 COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 X = np.array([[1.5, 0.0, -2.0], [0.0, 0.25, 3.0], [7.0, 1.0, 0.0], [0.0, 0.0, 1e-3]])
@@ -477,3 +478,23 @@ def test_a_pipe_is_refused_with_the_reason(tmp_path: Path) -> None:
 def test_a_quote_that_is_not_closed_swallows_nothing(tmp_path: Path, line: str) -> None:
     text = f"a,b,y\n1,2,x\n\n{line}\n5,6,x\n7,8,z\n"
     _fails_on(tmp_path, "t.csv", text, "line 4: a quote is opened that its line does not close")
+
+
+@pytest.mark.skipif(not hasattr(threading, "_shutdown_locks_lock"), reason="a lock of some versions of Python")
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_abandoned_reader_waits_for_no_thread(tmp_path: Path, packed: bool) -> None:
+    """The garbage collector may close it in a thread that holds a lock without which no other thread can end."""
+    text = b"1 1:0.5\n" * 200_000
+    path = tmp_path / "rows"
+    path.write_bytes(bz2.compress(text, 1) if packed else text)
+    blocks = streams.line_blocks(path, 10_000)
+    next(blocks)
+
+    def collect() -> None:
+        with threading._shutdown_locks_lock:  # type: ignore[attr-defined]
+            blocks.close()
+
+    collector = threading.Thread(target=collect, daemon=True)
+    collector.start()
+    collector.join(10.0)
+    assert not collector.is_alive()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -19,6 +19,20 @@ BLAS_WORTH = 0.02  # seconds of matrix work, below which the threads of BLAS cos
 def blas_for(seconds: float) -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread if the work will take no longer than its threads are worth."""
     return nullcontext() if seconds > BLAS_WORTH else _blas().limit(limits=1, user_api="blas")
+
+
+@contextmanager
+def threads_ahead(count: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads for what a generator needs next; at the end nobody waits for them.
+
+    An abandoned generator is closed by the garbage collector, at any moment: also in a thread that is about to start
+    and holds a lock of Python's own, without which the others cannot end. Waiting for them would be for ever.
+    """
+    pool = ThreadPoolExecutor(count)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
@@ -155,17 +156,17 @@ def libsvm_blocks(
     """
     dtype = np.dtype(dtype or np.float64)
     lines = _Lines(path, n_features, dtype, zero_based)
-    texts = line_blocks(path, n_bytes)
-    while True:
-        try:
-            with reading(path):
-                found = next(texts, None)
-        except DataError:
-            _find_fault(path, n_features, dtype, zero_based)
-            raise
-        if found is None:
-            return
-        yield lines.parse(*found)
+    with closing(line_blocks(path, n_bytes)) as texts:
+        while True:
+            try:
+                with reading(path):
+                    found = next(texts, None)
+            except DataError:
+                _find_fault(path, n_features, dtype, zero_based)
+                raise
+            if found is None:
+                return
+            yield lines.parse(*found)
 
 
 class _Lines:

@@ -11,9 +11,11 @@ import io
 import os
 from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import IO, Any
+
+from saddlesvm.threads import threads_ahead
 
 __all__ = ["open_parallel_bz2"]
 
@@ -89,7 +91,7 @@ def _plain_parts(raw: IO[bytes], skip: int) -> Generator[bytes, None, None]:
 def _parts(raw: IO[bytes], workers: int) -> Generator[bytes, None, None]:
     """The decompressed blocks in order; some of those to come are worked on."""
     waiting: deque[Future[bytes]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
+    with threads_ahead(workers) as pool:
         for alone in _blocks_alone(raw):
             waiting.append(pool.submit(bz2.decompress, alone))
             if len(waiting) > workers:

@@ -9,14 +9,14 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.parallel_bz2 import open_parallel_bz2
 from saddlesvm.data.store_format import HEADER, PARTIAL
+from saddlesvm.threads import threads_ahead
 
 __all__ = ["FORMATS", "format_of", "is_compressed", "line_blocks", "open_bytes", "open_counted", "open_text", "reading"]
 
@@ -88,12 +88,13 @@ def open_counted(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
         yield file, lambda: raw.tell() / size
 
 
-def line_blocks(path: Path, n_bytes: int) -> Iterator[tuple[bytes, float]]:
+def line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None, None]:
     """Whole lines of a file, about `n_bytes` at a time, and the share of the file that was read by then.
 
     Every block ends with a newline. The next one is read, and decompressed, while the caller works on this one.
     """
-    with closing(_line_blocks(path, n_bytes)) as blocks, ThreadPoolExecutor(1) as reader:
+    blocks = _line_blocks(path, n_bytes)
+    with threads_ahead(1) as reader:
         coming = reader.submit(next, blocks, None)
         while (block := coming.result()) is not None:
             coming = reader.submit(next, blocks, None)
