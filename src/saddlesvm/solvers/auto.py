@@ -135,7 +135,7 @@ class Auto(SolverBase):
     def _choose(self, problem: Problem, state: AutoState, target: float) -> None:
         """What to begin with where no starting point is given."""
         state.begun = True
-        if self._is_tall(problem, state, target):
+        if self._from_samples(problem, state, target) < np.inf:
             inner = Newton(memory=self.memory).init(problem, state.seed)
             if isinstance(problem.loss, CORNERLESS) or inner.active > problem.n_features:
                 self._begin_with(state, inner, " on samples of the rows")
@@ -155,22 +155,19 @@ class Auto(SolverBase):
     def epochs_from_samples(self, problem: Problem, target: float) -> float:
         """What a fit to this relative gap takes, in epochs of coordinate descent, where it would begin with Newton's
         method on samples of the rows; infinite where it would not."""
-        state = AutoState(w=nothing(), alpha=np.zeros(problem.y.size))
-        return self._tall_epochs(problem, state, target) if self._is_tall(problem, state, target) else np.inf
+        return self._from_samples(problem, AutoState(w=nothing(), alpha=np.zeros(problem.y.size)), target)
 
-    def _is_tall(self, problem: Problem, state: AutoState, target: float) -> bool:
-        """Whether Newton's method, from the solution of samples of the rows, is done before coordinate descent."""
+    def _from_samples(self, problem: Problem, state: AutoState, target: float) -> float:
+        """The same, with the run's own equations."""
         if not is_smooth(problem.loss) or not sample_shares(problem):
-            return False
+            return np.inf
         descent = EPOCHS + _powers(target) * (EACH_POWER + EACH_CURVATURE * _steepness(problem))
-        if _tall_epochs(problem, target, _passes_cost(problem)) >= descent:
-            return False
-        return self._tall_epochs(problem, state, target) < descent
-
-    def _tall_epochs(self, problem: Problem, state: AutoState, target: float) -> float:
-        """The work of Newton's method from the solution of samples of the rows, in epochs of coordinate descent."""
+        passes = _passes_cost(problem)
+        if _tall_epochs(problem, target, passes) >= descent:
+            return np.inf
         share = 1.0 if isinstance(problem.loss, CORNERLESS) else BEND_AT_LAST
-        return _tall_epochs(problem, target, _passes_cost(problem) + share * self._solving_cost(problem, state))
+        epochs = _tall_epochs(problem, target, passes + share * self._solving_cost(problem, state))
+        return epochs if epochs < descent else np.inf
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
         """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""
