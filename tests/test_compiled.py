@@ -48,8 +48,8 @@ def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: 
 def test_compiled_kernels_come_from_the_cache(tmp_path: Path) -> None:
     """A second process loads what the first one compiled."""
     words = (
-        "import numpy as np; from saddlesvm.rows import as_rows, norms_from; "
-        "norms_from(as_rows(np.ones((2, 3))), 0, np.zeros(2)); print(sum(norms_from.stats.cache_hits.values()))"
+        "import numpy as np; from saddlesvm.rows import as_rows, norms_of; "
+        "norms_of(as_rows(np.ones((2, 3))), np.arange(2), np.zeros(2)); print(sum(norms_of.stats.cache_hits.values()))"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     said = [

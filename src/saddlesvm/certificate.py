@@ -129,7 +129,7 @@ def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndar
     paid = conjugates = coupled = 0.0
     for k in range(members.size):
         i = members[k]
-        rows.next_ahead(terms.X, i, members[members.size - 1])
+        rows.next_ahead(terms.X, members, k)
         s, z = weight_of(terms.weights, i), rows.dot(terms.X, i, w)
         paid += s * value(terms.loss, z, terms.y[i])
         conjugates += conjugate(terms.loss, alpha[i], terms.y[i], s)

@@ -24,13 +24,11 @@ from saddlesvm.threads import in_parts
 
 AT_ONCE = 2**11  # rows of which those with a coefficient are listed at once
 U = np.uint64
-HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
-ROW_AHEAD, LONG_AHEAD = 6, 2  # rows whose values are fetched while this one is worked on; where they are long
-SHORT, LONG = 512, 2048  # bytes of a dense row: below, it is short; from there on, long
-MOST_AHEAD = 2048  # bytes of a dense row that are fetched, half of it at most; the processor notices the rest by itself
-STREAM_LEAST, STREAM_MOST = 128, 2048  # bytes of dense rows, read in their order, whose first halves are fetched
-STREAM_AHEAD, STREAM_ROWS = 4000, 8  # bytes ahead, and rows at most; the processor follows longer rows by itself
-FIRST_CACHE, SECOND_CACHE = 3, 2  # where to: a short row goes, whole, to the second, whose fetches hold up others less
+HEADER_AHEAD = 16  # rows whose places in memory (and dual variable, label, norm) are fetched
+DENSE_BYTES, DENSE_MOST = 6144, 16  # of dense rows that are fetched, whole, so far ahead, and rows at most; at least 1
+IN_ORDER_LEAST = 256  # bytes of a dense row: shorter ones, read in their order, the processor fetches by itself
+SPARSE_AHEAD = 6  # sparse rows whose values are fetched while this one is worked on
+FIRST_CACHE, SECOND_CACHE = 3, 2  # of the processor: sparse rows go to the second, all else to the first
 LINE = 64  # bytes in a cache line
 
 
@@ -240,20 +238,17 @@ def squared_norm(X: Rows, i: int) -> float:
 
 def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.Type) -> Callable[..., Any]:
     def of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
-        width, size = X.values.shape[1], X.values.itemsize
-        ahead = LONG_AHEAD if width * size >= LONG else ROW_AHEAD
+        width = X.values.shape[1]
+        ahead = min(max(DENSE_BYTES // max(width * X.values.itemsize, 1), 1), DENSE_MOST)
         if p + ahead < end:
             start = U(order[p + ahead]) * U(width)
-            if width * size >= SHORT:
-                prefetch_range(X.values, start, start + U(min(width // 2, MOST_AHEAD // size)))
-            else:
-                prefetch_range_far(X.values, start, start + U(width))
+            prefetch_range(X.values, start, start + U(width))
 
     def of_csr(X: Any, order: Any, p: Any, end: Any) -> Any:
         if p + HEADER_AHEAD < end:
             prefetch_item(X.indptr, order[p + HEADER_AHEAD])
-        if p + ROW_AHEAD < end:
-            i = U(order[p + ROW_AHEAD])
+        if p + SPARSE_AHEAD < end:
+            i = U(order[p + SPARSE_AHEAD])
             start, stop = X.indptr[i], X.indptr[i + U(1)]
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
@@ -266,24 +261,20 @@ def row_ahead(X: Rows, order: np.ndarray, p: int, end: int) -> None:
     """Fetch the row that is soon to come after place `p` of `order` (which ends at `end`); changes nothing."""
 
 
-def _pick_next_ahead(X: types.Type, i: types.Type, end: types.Type) -> Callable[..., Any]:
-    def of_dense(X: Any, i: Any, end: Any) -> Any:
-        width, size = X.values.shape[1], X.values.itemsize
-        if STREAM_LEAST <= width * size <= STREAM_MOST:
-            ahead = min(STREAM_AHEAD // (width * size), STREAM_ROWS)
-            if i + ahead < end:
-                start = U(i + ahead) * U(width)
-                prefetch_range(X.values, start, start + U(width // 2))
+def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Callable[..., Any]:
+    def of_dense(X: Any, members: Any, k: Any) -> Any:
+        if X.values.shape[1] * X.values.itemsize >= IN_ORDER_LEAST:
+            row_ahead(X, members, k, members.size)
 
-    def of_csr(X: Any, i: Any, end: Any) -> Any:
+    def of_csr(X: Any, members: Any, k: Any) -> Any:
         pass
 
     return of_dense if python_class(X) is Dense else of_csr
 
 
 @operation(_pick_next_ahead)
-def next_ahead(X: Rows, i: int, end: int) -> None:
-    """Fetch the row that is soon to come after row i, where rows are read in their order up to row `end`."""
+def next_ahead(X: Rows, members: np.ndarray, k: int) -> None:
+    """Fetch the row that is soon to come after the k-th member, where they are all rows, or nearly, in their order."""
 
 
 @inlined
@@ -312,17 +303,19 @@ def as_dense_row(X: Rows, i: int) -> np.ndarray:
 
 
 @kernel
-def norms_from(X: Rows, start: int, norms: np.ndarray) -> None:
-    """``norms[k] = ||x_(start + k)||^2``."""
-    for k in range(norms.size):
-        next_ahead(X, start + k, start + norms.size)
-        norms[k] = squared_norm(X, start + k)
+def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
+    """``norms[k] = ||x_i||^2`` for the k-th member i."""
+    for k in range(members.size):
+        next_ahead(X, members, k)
+        norms[k] = squared_norm(X, members[k])
 
 
 def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
     """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
     norms = np.empty(count)
-    in_parts(lambda part: norms_from(X, part.start, norms[part]), count, float(n_values(X)), threads)
+    in_parts(
+        lambda part: norms_of(X, np.arange(part.start, part.stop), norms[part]), count, float(n_values(X)), threads
+    )
     return norms
 
 
@@ -345,5 +338,5 @@ def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarr
 def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """``out[k] = x_i . w`` for the k-th member i, summed in the precision of `w`."""
     for k in range(members.size):
-        next_ahead(X, members[k], members[members.size - 1])
+        next_ahead(X, members, k)
         out[k] = dot(X, members[k], w)

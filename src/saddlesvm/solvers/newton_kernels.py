@@ -119,7 +119,7 @@ def respond_to_weights(
     """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``. Reads every row once."""
     for k in range(members.size):
         i = members[k]
-        next_ahead(terms.X, i, members[members.size - 1])
+        next_ahead(terms.X, members, k)
         z[k] = dot(terms.X, i, w)
         respond_one(terms, terms.C, i, z[k], centre[i], q, kinked, alpha, bend, sums)
         if alpha[i] != 0.0:
