@@ -222,8 +222,10 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
 
     def of_csr(X: Any, i: Any) -> Any:
         total = X.bias * X.bias
-        for p in range(X.indptr[i], X.indptr[i + 1]):
+        p, stop = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])
+        while p < stop:
             total += np.float64(X.data[p]) * np.float64(X.data[p])
+            p += U(1)
         return total
 
     return of_dense if python_class(X) is Dense else of_csr

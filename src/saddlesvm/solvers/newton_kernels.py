@@ -251,8 +251,8 @@ def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type
         w[w.size - 1] += c * X.bias * X.bias
 
     def of_csr(X: Any, i: Any, c: Any, w: Any) -> Any:
-        for p in range(X.indptr[i], X.indptr[i + 1]):
-            w[X.indices[p]] += c * np.float64(X.data[p]) * np.float64(X.data[p])
+        for p in range(U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])):
+            w[U(X.indices[p])] += c * np.float64(X.data[p]) * np.float64(X.data[p])
         w[w.size - 1] += c * X.bias * X.bias
 
     return of_dense if python_class(X) is Dense else of_csr
@@ -297,7 +297,7 @@ def gram_sparse(
     for k in range(chosen.size):
         row = out[k]
         row[:] = X.bias * X.bias
-        for p in range(X.indptr[chosen[k]], X.indptr[chosen[k] + 1]):
-            j, c = X.indices[p], np.float64(X.data[p])
-            for r in range(indptr[j], indptr[j + 1]):
-                row[places[r]] += c * np.float64(data[r])
+        for p in range(U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])):
+            j, c = U(X.indices[p]), np.float64(X.data[p])
+            for r in range(U(indptr[j]), U(indptr[j + U(1)])):
+                row[U(places[r])] += c * np.float64(data[r])
