@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -181,3 +182,32 @@ def test_norms_in_threads_are_those_of_one(layout: str, monkeypatch: pytest.Monk
     A = np.random.default_rng(0).normal(size=(101, 7))
     X = as_rows(A if layout == "dense" else csr(A))
     assert (rows.squared_norms(X, 101, 3) == rows.squared_norms(X, 101)).all()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("width", [0, 1, 20, 70, 300, 600, 3000])
+def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, whole: bool, width: int) -> None:
+    """Whichever way suits the processor: the bodies that Numba compiles, with a note in place of the instruction."""
+    n, fetched = 40, []
+
+    def note(array: np.ndarray, start: int, stop: int) -> None:
+        assert 0 <= start <= stop <= array.size
+        fetched.append(int(start) // max(width, 1))
+
+    X = as_rows(np.zeros((n, width), F32))
+    types = [numba.typeof(part) for part in (X, np.arange(n))]
+    for name, replacement in (("WHOLE_ROWS", whole), ("prefetch_range", note), ("prefetch_range_far", note)):
+        monkeypatch.setattr(rows, name, replacement)
+    order = np.random.default_rng(0).permutation(n)
+    row_ahead = rows._pick_row_ahead(types[0], types[1], numba.int64, numba.int64)
+    for p in range(n):
+        row_ahead(X, order, p, n)
+        assert len(fetched) <= p + 1
+    assert width == 0 or list(order[n - len(fetched) :]) == fetched
+    assert len(fetched) >= n - 16
+    monkeypatch.setattr(rows, "row_ahead", row_ahead)
+    next_ahead, places = rows._pick_next_ahead(types[0], types[1], numba.int64), np.arange(0, n, 2)
+    fetched.clear()
+    for k in range(places.size):
+        next_ahead(X, places, k)
+    assert fetched == [] or width == 0 or fetched == list(places[places.size - len(fetched) :])

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_name
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
@@ -24,11 +25,18 @@ from saddlesvm.threads import in_parts
 
 AT_ONCE = 2**11  # rows of which those with a coefficient are listed at once
 U = np.uint64
-HEADER_AHEAD = 16  # rows whose places in memory (and dual variable, label, norm) are fetched
-DENSE_BYTES, DENSE_MOST = 6144, 16  # of dense rows that are fetched, whole, so far ahead, and rows at most; at least 1
-IN_ORDER_LEAST = 256  # bytes of a dense row: shorter ones, read in their order, the processor fetches by itself
-SPARSE_AHEAD = 6  # sparse rows whose values are fetched while this one is worked on
-FIRST_CACHE, SECOND_CACHE = 3, 2  # of the processor: sparse rows go to the second, all else to the first
+HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
+SPARSE_AHEAD = 6  # sparse rows whose values are fetched, into the second cache
+FIRST_CACHE, SECOND_CACHE = 3, 2  # of the processor, as the instruction counts them
+# Dense rows are fetched as it suits the kind of processor (by whose name Numba keeps its kernels apart).
+WHOLE_ROWS = get_host_cpu_name().startswith("znver")
+# AMD's, as measured on Zen 5: whole, so many bytes ahead, but one row at least and so many at most. In their order, the
+# processor fetches shorter rows by itself.
+WHOLE_BYTES, WHOLE_MOST, WHOLE_LEAST = 6144, 16, 256
+# Others, as measured on Intel's Xeon: the first half, so many bytes at most, and the processor notices the rest; long
+# rows two ahead, others six; short ones whole, into the second cache. In their order, rows of these sizes only.
+HALF_MOST, LONG, LONG_AHEAD, ROW_AHEAD, SHORT = 2048, 2048, 2, 6, 512
+STREAM_LEAST, STREAM_MOST, STREAM_BYTES, STREAM_ROWS = 128, 2048, 4000, 8
 LINE = 64  # bytes in a cache line
 
 
@@ -241,10 +249,20 @@ def squared_norm(X: Rows, i: int) -> float:
 def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.Type) -> Callable[..., Any]:
     def of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
         width = X.values.shape[1]
-        ahead = min(max(DENSE_BYTES // max(width * X.values.itemsize, 1), 1), DENSE_MOST)
+        ahead = min(max(WHOLE_BYTES // max(width * X.values.itemsize, 1), 1), WHOLE_MOST)
         if p + ahead < end:
             start = U(order[p + ahead]) * U(width)
             prefetch_range(X.values, start, start + U(width))
+
+    def half_of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
+        width, size = X.values.shape[1], X.values.itemsize
+        ahead = LONG_AHEAD if width * size >= LONG else ROW_AHEAD
+        if p + ahead < end:
+            start = U(order[p + ahead]) * U(width)
+            if width * size >= SHORT:
+                prefetch_range(X.values, start, start + U(min(width // 2, HALF_MOST // size)))
+            else:
+                prefetch_range_far(X.values, start, start + U(width))
 
     def of_csr(X: Any, order: Any, p: Any, end: Any) -> Any:
         if p + HEADER_AHEAD < end:
@@ -255,7 +273,7 @@ def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return of_csr if python_class(X) is CSR else of_dense if WHOLE_ROWS else half_of_dense
 
 
 @operation(_pick_row_ahead)
@@ -265,13 +283,21 @@ def row_ahead(X: Rows, order: np.ndarray, p: int, end: int) -> None:
 
 def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Callable[..., Any]:
     def of_dense(X: Any, members: Any, k: Any) -> Any:
-        if X.values.shape[1] * X.values.itemsize >= IN_ORDER_LEAST:
+        if X.values.shape[1] * X.values.itemsize >= WHOLE_LEAST:
             row_ahead(X, members, k, members.size)
+
+    def half_of_dense(X: Any, members: Any, k: Any) -> Any:
+        width, size = X.values.shape[1], X.values.itemsize
+        if STREAM_LEAST <= width * size <= STREAM_MOST:
+            ahead = min(STREAM_BYTES // (width * size), STREAM_ROWS)
+            if k + ahead < members.size:
+                start = U(members[k + ahead]) * U(width)
+                prefetch_range(X.values, start, start + U(width // 2))
 
     def of_csr(X: Any, members: Any, k: Any) -> Any:
         pass
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return of_csr if python_class(X) is CSR else of_dense if WHOLE_ROWS else half_of_dense
 
 
 @operation(_pick_next_ahead)
