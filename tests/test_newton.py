@@ -50,6 +50,8 @@ from saddlesvm.solvers.linear_algebra import cholesky, conjugate_gradients, gram
 from saddlesvm.solvers.newton import Newton, NewtonState
 from saddlesvm.solvers.newton_equations import FREE_PENALTY, SAMPLED, NewtonEquations
 from saddlesvm.solvers.newton_kernels import (
+    Answers,
+    Smoothing,
     add_outer_sparse,
     combine,
     hessian_diagonal,
@@ -111,8 +113,8 @@ def plain_response(loss: Loss, centre: float, z: float, y: float, q: float, s: f
 
 def answer(terms: Pointwise, z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray, Any]:
     alpha, bend = np.zeros(z.size), np.zeros(z.size)
-    sums = np.zeros(4)
-    respond(terms, 2.0, np.arange(z.size), z, centre, q, not is_smooth(terms.loss), alpha, bend, sums)
+    sums, smoothing = np.zeros(4), Smoothing(centre, q, not is_smooth(terms.loss))
+    respond(terms, 2.0, np.arange(z.size), z, smoothing, Answers(alpha, bend, sums))
     return alpha, bend, sums
 
 
@@ -183,7 +185,7 @@ def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) 
     linear = -slope(0.0, 0.0) - 3.0 * length
     alpha, bend, _ = answer(terms, z, centre, q)
     at_one, _, _ = answer(terms, z + dz, centre, q)
-    arguments = (terms, C, members, z, dz, centre, q, not is_smooth(loss), alpha, bend, at_one)
+    arguments = (terms, C, members, z, dz, Smoothing(centre, q, not is_smooth(loss)), alpha, bend, at_one)
     tau = search(*arguments, linear, quadratic, 1e-9)
     assert tau > 0.0
     assert abs(slope(tau, linear)) <= 1e-8 * 3.0 * length
@@ -203,14 +205,14 @@ def test_multipliers_at_weights_are_those_at_their_margins(loss: Loss, layout: s
     X = rows_like(matrix(centre.size, 6, density=0.6).astype(np.float32), layout, 1.7)
     members, w = np.arange(0, centre.size, 2), np.random.default_rng(1).normal(size=7)
     problem = make_problem(X, terms.y, loss, C=2.0, weights=terms.weights, members=members, intercept="regularized")
-    expected, bend, sums, found = np.zeros(centre.size), np.zeros(centre.size), np.zeros(4), np.zeros(4)
-    z, alpha, bent, pulled = np.empty(members.size), np.zeros(centre.size), np.zeros(centre.size), np.ones(7)
-    kinked = not is_smooth(loss)
-    respond(terms, 2.0, members, plain_rows(X)[members] @ w, centre, q, kinked, expected, bend, sums)
-    respond_to_weights(problem.terms, members, w, z, centre, q, kinked, alpha, bent, found, pulled)
+    expected, found = (Answers(np.zeros(centre.size), np.zeros(centre.size), np.zeros(4)) for _ in range(2))
+    z, pulled, smoothing = np.empty(members.size), np.ones(7), Smoothing(centre, q, not is_smooth(loss))
+    respond(terms, 2.0, members, plain_rows(X)[members] @ w, smoothing, expected)
+    respond_to_weights(problem.terms, members, w, z, smoothing, found, pulled)
     assert z == pytest.approx(plain_rows(X)[members] @ w)
-    assert alpha == pytest.approx(expected) and bent == pytest.approx(bend) and found == pytest.approx(sums)
-    assert pulled == pytest.approx(1.0 + alpha @ plain_rows(X))
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other)
+    assert pulled == pytest.approx(1.0 + found.alpha @ plain_rows(X))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

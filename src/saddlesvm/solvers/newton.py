@@ -44,7 +44,7 @@ from saddlesvm.problem import Problem, is_classification
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.newton_equations import NewtonEquations
-from saddlesvm.solvers.newton_kernels import bending_rows, respond, respond_to_weights, search
+from saddlesvm.solvers.newton_kernels import Answers, Smoothing, bending_rows, respond, respond_to_weights, search
 from saddlesvm.solvers.sample import sample_of, sample_shares
 from saddlesvm.threads import in_parts
 
@@ -98,10 +98,8 @@ class Response(NamedTuple):
     ----------
     z : ndarray of shape (n,)
         Margins of the members.
-    alpha, bend : ndarray of shape (n_all,)
-        Multipliers, and second derivatives of the terms, times C.
-    sums : ndarray of shape (4,)
-        As :func:`~saddlesvm.solvers.newton_kernels.respond_one` adds them up.
+    alpha, bend, sums : ndarray
+        As in :class:`~saddlesvm.solvers.newton_kernels.Answers`.
     w : ndarray of shape (d + 1,)
         ``w(alpha)``.
     """
@@ -298,9 +296,7 @@ class Newton(SolverBase):
             problem.members,
             state.z,
             dz,
-            state.centre,
-            state.q,
-            not is_smooth(problem.loss),
+            _smoothing(problem, state),
             state.alpha,
             state.bend,
             nothing() if there is None else there.alpha,
@@ -338,20 +334,18 @@ class Newton(SolverBase):
     @staticmethod
     def _respond(problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> Response:
         """Multipliers at the present margins, or at those of w, which are then found in the same pass over the rows."""
-        count, members = problem.y.size, problem.members
-        kinked = not is_smooth(problem.loss)
-        alpha, bend = np.zeros(count), np.zeros(count)
-        smoothing = (state.centre, state.q, kinked)
+        members, smoothing = problem.members, _smoothing(problem, state)
+        alpha, bend = np.zeros(problem.y.size), np.zeros(problem.y.size)
         if w is None:
-            sums = np.zeros(4)
-            respond(problem.pointwise, problem.C, members, state.z, *smoothing, alpha, bend, sums)
-            return Response(state.z, alpha, bend, sums, dual_weights(problem, alpha))
+            answers = Answers(alpha, bend, np.zeros(4))
+            respond(problem.pointwise, problem.C, members, state.z, smoothing, answers)
+            return Response(state.z, *answers, dual_weights(problem, alpha))
         z = np.empty(members.size)
 
         def of_part(part: slice) -> tuple[np.ndarray, np.ndarray]:
-            sums, pulled = np.zeros(4), np.zeros(w.size)
-            respond_to_weights(problem.terms, members[part], w, z[part], *smoothing, alpha, bend, sums, pulled)
-            return sums, pulled
+            answers, pulled = Answers(alpha, bend, np.zeros(4)), np.zeros(w.size)
+            respond_to_weights(problem.terms, members[part], w, z[part], smoothing, answers, pulled)
+            return answers.sums, pulled
 
         parts = in_parts(of_part, members.size, members.size * problem.values_per_row, problem.threads)
         sums, pulled = (np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True))
@@ -418,6 +412,11 @@ class Newton(SolverBase):
 def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
     """Whether margins are so close to earlier ones that rounding shows in their difference."""
     return bool(np.abs(z - before).max() <= CANCELLED * np.abs(z).max())
+
+
+def _smoothing(problem: Problem, state: NewtonState) -> Smoothing:
+    """The proximal term at present."""
+    return Smoothing(state.centre, state.q, not is_smooth(problem.loss))
 
 
 def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ with ``q = 0`` the term is the loss itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core import types
@@ -26,6 +26,40 @@ SEARCH_STEPS = 100
 WIDEN = 10.0  # the search along a line looks at most so many times further at once
 
 
+class Smoothing(NamedTuple):
+    """The proximal term of a problem.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (n_all,)
+    q : float
+        Proximity; 0 for none.
+    kinked : bool
+        The loss is not smooth.
+    """
+
+    centre: np.ndarray
+    q: float
+    kinked: bool
+
+
+class Answers(NamedTuple):
+    """What the rows answer to margins; kernels put it there.
+
+    Attributes
+    ----------
+    alpha, bend : ndarray of shape (n_all,)
+        Multipliers, and second derivatives of the terms, times C.
+    sums : ndarray of shape (4,)
+        Over the rows: ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, which a certificate needs, and how many have a
+        second derivative.
+    """
+
+    alpha: np.ndarray
+    bend: np.ndarray
+    sums: np.ndarray
+
+
 @inlined
 def feasible(loss: Loss, a: float, y: float, s: float) -> float:
     """`a`, brought back to the bound that rounding took it over."""
@@ -36,8 +70,9 @@ def feasible(loss: Loss, a: float, y: float, s: float) -> float:
 
 
 @inlined
-def response(loss: Loss, centre: float, z: float, y: float, q: float, s: float, kinked: bool) -> Any:
-    """``a(z)`` and ``-a'(z) >= 0``; the latter is zero at the bounds and corners of the dual term."""
+def response(loss: Loss, smoothing: Smoothing, i: int, z: float, y: float, s: float) -> Any:
+    """``a(z)`` and ``-a'(z) >= 0`` of row i; the latter is zero at the bounds and corners of the dual term."""
+    q, centre = smoothing.q, smoothing.centre[i]
     if q == 0.0:
         return -s * subgradient(loss, z, y), s * curvature(loss, z, y)
     a = feasible(loss, centre + dual_step(loss, centre, z, y, q, s), y, s)
@@ -45,7 +80,7 @@ def response(loss: Loss, centre: float, z: float, y: float, q: float, s: float, 
     left, right = slopes(loss, a, proximal, y, s)
     if left != right:
         return a, 0.0
-    if kinked:
+    if smoothing.kinked:
         return a, 1.0 / q
     a = feasible(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)  # what an inexact step has left
     proximal = z + q * (a - centre)
@@ -54,52 +89,27 @@ def response(loss: Loss, centre: float, z: float, y: float, q: float, s: float, 
 
 
 @inlined
-def respond_one(
-    terms: Any,
-    C: float,
-    i: int,
-    z: float,
-    centre: float,
-    q: float,
-    kinked: bool,
-    alpha: np.ndarray,
-    bend: np.ndarray,
-    sums: np.ndarray,
-) -> None:
-    """Set a row's multiplier and second derivative (times C).
-
-    Adds its ``s phi(z)``, ``s phi*(-a / s)`` and ``a z`` to the sums that a certificate needs, and one to the last of
-    them if it has a second derivative.
-    """
-    s, y = weight_of(terms.weights, i), terms.y[i]
-    a, h = response(terms.loss, centre, z, y, q, s, kinked)
-    alpha[i] = a
-    bend[i] = C * h
+def respond_one(terms: Any, C: float, i: int, z: float, smoothing: Smoothing, answers: Answers) -> None:
+    """Note what row i answers to its margin."""
+    s, y, sums = weight_of(terms.weights, i), terms.y[i], answers.sums
+    a, h = response(terms.loss, smoothing, i, z, y, s)
+    answers.alpha[i] = a
+    answers.bend[i] = C * h
     paid, coupled = s * value(terms.loss, z, y), a * z
     sums[0] += paid
     # Without a proximal term a is the slope at z, and Fenchel's inequality an equality.
-    sums[1] += conjugate(terms.loss, a, y, s) if q > 0.0 else -(paid + coupled)
+    sums[1] += conjugate(terms.loss, a, y, s) if smoothing.q > 0.0 else -(paid + coupled)
     sums[2] += coupled
     sums[3] += h > 0.0
 
 
 @kernel
 def respond(
-    terms: Pointwise,
-    C: float,
-    members: np.ndarray,
-    z: np.ndarray,
-    centre: np.ndarray,
-    q: float,
-    kinked: bool,
-    alpha: np.ndarray,
-    bend: np.ndarray,
-    sums: np.ndarray,
+    terms: Pointwise, C: float, members: np.ndarray, z: np.ndarray, smoothing: Smoothing, answers: Answers
 ) -> None:
-    """Multipliers and second derivatives (times C) at the margins, and the sums of :func:`respond_one`."""
+    """What the members answer to their margins."""
     for k in range(members.size):
-        i = members[k]
-        respond_one(terms, C, i, z[k], centre[i], q, kinked, alpha, bend, sums)
+        respond_one(terms, C, members[k], z[k], smoothing, answers)
 
 
 @kernel
@@ -108,12 +118,8 @@ def respond_to_weights(
     members: np.ndarray,
     w: np.ndarray,
     z: np.ndarray,
-    centre: np.ndarray,
-    q: float,
-    kinked: bool,
-    alpha: np.ndarray,
-    bend: np.ndarray,
-    sums: np.ndarray,
+    smoothing: Smoothing,
+    answers: Answers,
     pulled: np.ndarray,
 ) -> None:
     """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``. Reads every row once."""
@@ -121,9 +127,9 @@ def respond_to_weights(
         i = members[k]
         next_ahead(terms.X, members, k)
         z[k] = dot(terms.X, i, w)
-        respond_one(terms, terms.C, i, z[k], centre[i], q, kinked, alpha, bend, sums)
-        if alpha[i] != 0.0:
-            axpy(terms.X, i, alpha[i], pulled)
+        respond_one(terms, terms.C, i, z[k], smoothing, answers)
+        if answers.alpha[i] != 0.0:
+            axpy(terms.X, i, answers.alpha[i], pulled)
 
 
 @kernel
@@ -136,22 +142,14 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
 
 @inlined
 def slope_along(
-    terms: Pointwise,
-    C: float,
-    members: np.ndarray,
-    z: np.ndarray,
-    dz: np.ndarray,
-    tau: float,
-    centre: np.ndarray,
-    q: float,
-    kinked: bool,
+    terms: Pointwise, C: float, members: np.ndarray, z: np.ndarray, dz: np.ndarray, tau: float, smoothing: Smoothing
 ) -> Any:
     """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""
     slope = bend = 0.0
     for k in range(members.size):
         i = members[k]
         s = weight_of(terms.weights, i)
-        a, h = response(terms.loss, centre[i], z[k] + tau * dz[k], terms.y[i], q, s, kinked)
+        a, h = response(terms.loss, smoothing, i, z[k] + tau * dz[k], terms.y[i], s)
         slope -= a * dz[k]
         bend += h * dz[k] * dz[k]
     return C * slope, C * bend
@@ -164,9 +162,7 @@ def search(
     members: np.ndarray,
     z: np.ndarray,
     dz: np.ndarray,
-    centre: np.ndarray,
-    q: float,
-    kinked: bool,
+    smoothing: Smoothing,
     alpha: np.ndarray,
     bend: np.ndarray,
     alpha_at_one: np.ndarray,
@@ -196,7 +192,7 @@ def search(
     tau = -begin / rise if rise > 0.0 else 1.0
     before = np.inf
     for _ in range(SEARCH_STEPS):
-        slope, bent = slope_along(terms, C, members, z, dz, tau, centre, q, kinked)
+        slope, bent = slope_along(terms, C, members, z, dz, tau, smoothing)
         residual, rise = linear + tau * quadratic + slope, quadratic + bent
         if abs(residual) <= -tolerance * begin:
             break
