@@ -192,10 +192,11 @@ class Newton(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
         """The given point, or that of samples of the rows, or of a few epochs of dual coordinate descent."""
-        touched, equations, full = 0, None, False
+        touched, sampled = 0, None
         if start is None and self.warm_up:
             if is_smooth(problem.loss) and sample_shares(problem):
-                start, touched, equations, full = self._of_samples(problem, seed)
+                sampled = self._of_samples(problem, seed)
+                start, touched = Point(sampled.best_w), sampled.rows_touched
             else:
                 start, touched = self._of_descent(problem, seed)
         alpha = start_alpha(problem, start)
@@ -212,8 +213,8 @@ class Newton(SolverBase):
             z=np.zeros(problem.members.size),
             q=q,
             active=problem.members.size,
-            full=full,
-            equations=equations,
+            full=sampled is not None and sampled.full,
+            equations=None if sampled is None else sampled.equations,
         )
         self._keep_start(problem, state)
         self._look(problem, state, w if w.any() else None)
@@ -254,23 +255,23 @@ class Newton(SolverBase):
             state = solver.step(problem, state, Budget(rows - state.rows_touched))
         return Point(state.w.astype(np.float64), state.alpha), state.rows_touched
 
-    def _of_samples(self, problem: Problem, seed: int) -> tuple[Point, int, NewtonEquations, bool]:
-        """The weights after a few Newton steps on the smallest sample and one on each larger one, the row visits they
-        took, the factors they leave, and whether the last step was a full one."""
+    def _of_samples(self, problem: Problem, seed: int) -> NewtonState:
+        """Where a few Newton steps on the smallest sample and one on each larger one lead; its row visits are those of
+        all samples, its factors are to be kept."""
         solver, equations = Newton(warm_up=0, memory=self.memory), NewtonEquations(problem, self.memory, seed)
-        start, touched = None, 0
+        state: NewtonState | None = None
         for share in sample_shares(problem):
-            sample = sample_of(problem, equations.rank, share)
-            state = solver.init(sample, seed, start)
+            sample, smaller = sample_of(problem, equations.rank, share), state
+            state = solver.init(sample, seed, None if smaller is None else Point(smaller.best_w))
+            state.rows_touched = 0 if smaller is None else smaller.rows_touched
             state.equations, equations.below = equations, share
-            steps, before = ROUGH_STEPS if start is None else 1, np.inf
+            steps, before = ROUGH_STEPS if smaller is None else 1, np.inf
             while state.steps < steps and state.best_primal < (1.0 - ROUGH_FALL) * before:
                 before = state.best_primal
                 state = solver.step(sample, state, Budget(sample.members.size))
-            start, touched = Point(state.best_w), touched + state.rows_touched
         equations.below = 1.0
-        assert start is not None
-        return start, touched, equations, state.full
+        assert state is not None
+        return state
 
     def _first_proximity(self, problem: Problem, alpha: np.ndarray) -> float:
         kinked = not is_smooth(problem.loss)
