@@ -1,9 +1,10 @@
 """What an epoch must move and do, against what this machine's memory delivers in the same run.
 
 For dense and sparse rows in float32 and float64: the bytes and the operations of an epoch of dual coordinate descent
-(hinge loss), the seconds of a plain read of the same arrays and of a read in the order of the epoch, the seconds of the
-epoch itself, and what its arithmetic alone would take, measured on rows that fit into the cache. Rows are visited in
-the order of the data, in short runs of neighbours (which is what the solver does), and one by one in random order.
+(hinge loss), the seconds of a plain read of the same arrays, of reads in the order of the epoch, without and with the
+solvers' fetches, and of the epoch itself, and what its arithmetic alone would take, measured on rows that fit into the
+cache. Rows are visited in the order of the data, in short runs of neighbours (which is what the solver does), and one
+by one in random order.
 
     OMP_NUM_THREADS=1 python benchmarks/roofline.py --picture docs/roofline.png
 """
@@ -26,7 +27,7 @@ from saddlesvm.inputs import finite_norms
 from saddlesvm.lab.machine import memory, processor, usable_cores
 from saddlesvm.losses import Hinge
 from saddlesvm.problem import Problem, make_problem
-from saddlesvm.rows import Dense, as_rows, n_rows, n_values
+from saddlesvm.rows import Dense, Rows, as_rows, n_rows, n_values, row_ahead
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
 
@@ -55,11 +56,14 @@ def read_all(values: np.ndarray) -> float:
 
 
 @kernel
-def read_rows(values: np.ndarray, starts: np.ndarray, order: np.ndarray) -> float:
-    """Sum of an array, row by row in the order given; row i is ``values[starts[i]:starts[i + 1]]``."""
+def read_rows(values: np.ndarray, starts: np.ndarray, order: np.ndarray, X: Rows, fetching: bool) -> float:
+    """Sum of an array, row by row in the order given; row i is ``values[starts[i]:starts[i + 1]]``. With the fetches of
+    the solvers, or without."""
     total = values.dtype.type(0)
-    for i in order:
-        for p in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
+    for k in range(order.size):
+        if fetching:
+            row_ahead(X, order, k, order.size)
+        for p in range(np.uint64(starts[order[k]]), np.uint64(starts[order[k] + 1])):
             total += values[p]
     return total
 
@@ -74,6 +78,7 @@ class Line:
     operations: float
     plain: float
     read: float
+    fetched: float
     epoch: float
     arithmetic: float
 
@@ -147,6 +152,20 @@ def seconds_a_value(X: Any, y: np.ndarray, solver: DCD, moving: float, repeats: 
     return min(found)[1]
 
 
+def read_in_order(
+    X: Rows, arrays: list[np.ndarray], starts: np.ndarray, order: np.ndarray, fetching: bool, repeats: int
+) -> float:
+    """Least seconds of a read of the rows in an order. The fetches are those of all arrays at once."""
+    first, *others = arrays
+
+    def read() -> None:
+        read_rows(first, starts, order, X, fetching)
+        for array in others:
+            read_rows(array, starts, order, X, False)
+
+    return quickest(read, repeats)
+
+
 def measure(name: str, X: Any, y: np.ndarray, repeats: int) -> list[Line]:
     """The lines of a data set."""
     problem = problem_of(X, y)
@@ -155,12 +174,12 @@ def measure(name: str, X: Any, y: np.ndarray, repeats: int) -> list[Line]:
     moved = sum(array.nbytes for array in arrays) + n_rows(problem.X) * sum(PER_ROW.values())
     lines = []
     for order, solver in SOLVERS.items():
-        listed = visits(n_rows(problem.X), order)
-        read = quickest(lambda listed=listed: [read_rows(array, starts, listed) for array in arrays], repeats)
+        reads = (problem.X, arrays, starts, visits(n_rows(problem.X), order))
+        read, fetched = (read_in_order(*reads, fetching, repeats) for fetching in (False, True))
         epoch, moving = epochs(problem, solver, repeats)
         operations = operations_of(problem, moving)
         free = n_values(problem.X) * seconds_a_value(X, y, solver, moving, repeats)
-        lines.append(Line(name, order, moved, operations, plain, read, epoch, free))
+        lines.append(Line(name, order, moved, operations, plain, read, fetched, epoch, free))
     return lines
 
 
@@ -178,14 +197,14 @@ def data_sets(share: int) -> dict[str, tuple[Any, np.ndarray]]:
 
 
 HEADER = (
-    "| rows | order | must move, MB | operations, M | plain read, ms | read in this order, ms | arithmetic alone, ms | "
-    "epoch, ms | epoch / plain read | GB/s |\n" + "|---" * 10 + "|"
+    "| rows | order | must move, MB | operations, M | plain read, ms | read in this order, ms | fetched ahead, ms | "
+    "arithmetic alone, ms | epoch, ms | epoch / plain read | GB/s |\n" + "|---" * 11 + "|"
 )
 
 
 def words(line: Line) -> str:
     """A line of the table."""
-    milliseconds = (1e3 * seconds for seconds in (line.plain, line.read, line.arithmetic, line.epoch))
+    milliseconds = (1e3 * seconds for seconds in (line.plain, line.read, line.fetched, line.arithmetic, line.epoch))
     figures = " | ".join(f"{figure:.1f}" for figure in milliseconds)
     return (
         f"| {line.name} | {line.order} | {line.moved / 1e6:.0f} | {line.operations / 1e6:.0f} | {figures} | "
