@@ -233,6 +233,11 @@ def test_which_solvers_run_in_threads() -> None:
     assert descent(large, SDCA()) == ParallelDCD(3, shrinking=False)
     assert descent(large, SDCA(output="average")) == SDCA(output="average")
     assert descent(large, DCD(stopping="weight_change")) == DCD(stopping="weight_change")
+    sparse = replace(large, X=as_rows(csr(large.X.values, np.int32)), threads=2)
+    assert descent(sparse) == DCD()
+    assert descent(sparse, SDCA()) == ParallelDCD(2, shrinking=False)
+    assert descent(replace(sparse, loss=SquaredHinge())) == ParallelDCD(2)
+    assert descent(replace(sparse, threads=3)) == ParallelDCD(3)
 
 
 def test_threads_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:

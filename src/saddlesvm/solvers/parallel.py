@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.certificate import Evaluation, Point
+from saddlesvm.losses import is_smooth
 from saddlesvm.problem import Problem
 from saddlesvm.rows import CSR
 from saddlesvm.solvers.aggregation import deal_parts, new_scaling
@@ -309,6 +310,8 @@ def descent(problem: Problem, solver: Any = None) -> Any:
     threads = min(problem.threads, int(values / LEAST_VALUES))
     if threads < 2 or type(problem) is not Problem or solver not in (DCD(), SDCA()):
         return solver
+    if threads == 2 and solver == DCD() and isinstance(problem.X, CSR) and not is_smooth(problem.loss):
+        return solver  # most visits are to few active rows, by one thread alone: two gain less than their meetings take
     return ParallelDCD(threads, shrinking=isinstance(solver, DCD))
 
 
