@@ -256,7 +256,7 @@ def test_the_roofline_counts_every_byte_and_operation():
     for line in lines:
         assert line.moved == X.nbytes + 400 * 40
         assert 2 * X.size <= line.operations <= 4 * X.size
-        assert min(line.plain, line.read, line.epoch, line.arithmetic) > 0.0
+        assert min(line.plain, line.read, line.fetched, line.epoch, line.arithmetic) > 0.0
     assert roofline.words(lines[0]).count("|") == 12
     S = sparse.csr_matrix(np.where(X > 0, X, 0.0))
     assert roofline.measure("sparse", S, y, 1)[0].moved == S.data.nbytes + S.indices.nbytes + 400 * 40

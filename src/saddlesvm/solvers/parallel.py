@@ -311,7 +311,7 @@ def descent(problem: Problem, solver: Any = None) -> Any:
     if threads < 2 or type(problem) is not Problem or solver not in (DCD(), SDCA()):
         return solver
     if threads == 2 and solver == DCD() and isinstance(problem.X, CSR) and not is_smooth(problem.loss):
-        return solver  # most visits are to few active rows, by one thread alone: two gain less than their meetings take
+        return solver  # most visits are to few active rows, by one thread alone: two mostly gain less than they lose
     return ParallelDCD(threads, shrinking=isinstance(solver, DCD))
 
 
