@@ -3,9 +3,9 @@
 Kernels are plain Python functions compiled by Numba. They release the GIL, are cached on disk, and may reassociate
 sums (which is what lets a dot product be vectorised), but keep NaN and infinity: shrinking compares with infinity.
 
-Numba keys its cache by the file a kernel stands in only. After a change to ``losses.py``, ``logit.py`` or ``rows.py``
-the kernels of the other files are stale: ``python -m saddlesvm.clear_cache`` removes every cached kernel of this
-package.
+Numba keys its cache by the file a kernel stands in only. After a change to what kernels of other files take over
+(``losses.py``, ``logit.py``, ``elementary.py``, ``rows.py``) those are stale: ``python -m saddlesvm.clear_cache`` removes
+every cached kernel of this package.
 
 Processes that compile at the same time number their files alike, and the index that one of them writes last may then
 lead to code that the other has written for other types. So the files of each process have names of their own here; what
@@ -27,6 +27,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 PLAIN: dict[str, Any] = {"nogil": True, "fastmath": REASSOCIATE, "error_model": "numpy", "_nrt": False}
+INLINE: Any = {"forceinline": True}  # a call with its many arguments takes longer than a product with a short row
+BODY: Any = {"fastmath": REASSOCIATE, "error_model": "numpy"} | INLINE  # of an operation
 TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
 
 
@@ -64,19 +66,19 @@ def allocating_kernel(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Compile a small helper that kernels call; it is never called from Python, so it needs no cache of its own."""
-    compiled: Any = njit(function, **PLAIN)
+    """Compile a small helper that becomes part of the kernels that call it, and so needs no cache of its own."""
+    compiled: Any = njit(function, **(PLAIN | INLINE))
     return compiled
 
 
 def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Function], Function]:
-    """Let compiled code call the decorated function, with the body that `pick` chooses from the argument *types*.
+    """Let compiled code use the decorated function, with the body that `pick` chooses from the argument *types*.
 
     Types, not functions, carry the choice: a kernel that takes a jitted function as an argument cannot be cached.
     """
 
     def declare(stub: Function) -> Function:
-        overload(stub, strict=False, jit_options={"fastmath": REASSOCIATE, "error_model": "numpy"})(pick)
+        overload(stub, strict=False, jit_options=BODY)(pick)
         return stub
 
     return declare
