@@ -115,7 +115,7 @@ class Chart:
             ax.set_aspect("equal")
         ax.grid(True, linewidth=0.4, alpha=0.4)
         if any(not series.follows for series in self.series):
-            ax.legend(fontsize=7, framealpha=0.75, edgecolor="none")
+            ax.legend(loc="best", fontsize=7, framealpha=0.75, edgecolor="none")
         return ax
 
 

@@ -134,7 +134,7 @@ def margins(X: Any, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes 
     for level, line in ((-1.0, ":"), (0.0, "-"), (1.0, ":")):
         ax.axvline(level, color="0.3", linewidth=0.9, linestyle=line)
     ax.set(xlabel="decision function", ylabel="rows", title="decision function and margin")
-    ax.legend(fontsize=7, frameon=False)
+    ax.legend(loc="best", fontsize=7, frameon=False)
     return ax
 
 
