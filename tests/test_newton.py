@@ -50,8 +50,9 @@ from saddlesvm.solvers.linear_algebra import cholesky, conjugate_gradients, gram
 from saddlesvm.solvers.newton import Newton, NewtonState
 from saddlesvm.solvers.newton_equations import FREE_PENALTY, SAMPLED, NewtonEquations
 from saddlesvm.solvers.newton_kernels import (
+    STILL_NEAR,
     Answers,
-    Smoothing,
+    SmoothedTerms,
     add_outer_sparse,
     combine,
     hessian_diagonal,
@@ -111,11 +112,14 @@ def plain_response(loss: Loss, centre: float, z: float, y: float, q: float, s: f
     return best, -negated(best)
 
 
-def answer(terms: Pointwise, z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray, Any]:
-    alpha, bend = np.zeros(z.size), np.zeros(z.size)
-    sums, smoothing = np.zeros(4), Smoothing(centre, q, not is_smooth(terms.loss))
-    respond(terms, 2.0, np.arange(z.size), z, smoothing, Answers(alpha, bend, sums))
-    return alpha, bend, sums
+def smoothed(terms: Pointwise, centre: np.ndarray, q: float) -> SmoothedTerms:
+    return SmoothedTerms(*terms, 2.0, centre, q, not is_smooth(terms.loss))
+
+
+def answer(terms: Pointwise, z: np.ndarray, centre: np.ndarray, q: float) -> Answers:
+    answers = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
+    respond(smoothed(terms, centre, q), z, answers)
+    return answers
 
 
 def some_terms(loss: Loss, n: int = 40) -> tuple[Pointwise, np.ndarray, np.ndarray]:
@@ -174,7 +178,7 @@ def test_without_proximal_term_multipliers_are_minus_the_derivative(loss: Loss) 
 @pytest.mark.parametrize("length", [1.0, 300.0, 1e-3])
 def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) -> None:
     terms, z, centre = some_terms(loss)
-    q, C, members = 0.1, 2.0, np.arange(z.size)
+    q, C = 0.1, 2.0
     dz = length * np.random.default_rng(5).normal(size=z.size)
     quadratic = float(length * length)
 
@@ -185,7 +189,7 @@ def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) 
     linear = -slope(0.0, 0.0) - 3.0 * length
     alpha, bend, _ = answer(terms, z, centre, q)
     at_one, _, _ = answer(terms, z + dz, centre, q)
-    arguments = (terms, C, members, z, dz, Smoothing(centre, q, not is_smooth(loss)), alpha, bend, at_one)
+    arguments = (smoothed(terms, centre, q), z, dz, alpha, bend, at_one)
     tau = search(*arguments, linear, quadratic, 1e-9)
     assert tau > 0.0
     assert abs(slope(tau, linear)) <= 1e-8 * 3.0 * length
@@ -201,18 +205,18 @@ def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) 
 def test_multipliers_at_weights_are_those_at_their_margins(loss: Loss, layout: str, q: float) -> None:
     if q == 0.0 and not is_smooth(loss):
         pytest.skip("a piecewise linear loss needs a proximal term")
-    terms, _, centre = some_terms(loss)
+    terms, _, centre = some_terms(loss, 3 * STILL_NEAR)  # the members fill one block and begin another
     X = rows_like(matrix(centre.size, 6, density=0.6).astype(np.float32), layout, 1.7)
     members, w = np.arange(0, centre.size, 2), np.random.default_rng(1).normal(size=7)
     problem = make_problem(X, terms.y, loss, C=2.0, weights=terms.weights, members=members, intercept="regularized")
-    expected, found = (Answers(np.zeros(centre.size), np.zeros(centre.size), np.zeros(4)) for _ in range(2))
-    z, pulled, smoothing = np.empty(members.size), np.ones(7), Smoothing(centre, q, not is_smooth(loss))
-    respond(terms, 2.0, members, plain_rows(X)[members] @ w, smoothing, expected)
-    respond_to_weights(problem.terms, members, w, z, smoothing, found, pulled)
-    assert z == pytest.approx(plain_rows(X)[members] @ w)
+    its, margins = problem.of_members, plain_rows(X)[members] @ w
+    expected = answer(its, margins, problem.gathered(centre), q)
+    z, pulled, found = np.empty(members.size), np.ones(7), Answers(*np.empty((2, members.size)), np.zeros(4))
+    respond_to_weights(X, members, w, smoothed(its, problem.gathered(centre), q), z, found, pulled)
+    assert z == pytest.approx(margins)
     for one, other in zip(found, expected, strict=True):
         assert one == pytest.approx(other)
-    assert pulled == pytest.approx(1.0 + found.alpha @ plain_rows(X))
+    assert pulled == pytest.approx(1.0 + found.alpha @ plain_rows(X)[members])
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

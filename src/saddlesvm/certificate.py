@@ -141,7 +141,8 @@ def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndar
 def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
     """Sum over the members of ``s phi*(-factor a / s)``."""
     total = 0.0
-    for i in members:
+    for k in range(members.size):
+        i = members[k]
         total += conjugate(terms.loss, factor * alpha[i], terms.y[i], weight_of(terms.weights, i))
     return total
 

@@ -1,4 +1,4 @@
-"""The arithmetic of the logistic loss: its logarithms, the sigmoid, and the step of a dual coordinate.
+"""The arithmetic of the logistic loss: the sigmoid, its inverse, and the step of a dual coordinate.
 
 Everything is written so that a visit to a row takes few logarithms and exponentials, and the compiler sees which of
 them the value, the slopes and the step of a row share.
@@ -6,21 +6,12 @@ them the value, the slopes and the step of a row share.
 
 from __future__ import annotations
 
-import math
-
 from saddlesvm.compiled import inlined
+from saddlesvm.elementary import exp_of_negative, log_of
 
 LOGIT_STEPS = 100
 LOGIT_ROUNDING = 1e-11
 LOGIT_TOLERANCE = 0.3  # of a Halley step that is the last: what it misses by is of the order of its cube
-TINY = 1e-300  # instead of a probability of zero, whose logarithm is then multiplied by zero or not used
-FLAT = 1e-5  # log(1 + u) by its series below: rounding would leave nothing of u
-
-
-@inlined
-def log_of(p: float) -> float:
-    """``log p``, finite at zero. Without a branch, so that the compiler sees where it is asked for the same again."""
-    return math.log(max(p, TINY))
 
 
 @inlined
@@ -30,16 +21,9 @@ def logit(p: float) -> float:
 
 
 @inlined
-def log_one_plus(u: float) -> float:
-    """``log(1 + u)`` for u in [0, 1], to a relative accuracy of 1e-11 (half the time of the library's)."""
-    series = u * (1.0 - u * (0.5 - u / 3.0))
-    return series if u < FLAT else math.log(1.0 + u)
-
-
-@inlined
 def sigmoid(t: float) -> float:
     """``1 / (1 + exp(-t))`` without overflow."""
-    e = math.exp(-abs(t))
+    e = exp_of_negative(-abs(t))
     return (1.0 if t >= 0.0 else e) / (1.0 + e)
 
 

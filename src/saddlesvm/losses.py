@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 from numba.core import types
 
 from saddlesvm.compiled import inlined, operation, python_class
-from saddlesvm.logit import log_of, log_one_plus, logit, logit_step, sigmoid
+from saddlesvm.elementary import exp_of_negative, log_of, log_one_plus
+from saddlesvm.logit import logit, logit_step, sigmoid
 from saddlesvm.options import NOT_NEGATIVE, POSITIVE, check
 
 INF = math.inf
@@ -150,7 +151,7 @@ class Logistic(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         m = y * z
-        return log_one_plus(math.exp(-abs(m))) + max(0.0, -m)
+        return log_one_plus(exp_of_negative(-abs(m))) + max(0.0, -m)
 
     def subgradient(self, z: float, y: float) -> float:
         return -y * sigmoid(-y * z)

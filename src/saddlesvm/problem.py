@@ -138,6 +138,23 @@ class Problem:
         return Pointwise(self.loss, self.y, self.weights)
 
     @cached_property
+    def of_members(self) -> Pointwise:
+        """Loss, labels and weights with one place for each member."""
+        return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights))
+
+    def gathered(self, values: np.ndarray) -> np.ndarray:
+        """The members' values among those of all rows; the array itself where all are members, or where it is empty."""
+        return values if values.size in (self.members.size, 0) else values[self.members]
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """The members' values as those of all rows, shape (n_all,), zero for others; the array itself where it can."""
+        if values.size == self.y.size:
+            return values
+        among_all = np.zeros(self.y.size)
+        among_all[self.members] = values
+        return among_all
+
+    @cached_property
     def values_per_row(self) -> float:
         """Mean number of stored values a row."""
         return max(1.0, rows.n_values(self.X) / max(1, rows.n_rows(self.X)))

@@ -23,7 +23,7 @@ from scipy import sparse
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.threads import in_parts
 
-AT_ONCE = 2**11  # rows of which those with a coefficient are listed at once
+AT_ONCE = 2**13  # rows of which those with a coefficient are listed at once
 U = np.uint64
 HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
 SPARSE_AHEAD = 6  # sparse rows whose values are fetched, into the second cache

@@ -44,7 +44,7 @@ from saddlesvm.problem import Problem, is_classification
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.newton_equations import NewtonEquations
-from saddlesvm.solvers.newton_kernels import Answers, Smoothing, bending_rows, respond, respond_to_weights, search
+from saddlesvm.solvers.newton_kernels import Answers, SmoothedTerms, bending_rows, respond, respond_to_weights, search
 from saddlesvm.solvers.sample import sample_of, sample_shares
 from saddlesvm.threads import in_parts
 
@@ -98,7 +98,8 @@ class Response(NamedTuple):
     ----------
     z : ndarray of shape (n,)
         Margins of the members.
-    alpha, bend, sums : ndarray
+    alpha, bend : ndarray of shape (n_all,)
+    sums : ndarray of shape (4,)
         As in :class:`~saddlesvm.solvers.newton_kernels.Answers`.
     w : ndarray of shape (d + 1,)
         ``w(alpha)``.
@@ -292,15 +293,12 @@ class Newton(SolverBase):
         dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
         own, ahead = _seen(problem, state.w), _seen(problem, direction)
         tau = search(
-            problem.pointwise,
-            problem.C,
-            problem.members,
+            _smoothed(problem, state),
             state.z,
             dz,
-            _smoothing(problem, state),
-            state.alpha,
-            state.bend,
-            nothing() if there is None else there.alpha,
+            problem.gathered(state.alpha),
+            problem.gathered(state.bend),
+            nothing() if there is None else problem.gathered(there.alpha),
             float(own @ ahead),
             float(ahead @ ahead),
             LINE_TOLERANCE,
@@ -335,22 +333,23 @@ class Newton(SolverBase):
     @staticmethod
     def _respond(problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> Response:
         """Multipliers at the present margins, or at those of w, which are then found in the same pass over the rows."""
-        members, smoothing = problem.members, _smoothing(problem, state)
-        alpha, bend = np.zeros(problem.y.size), np.zeros(problem.y.size)
+        members, terms = problem.members, _smoothed(problem, state)
+        alpha, bend = np.empty(members.size), np.empty(members.size)
         if w is None:
             answers = Answers(alpha, bend, np.zeros(4))
-            respond(problem.pointwise, problem.C, members, state.z, smoothing, answers)
-            return Response(state.z, *answers, dual_weights(problem, alpha))
+            respond(terms, state.z, answers)
+            alpha, bend = problem.spread(alpha), problem.spread(bend)
+            return Response(state.z, alpha, bend, answers.sums, dual_weights(problem, alpha))
         z = np.empty(members.size)
 
         def of_part(part: slice) -> tuple[np.ndarray, np.ndarray]:
-            answers, pulled = Answers(alpha, bend, np.zeros(4)), np.zeros(w.size)
-            respond_to_weights(problem.terms, members[part], w, z[part], smoothing, answers, pulled)
+            answers, pulled = Answers(alpha[part], bend[part], np.zeros(4)), np.zeros(w.size)
+            respond_to_weights(problem.X, members[part], w, _part_of(terms, part), z[part], answers, pulled)
             return answers.sums, pulled
 
         parts = in_parts(of_part, members.size, members.size * problem.values_per_row, problem.threads)
         sums, pulled = (np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True))
-        return Response(z, alpha, bend, sums, problem.C * pulled)
+        return Response(z, problem.spread(alpha), problem.spread(bend), sums, problem.C * pulled)
 
     def _look(self, problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> None:
         """Go by the multipliers at the present margins, or at those of w."""
@@ -415,9 +414,15 @@ def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
     return bool(np.abs(z - before).max() <= CANCELLED * np.abs(z).max())
 
 
-def _smoothing(problem: Problem, state: NewtonState) -> Smoothing:
-    """The proximal term at present."""
-    return Smoothing(state.centre, state.q, not is_smooth(problem.loss))
+def _smoothed(problem: Problem, state: NewtonState) -> SmoothedTerms:
+    """The terms of the members with the proximal term at present."""
+    kinked = not is_smooth(problem.loss)
+    return SmoothedTerms(*problem.of_members, problem.C, problem.gathered(state.centre), state.q, kinked)
+
+
+def _part_of(terms: SmoothedTerms, part: slice) -> SmoothedTerms:
+    """The terms of some members."""
+    return terms._replace(y=terms.y[part], weights=terms.weights[part], centre=terms.centre[part])
 
 
 def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:

@@ -19,25 +19,34 @@ from numba.core import types
 
 from saddlesvm.compiled import inlined, kernel, operation, python_class
 from saddlesvm.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
-from saddlesvm.problem import Pointwise, Terms, weight_of
+from saddlesvm.problem import Pointwise, weight_of
 from saddlesvm.rows import CSR, Dense, Rows, U, axpy, dot, next_ahead, row_ahead
 
 SEARCH_STEPS = 100
+STILL_NEAR = 32  # rows that are read twice in turn
 WIDEN = 10.0  # the search along a line looks at most so many times further at once
 
 
-class Smoothing(NamedTuple):
-    """The proximal term of a problem.
+class SmoothedTerms(NamedTuple):
+    """What the rows pay, a proximal term added, one place for each member: such loops become vector instructions.
 
     Attributes
     ----------
-    centre : ndarray of shape (n_all,)
+    loss : Loss
+    y : ndarray of shape (n,)
+    weights : ndarray of shape (n,) or (0,)
+    C : float
+    centre : ndarray of shape (n,)
     q : float
         Proximity; 0 for none.
     kinked : bool
         The loss is not smooth.
     """
 
+    loss: Loss
+    y: np.ndarray
+    weights: np.ndarray
+    C: float
     centre: np.ndarray
     q: float
     kinked: bool
@@ -48,7 +57,7 @@ class Answers(NamedTuple):
 
     Attributes
     ----------
-    alpha, bend : ndarray of shape (n_all,)
+    alpha, bend : ndarray of shape (n,)
         Multipliers, and second derivatives of the terms, times C.
     sums : ndarray of shape (4,)
         Over the rows: ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, which a certificate needs, and how many have a
@@ -70,17 +79,21 @@ def feasible(loss: Loss, a: float, y: float, s: float) -> float:
 
 
 @inlined
-def response(loss: Loss, smoothing: Smoothing, i: int, z: float, y: float, s: float) -> Any:
-    """``a(z)`` and ``-a'(z) >= 0`` of row i; the latter is zero at the bounds and corners of the dual term."""
-    q, centre = smoothing.q, smoothing.centre[i]
-    if q == 0.0:
-        return -s * subgradient(loss, z, y), s * curvature(loss, z, y)
+def response(loss: Loss, z: float, y: float, s: float) -> Any:
+    """``a(z)`` and ``-a'(z) >= 0`` of a row without a proximal term."""
+    return -s * subgradient(loss, z, y), s * curvature(loss, z, y)
+
+
+@inlined
+def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float) -> Any:
+    """The same with it; the latter is zero at the bounds and corners of the dual term."""
+    loss, q, centre = terms.loss, terms.q, terms.centre[k]
     a = feasible(loss, centre + dual_step(loss, centre, z, y, q, s), y, s)
     proximal = z + q * (a - centre)
     left, right = slopes(loss, a, proximal, y, s)
     if left != right:
         return a, 0.0
-    if smoothing.kinked:
+    if terms.kinked:
         return a, 1.0 / q
     a = feasible(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)  # what an inexact step has left
     proximal = z + q * (a - centre)
@@ -89,47 +102,61 @@ def response(loss: Loss, smoothing: Smoothing, i: int, z: float, y: float, s: fl
 
 
 @inlined
-def respond_one(terms: Any, C: float, i: int, z: float, smoothing: Smoothing, answers: Answers) -> None:
-    """Note what row i answers to its margin."""
-    s, y, sums = weight_of(terms.weights, i), terms.y[i], answers.sums
-    a, h = response(terms.loss, smoothing, i, z, y, s)
-    answers.alpha[i] = a
-    answers.bend[i] = C * h
-    paid, coupled = s * value(terms.loss, z, y), a * z
+def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start: int, stop: int) -> None:
+    """What the members from `start` to `stop` answer to their margins; the sums grow."""
+    loss, C, q, alpha, bend, sums = terms.loss, terms.C, terms.q, answers.alpha, answers.bend, answers.sums
+    paid = conjugates = coupled = active = 0.0
+    if q == 0.0:
+        for k in range(U(start), U(stop)):
+            s, y = weight_of(terms.weights, k), terms.y[k]
+            a, h = response(loss, z[k], y, s)
+            alpha[k], bend[k] = a, C * h
+            paid += s * value(loss, z[k], y)
+            coupled += a * z[k]
+            active += h > 0.0
+        conjugates = -(paid + coupled)  # a is the slope at z, and Fenchel's inequality an equality
+    else:
+        for k in range(U(start), U(stop)):
+            s, y = weight_of(terms.weights, k), terms.y[k]
+            a, h = smoothed_response(terms, k, z[k], y, s)
+            alpha[k], bend[k] = a, C * h
+            paid += s * value(loss, z[k], y)
+            conjugates += conjugate(loss, a, y, s)
+            coupled += a * z[k]
+            active += h > 0.0
     sums[0] += paid
-    # Without a proximal term a is the slope at z, and Fenchel's inequality an equality.
-    sums[1] += conjugate(terms.loss, a, y, s) if smoothing.q > 0.0 else -(paid + coupled)
+    sums[1] += conjugates
     sums[2] += coupled
-    sums[3] += h > 0.0
+    sums[3] += active
 
 
 @kernel
-def respond(
-    terms: Pointwise, C: float, members: np.ndarray, z: np.ndarray, smoothing: Smoothing, answers: Answers
-) -> None:
+def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
     """What the members answer to their margins."""
-    for k in range(members.size):
-        respond_one(terms, C, members[k], z[k], smoothing, answers)
+    respond_between(terms, z, answers, 0, z.size)
 
 
 @kernel
 def respond_to_weights(
-    terms: Terms,
+    X: Rows,
     members: np.ndarray,
     w: np.ndarray,
+    terms: SmoothedTerms,
     z: np.ndarray,
-    smoothing: Smoothing,
     answers: Answers,
     pulled: np.ndarray,
 ) -> None:
-    """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``. Reads every row once."""
-    for k in range(members.size):
-        i = members[k]
-        next_ahead(terms.X, members, k)
-        z[k] = dot(terms.X, i, w)
-        respond_one(terms, terms.C, i, z[k], smoothing, answers)
-        if answers.alpha[i] != 0.0:
-            axpy(terms.X, i, answers.alpha[i], pulled)
+    """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``. Reads every row once: a
+    few are still in the cache when they are multiplied again."""
+    for start in range(0, members.size, STILL_NEAR):
+        stop = min(start + STILL_NEAR, members.size)
+        for k in range(start, stop):
+            next_ahead(X, members, k)
+            z[k] = dot(X, members[k], w)
+        respond_between(terms, z, answers, start, stop)
+        for k in range(start, stop):
+            if answers.alpha[k] != 0.0:
+                axpy(X, members[k], answers.alpha[k], pulled)
 
 
 @kernel
@@ -141,28 +168,27 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
 
 
 @inlined
-def slope_along(
-    terms: Pointwise, C: float, members: np.ndarray, z: np.ndarray, dz: np.ndarray, tau: float, smoothing: Smoothing
-) -> Any:
+def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float) -> Any:
     """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""
     slope = bend = 0.0
-    for k in range(members.size):
-        i = members[k]
-        s = weight_of(terms.weights, i)
-        a, h = response(terms.loss, smoothing, i, z[k] + tau * dz[k], terms.y[i], s)
-        slope -= a * dz[k]
-        bend += h * dz[k] * dz[k]
-    return C * slope, C * bend
+    if terms.q == 0.0:
+        for k in range(z.size):
+            a, h = response(terms.loss, z[k] + tau * dz[k], terms.y[k], weight_of(terms.weights, k))
+            slope -= a * dz[k]
+            bend += h * dz[k] * dz[k]
+    else:
+        for k in range(z.size):
+            a, h = smoothed_response(terms, k, z[k] + tau * dz[k], terms.y[k], weight_of(terms.weights, k))
+            slope -= a * dz[k]
+            bend += h * dz[k] * dz[k]
+    return terms.C * slope, terms.C * bend
 
 
 @kernel
 def search(
-    terms: Pointwise,
-    C: float,
-    members: np.ndarray,
+    terms: SmoothedTerms,
     z: np.ndarray,
     dz: np.ndarray,
-    smoothing: Smoothing,
     alpha: np.ndarray,
     bend: np.ndarray,
     alpha_at_one: np.ndarray,
@@ -178,21 +204,21 @@ def search(
     when the function does not fall.
     """
     begin, rise, at_one = linear, quadratic, linear + quadratic
-    for k in range(members.size):
-        begin -= C * alpha[members[k]] * dz[k]
-        rise += bend[members[k]] * dz[k] * dz[k]
+    for k in range(dz.size):
+        begin -= terms.C * alpha[k] * dz[k]
+        rise += bend[k] * dz[k] * dz[k]
     if not begin < 0.0:
         return 0.0
     if alpha_at_one.size:
-        for k in range(members.size):
-            at_one -= C * alpha_at_one[members[k]] * dz[k]
+        for k in range(dz.size):
+            at_one -= terms.C * alpha_at_one[k] * dz[k]
         if abs(at_one) <= -tolerance * begin:
             return 1.0
     low, high = 0.0, np.inf
     tau = -begin / rise if rise > 0.0 else 1.0
     before = np.inf
     for _ in range(SEARCH_STEPS):
-        slope, bent = slope_along(terms, C, members, z, dz, tau, smoothing)
+        slope, bent = slope_along(terms, z, dz, tau)
         residual, rise = linear + tau * quadratic + slope, quadratic + bent
         if abs(residual) <= -tolerance * begin:
             break
