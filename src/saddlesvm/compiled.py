@@ -4,8 +4,8 @@ Kernels are plain Python functions compiled by Numba. They release the GIL, are 
 sums (which is what lets a dot product be vectorised), but keep NaN and infinity: shrinking compares with infinity.
 
 Numba keys its cache by the file a kernel stands in only. After a change to what kernels of other files take over
-(``losses.py``, ``logit.py``, ``elementary.py``, ``rows.py``) those are stale: ``python -m saddlesvm.clear_cache`` removes
-every cached kernel of this package.
+(``losses.py``, ``logit.py``, ``elementary.py``, ``rows.py``) those are stale: ``python -m saddlesvm.clear_cache``
+removes every cached kernel of this package.
 
 Processes that compile at the same time number their files alike, and the index that one of them writes last may then
 lead to code that the other has written for other types. So the files of each process have names of their own here; what
