@@ -17,7 +17,7 @@ LOGIT_TOLERANCE = 0.3  # of a Halley step that is the last: what it misses by is
 @inlined
 def logit(p: float) -> float:
     """``log(p / (1 - p))``, finite at zero and one."""
-    return log_of(p) - log_of(1.0 - p)
+    return log_of(p / (1.0 - p))
 
 
 @inlined
