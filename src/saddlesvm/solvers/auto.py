@@ -20,7 +20,7 @@ import numpy as np
 from saddlesvm.certificate import Evaluation, Point
 from saddlesvm.losses import Logistic, Loss, is_smooth, largest_curvature
 from saddlesvm.problem import Problem
-from saddlesvm.rows import Dense
+from saddlesvm.rows import Dense, dtype_of
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 from saddlesvm.solvers.dcd import near_rows
 from saddlesvm.solvers.newton import CORNERLESS, Newton, NewtonState, bending, coordinate_curvature, needs_no_proximity
@@ -32,7 +32,8 @@ LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
 PLENTY = 2.25  # rows that bend for each feature, so many that fewer of them later on will still span the features
 SOON, LATE = 0.15, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
-DENSE_COST, SPARSE_COST = 7e-10, 2.5e-9  # seconds a value and visit, roughly; only ratios to other costs matter
+# Seconds a value and visit, roughly; only ratios to other costs matter.
+DENSE_COST, SPARSE_COST = {np.dtype(np.float32): 2e-10, np.dtype(np.float64): 4e-10}, 2.5e-9
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds a visit besides; with the logistic loss
 FAR_COST = 3e-8  # and for a row out of its order that is no more in the cache
 PASSES, CALLS = 1.3, 1e-4  # of a Newton step over the data; its seconds besides
@@ -373,8 +374,8 @@ def _epoch_cost(problem: Problem) -> float:
 
 def _pass_cost(problem: Problem) -> float:
     """Seconds of visits to all rows in their order, roughly."""
-    each = problem.values_per_row * (DENSE_COST if isinstance(problem.X, Dense) else SPARSE_COST)
-    return problem.members.size * (each + ROW_COST[isinstance(problem.loss, Logistic)])
+    each = DENSE_COST[dtype_of(problem.X)] if isinstance(problem.X, Dense) else SPARSE_COST
+    return problem.members.size * (problem.values_per_row * each + ROW_COST[isinstance(problem.loss, Logistic)])
 
 
 def _look_cost(problem: Problem) -> float:
