@@ -66,7 +66,10 @@ def allocating_kernel(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Compile a small helper that becomes part of the kernels that call it, and so needs no cache of its own."""
+    """Compile a small helper that becomes part of the kernels that call it, and so needs no cache of its own.
+
+    Called from Python it is compiled anew in every process, which takes longer than most fits: only tests do.
+    """
     compiled: Any = njit(function, **(PLAIN | INLINE))
     return compiled
 

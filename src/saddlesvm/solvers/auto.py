@@ -264,7 +264,7 @@ class Auto(SolverBase):
             state.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
         if active.size and isinstance(problem.loss, CORNERLESS):
-            return state.equations.expected(active, bend * problem.C * problem.loss.curvature(0.0, 1.0))
+            return state.equations.expected(active, bend * problem.C * largest_curvature(problem.loss))
         return state.equations.cheapest(active, bend).cost if active.size else 0.0
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:

@@ -40,7 +40,7 @@ import numpy as np
 from saddlesvm.certificate import Point, conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.free_intercept import balance
 from saddlesvm.losses import Logistic, Squared, is_smooth
-from saddlesvm.problem import Problem, is_classification
+from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.newton_equations import NewtonEquations
@@ -227,12 +227,9 @@ class Newton(SolverBase):
 
     @staticmethod
     def _primal_at_zero(problem: Problem) -> float:
-        """The objective of w = 0; where y z = 0 a row of either class pays the same."""
-        count = problem.members.size
-        if is_classification(problem.loss):
-            weight = float(problem.weights[problem.members].sum()) if problem.weights.size else count
-            return problem.C * weight * problem.loss.value(0.0, 1.0)
-        paid, _, _ = loss_sums(problem.pointwise, problem.members, np.zeros(count), 0.0, np.zeros(problem.y.size))
+        """The objective of w = 0."""
+        nowhere, zeros = np.zeros(problem.members.size), np.zeros(problem.y.size)
+        paid, _, _ = loss_sums(problem.pointwise, problem.members, nowhere, 0.0, zeros)
         return problem.C * float(paid)
 
     @staticmethod
