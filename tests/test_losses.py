@@ -106,7 +106,7 @@ def test_fenchel_and_young(loss: Loss, t: float, s: float, part: float, z: float
     a = inside(loss, y, s, part)
     assert s * loss.value(z, y) + loss.conjugate(a, y, s) + a * z >= -1e-12 * s
     tight = -s * loss.subgradient(z, y)
-    assert s * loss.value(z, y) + loss.conjugate(tight, y, s) + tight * z == pytest.approx(0.0, abs=1e-11 * s)
+    assert s * loss.value(z, y) + loss.conjugate(tight, y, s) + tight * z == pytest.approx(0.0, abs=1e-12 * s)
 
 
 @every_loss
@@ -182,6 +182,12 @@ def test_is_smooth_says_whether_the_derivative_jumps(loss: Loss) -> None:
     z = np.linspace(-5.0, 5.0, 20_001)
     slope = np.array([loss.subgradient(float(at), 1.0) for at in z])
     assert is_smooth(loss) == bool(np.abs(np.diff(slope)).max() < 0.1)
+
+
+@pytest.mark.parametrize("p", [1e-300, 1e-17, 1e-9, 1e-4, 0.3, 0.6])
+def test_the_entropy_of_a_small_multiplier_is_exact(p: float) -> None:
+    exact = np.longdouble(p) * np.log(np.longdouble(p)) + (1.0 - np.longdouble(p)) * np.log1p(-np.longdouble(p))
+    assert Logistic().conjugate(2.0 * p, 1.0, 2.0) == pytest.approx(2.0 * float(exact), rel=1e-15, abs=0.0)
 
 
 def test_logistic_holds_far_out() -> None:

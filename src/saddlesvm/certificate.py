@@ -28,7 +28,7 @@ from saddlesvm.problem import Pointwise, Problem, Terms, is_classification, weig
 from saddlesvm.threads import in_parts
 
 Answer = TypeVar("Answer")
-ROUNDING = 1e-10  # relative size of a negative gap that rounding explains, that of the logistic loss included
+ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
 PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # between three factors; steps up to which their parabola is trusted
 
 

@@ -79,7 +79,8 @@ def log_of(p: float) -> float:
 
 @inlined
 def log_one_plus(u: float) -> float:
-    """``log(1 + u)`` for u in [0, 1], to a few units of the last place."""
-    halved = u > ROOT_2 - 1.0
-    above, below = (u - 1.0 if halved else u), (u + 3.0 if halved else u + 2.0)
-    return log_of_quotient(above, below) + (LOG_2 if halved else 0.0)
+    """``log(1 + u)`` for u in [-1/2, 1], to a few units of the last place, however small u is."""
+    halved, doubled = u > ROOT_2 - 1.0, u < 0.5 * ROOT_2 - 1.0
+    above = u - 1.0 if halved else 1.0 + 2.0 * u if doubled else u
+    below = u + 3.0 if halved else 3.0 + 2.0 * u if doubled else u + 2.0
+    return log_of_quotient(above, below) + (LOG_2 if halved else -LOG_2 if doubled else 0.0)

@@ -158,7 +158,8 @@ class Logistic(NamedTuple):
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         p = a * y / s
-        entropy = p * log_of(p) + (1.0 - p) * log_of(1.0 - p)
+        less = min(p, 1.0 - p)
+        entropy = less * log_of(less) + (1.0 - less) * log_one_plus(-less)
         return s * entropy if 0.0 <= p <= EDGE else INF
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
