@@ -3,7 +3,7 @@
 The C library's take one number at a time. Loops over these become vector instructions, some fifteen times as fast: the
 logistic loss of all rows then costs less than their margins. Both reduce their argument to a short interval around the
 point where the function is simple, by powers of two that are the exponent bits of a double, and take a polynomial there
-(Muller and others 2018, "Handbook of floating-point arithmetic", section 10).
+(Muller and others 2018, "Handbook of floating-point arithmetic", chapter 10).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ double_of = _reread(types.float64, types.int64)
 def exp_of_negative(t: float) -> float:
     """``exp(t)`` for t <= 0, to a relative accuracy of ``(4 - t) 1e-16``; zero where it is below 1e-307."""
     near = LEAST if t < LEAST else t
-    k = np.int32(near / LOG_2 - 0.5)
+    k = np.int32(near / LOG_2 - 0.5)  # the nearest whole number: what is behind the point is cut off
     r = near - k * LOG_2
     p = 1.0 / HIGHEST
     for factorial in FACTORIALS:
