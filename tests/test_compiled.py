@@ -1,19 +1,47 @@
-"""The cache of compiled kernels: what processes that compile at the same time may not do to each other."""
+"""Compiled kernels: what becomes of their text, and what processes that compile at once may not do to each other."""
 
 from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numba import njit
 from numba.core.caching import IndexDataCacheFile
+from scipy import sparse
 
 from saddlesvm import compiled
-from saddlesvm.compiled import OwnNames
-from saddlesvm.rows import add_chosen
+from saddlesvm.compiled import PLAIN, OwnNames
+from saddlesvm.losses import Logistic, Loss, SmoothHinge, SquaredHinge
+from saddlesvm.rows import add_chosen, as_rows, dot_rows
+from saddlesvm.solvers.newton_kernels import Answers, SmoothedTerms, respond
+
+
+def optimised(kernel: Any, *arguments: Any) -> str:
+    """What the compiler makes of a kernel for such arguments."""
+    anew = njit(kernel.py_func, **PLAIN)
+    anew(*arguments)
+    return "".join(anew.inspect_llvm().values())
+
+
+@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothHinge(), Logistic()], ids=lambda loss: type(loss).__name__)
+def test_the_terms_of_all_rows_are_vector_instructions(loss: Loss) -> None:
+    y, z, alpha, bend = np.ones((4, 10))
+    terms = SmoothedTerms(loss, y, np.empty(0), 1.0, np.zeros(10), 0.0, False)
+    text = optimised(respond, terms, z, Answers(alpha, bend, np.zeros(4)))
+    assert re.search(r"fmul[\w ]* <\d+ x double>", text)
+
+
+def test_operations_on_rows_are_no_calls() -> None:
+    X = as_rows(sparse.csr_matrix(np.eye(3)))
+    text = optimised(dot_rows, X, np.arange(3), np.ones(4), np.empty(3))
+    assert not re.search(r"^\s.*\b(call|invoke)\b.*of_csr", text, re.MULTILINE)
 
 
 def cache_file(folder: Path) -> IndexDataCacheFile:
