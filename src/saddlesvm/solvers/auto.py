@@ -36,7 +36,8 @@ SOON, LATE = 0.15, 8.0  # epochs before a change: this share of the finish's pre
 DENSE_COST, SPARSE_COST = {np.dtype(np.float32): 2e-10, np.dtype(np.float64): 4e-10}, 2.5e-9
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds a visit besides; with the logistic loss
 FAR_COST = 3e-8  # and for a row out of its order that is no more in the cache
-PASSES, CALLS = 1.3, 1e-4  # of a Newton step over the data; its seconds besides
+# A Newton step: passes over the data; its seconds for a row besides, whatever the loss; its seconds besides.
+PASSES, TERMS, CALLS = 1.3, 1e-8, 1e-4
 LOOK = 1e-4  # seconds of a prediction
 # Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
 # smooth ones, and of those with corners.
@@ -369,13 +370,14 @@ def _kind(loss: Loss) -> int:
 def _epoch_cost(problem: Problem) -> float:
     """Seconds of visits to all rows, roughly."""
     n = problem.members.size
-    return _pass_cost(problem) + (n * FAR_COST if n > near_rows(problem) else 0.0)
+    far = FAR_COST if n > near_rows(problem) else 0.0
+    return _reading_cost(problem) + n * (ROW_COST[isinstance(problem.loss, Logistic)] + far)
 
 
-def _pass_cost(problem: Problem) -> float:
-    """Seconds of visits to all rows in their order, roughly."""
+def _reading_cost(problem: Problem) -> float:
+    """Seconds of what visits to all rows in their order do with their values, roughly."""
     each = DENSE_COST[dtype_of(problem.X)] if isinstance(problem.X, Dense) else SPARSE_COST
-    return problem.members.size * (problem.values_per_row * each + ROW_COST[isinstance(problem.loss, Logistic)])
+    return problem.members.size * problem.values_per_row * each
 
 
 def _look_cost(problem: Problem) -> float:
@@ -385,7 +387,7 @@ def _look_cost(problem: Problem) -> float:
 
 def _passes_cost(problem: Problem) -> float:
     """Seconds of a Newton step without its equations, roughly."""
-    return PASSES * _pass_cost(problem) + CALLS
+    return PASSES * _reading_cost(problem) + TERMS * problem.members.size + CALLS
 
 
 def _rate(seen: np.ndarray) -> float | None:
