@@ -103,7 +103,11 @@ def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float
 
 @inlined
 def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start: int, stop: int) -> None:
-    """What the members from `start` to `stop` answer to their margins; the sums grow."""
+    """What the members from `start` to `stop` answer to their margins; the sums grow.
+
+    A loop with a proximal term and one without: were the choice left to `response`, the logistic loss would not become
+    vector instructions (51 instead of 4 ns a row).
+    """
     loss, C, q, alpha, bend, sums = terms.loss, terms.C, terms.q, answers.alpha, answers.bend, answers.sums
     paid = conjugates = coupled = active = 0.0
     if q == 0.0:
