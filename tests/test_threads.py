@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named, plain_dual, plain_primal, small_problem
 from saddlesvm import LinearSVC, LinearSVR
@@ -36,10 +37,11 @@ from saddlesvm.solvers.aggregation import (
 from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.cores import side_by_side
-from saddlesvm.solvers.parallel import ParallelDCD, descent
+from saddlesvm.solvers.parallel import ParallelDCD, descent, threads_for
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 TIGHT = Limits(tol=1e-6)
+HINGE = Hinge()
 
 
 def close(problem: Problem, one: FitResult, other: FitResult) -> bool:
@@ -223,21 +225,42 @@ def test_a_start_is_taken_up() -> None:
     assert again.epochs <= 3
 
 
+def sized(n: int, d: int, stored: int, loss: Any = HINGE, threads: int = 2) -> Problem:
+    """A problem that says of itself to be so large; the matrix has no values."""
+    nothing = sparse.csr_matrix((n, d))
+    problem = replace(make_problem(as_rows(nothing), np.ones(n), loss, C=1.0), threads=threads)
+    problem.__dict__["values_per_row"] = stored / n
+    return problem
+
+
 def test_which_solvers_run_in_threads() -> None:
-    problem = replace(small_problem(Hinge()), threads=2)
-    assert descent(problem, DCD()) == DCD()
-    large = make_problem(as_rows(np.ones((1000, 2000), dtype=np.float32)), np.ones(1000), Hinge(), C=1.0)
-    assert descent(large, DCD()) == DCD()
-    large = replace(large, threads=3)
-    assert descent(large) == ParallelDCD(3)
+    large = sized(100_000, 1000, 50_000_000, threads=3)
+    assert descent(large) == descent(large, DCD()) == ParallelDCD(3)
     assert descent(large, SDCA()) == ParallelDCD(3, shrinking=False)
     assert descent(large, SDCA(output="average")) == SDCA(output="average")
     assert descent(large, DCD(stopping="weight_change")) == DCD(stopping="weight_change")
-    sparse = replace(large, X=as_rows(csr(large.X.values, np.int32)), threads=2)
-    assert descent(sparse) == DCD()
-    assert descent(sparse, SDCA()) == ParallelDCD(2, shrinking=False)
-    assert descent(replace(sparse, loss=SquaredHinge())) == ParallelDCD(2)
-    assert descent(replace(sparse, threads=3)) == ParallelDCD(3)
+    assert descent(replace(large, threads=1)) == DCD()
+
+
+def test_threads_are_used_where_they_pay() -> None:
+    """The cases that were measured with two threads (docs/distributed.md), and larger ones."""
+    smooth = SquaredHinge()
+    assert threads_for(sized(20_000, 10_000, 1_300_000, smooth), DCD()) == 1  # a pass is over too soon
+    assert threads_for(sized(50_000, 10_000, 3_200_000, smooth), DCD()) == 2
+    assert threads_for(sized(100_000, 300_000, 7_000_000, smooth), DCD()) == 1  # w is hardly ever brought together
+    assert threads_for(sized(1_000_000, 300_000, 70_000_000, smooth, 3), DCD()) == 3
+    assert threads_for(sized(300_000, 47_000, 20_000_000), DCD()) == 1  # most of the visits are by one thread
+    assert threads_for(sized(300_000, 47_000, 20_000_000), SDCA()) == 2  # which sets no rows aside
+    assert threads_for(sized(800_000, 47_000, 54_000_000), DCD()) == 2
+    assert threads_for(sized(800_000, 47_000, 54_000_000, threads=8), DCD()) == 3
+
+
+@pytest.fixture
+def threads_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small problems are worth threads, too."""
+    for name in ("LEAST_SECONDS", "WIDEST", "MANY"):
+        monkeypatch.setattr(f"saddlesvm.solvers.parallel.{name}", 1e-9)
+    monkeypatch.setattr("saddlesvm.threads.WORTH", 1000)
 
 
 def test_threads_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,13 +271,13 @@ def test_threads_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
     assert threads_each(1, None) == 1
 
 
+@pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("solver", ["auto", "dcd", "sdca"])
 def test_estimators_use_the_threads(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
     step = ParallelDCD.step
     monkeypatch.setattr(ParallelDCD, "step", lambda self, *given: used.append(self.threads) or step(self, *given))
     monkeypatch.setattr("saddlesvm.multiclass.cpu_count", lambda: 2)
-    monkeypatch.setattr("saddlesvm.solvers.parallel.LEAST_VALUES", 1000)
     X = matrix(4000, 5)
     y = labels(X, Hinge())
     one = LinearSVC(loss="hinge", solver=solver, random_state=0).fit(X, y)
@@ -284,9 +307,9 @@ def test_a_thread_that_fails_holds_nobody_up() -> None:
         side_by_side(pool, work, 2, gate)
 
 
+@pytest.mark.usefixtures("threads_always")
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=named)
-def test_the_automatic_solver_changes_over_with_threads_too(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saddlesvm.solvers.parallel.LEAST_VALUES", 1)
+def test_the_automatic_solver_changes_over_with_threads_too(loss: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 12)) * np.logspace(0, 3, 12)  # unscaled features: descent alone has no end in sight
     y = np.where(X @ rng.normal(size=12) + 100.0 * rng.normal(size=300) > 0.0, 1.0, -1.0)

@@ -32,8 +32,9 @@ from saddlesvm.sklearn_callbacks import CallbackSupport, FitTasks
 from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
-from saddlesvm.solvers.parallel import descent, worth_threads
+from saddlesvm.solvers.parallel import descent
 from saddlesvm.sweep import Sweep, make_sweep
+from saddlesvm.threads import worth_threads
 
 
 class LinearModel(CallbackSupport, Estimator):
@@ -115,7 +116,7 @@ class LinearModel(CallbackSupport, Estimator):
             n_jobs, solver = None, sweep.solver
             shared = sweep if len(problems) > 1 and self._counts_no_epochs() else None
         jobs = multiclass.workers(len(problems), n_jobs)
-        threads = multiclass.threads_each(jobs, n_jobs) if sweep or worth_threads(X) else 1
+        threads = multiclass.threads_each(jobs, n_jobs) if sweep or worth_threads(X.size) else 1
         if not sweep:
             design, norms = self._rows(X, kind, jobs * threads)
         clock = multiclass.SharedTime(self.max_time, len(problems), jobs)

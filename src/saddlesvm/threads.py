@@ -12,7 +12,6 @@ from threadpoolctl import ThreadpoolController
 
 Answer = TypeVar("Answer")
 WORTH = 500_000  # stored values for each thread, below which starting it costs more than it saves
-
 BLAS_WORTH = 0.02  # seconds of matrix work, below which the threads of BLAS cost more than they save
 
 
@@ -39,6 +38,11 @@ def threads_ahead(count: int) -> Iterator[ThreadPoolExecutor]:
 def _blas() -> ThreadpoolController:
     """The BLAS libraries of this process: looking for them takes longer than a small factor."""
     return ThreadpoolController()
+
+
+def worth_threads(values: float) -> bool:
+    """Whether so many stored values are work for two threads: to count the cores takes time."""
+    return values >= 2 * WORTH
 
 
 def in_parts(work: Callable[[slice], Answer], size: int, values: float, threads: int) -> list[Answer]:

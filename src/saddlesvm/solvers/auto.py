@@ -18,11 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.certificate import Evaluation, Point
-from saddlesvm.losses import Logistic, Loss, is_smooth, largest_curvature
+from saddlesvm.losses import Loss, is_smooth, largest_curvature
 from saddlesvm.problem import Problem
-from saddlesvm.rows import Dense, dtype_of
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.dcd import near_rows
+from saddlesvm.solvers.costs import epoch_cost, reading_cost
 from saddlesvm.solvers.newton import CORNERLESS, Newton, NewtonState, bending, coordinate_curvature, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.parallel import descent
@@ -32,10 +31,6 @@ LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
 PLENTY = 2.25  # rows that bend for each feature, so many that fewer of them later on will still span the features
 SOON, LATE = 0.15, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
-# Seconds a value and visit, roughly; only ratios to other costs matter.
-DENSE_COST, SPARSE_COST = {np.dtype(np.float32): 2e-10, np.dtype(np.float64): 4e-10}, 2.5e-9
-ROW_COST = {False: 2e-8, True: 5e-8}  # seconds a visit besides; with the logistic loss
-FAR_COST = 3e-8  # and for a row out of its order that is no more in the cache
 # A Newton step: passes over the data; its seconds for a row besides, whatever the loss; its seconds besides.
 PASSES, TERMS, CALLS = 1.3, 1e-8, 1e-4
 LOOK = 1e-4  # seconds of a prediction
@@ -181,7 +176,7 @@ class Auto(SolverBase):
         return steep and self._is_cheap(problem, state)
 
     def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
-        return self._step_cost(problem, state) <= CHEAP * _epoch_cost(problem)
+        return self._step_cost(problem, state) <= CHEAP * epoch_cost(problem)
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """A step of the solver at work, and a prediction when it is time for one."""
@@ -225,7 +220,7 @@ class Auto(SolverBase):
             return
         powers = math.log(state.estimate / target)
         left = powers / rate if rate > 0.0 else np.inf
-        epoch = _epoch_cost(problem)
+        epoch = epoch_cost(problem)
         passes = _passes_cost(problem)
         looks = min(math.log1p(left / state.epochs) / math.log(NEXT_LOOK), left / _look_cost(problem))
         here = left * epoch + LOOK * looks
@@ -359,7 +354,7 @@ def _powers(target: float) -> float:
 def _tall_epochs(problem: Problem, target: float, a_step: float) -> float:
     """Epochs of coordinate descent that Newton's method, begun on samples, takes, if a step takes so many seconds."""
     steps = FROM_SAMPLE[0] + FROM_SAMPLE[1] * _powers(target)
-    return SAMPLING + (SAMPLING_CALLS + steps * a_step) / _epoch_cost(problem)
+    return SAMPLING + (SAMPLING_CALLS + steps * a_step) / epoch_cost(problem)
 
 
 def _kind(loss: Loss) -> int:
@@ -367,27 +362,14 @@ def _kind(loss: Loss) -> int:
     return 0 if isinstance(loss, CORNERLESS) else 1 if is_smooth(loss) else 2
 
 
-def _epoch_cost(problem: Problem) -> float:
-    """Seconds of visits to all rows, roughly."""
-    n = problem.members.size
-    far = FAR_COST if n > near_rows(problem) else 0.0
-    return _reading_cost(problem) + n * (ROW_COST[isinstance(problem.loss, Logistic)] + far)
-
-
-def _reading_cost(problem: Problem) -> float:
-    """Seconds of what visits to all rows in their order do with their values, roughly."""
-    each = DENSE_COST[dtype_of(problem.X)] if isinstance(problem.X, Dense) else SPARSE_COST
-    return problem.members.size * problem.values_per_row * each
-
-
 def _look_cost(problem: Problem) -> float:
     """A prediction's cost in epochs, at least one: predictions are not to take longer than what they are about."""
-    return max(1.0, LOOK / _epoch_cost(problem))
+    return max(1.0, LOOK / epoch_cost(problem))
 
 
 def _passes_cost(problem: Problem) -> float:
     """Seconds of a Newton step without its equations, roughly."""
-    return PASSES * _reading_cost(problem) + TERMS * problem.members.size + CALLS
+    return PASSES * reading_cost(problem) + TERMS * problem.members.size + CALLS
 
 
 def _rate(seen: np.ndarray) -> float | None:

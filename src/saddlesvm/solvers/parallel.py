@@ -39,6 +39,7 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 from saddlesvm.solvers.cores import apart, side_by_side
+from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.dcd import (
     BOUND_M,
     DCD,
@@ -51,11 +52,13 @@ from saddlesvm.solvers.dcd import (
     descend,
 )
 from saddlesvm.solvers.sdca import SDCA
-from saddlesvm.solvers.together import BEFORE, GAP, ROUND, SAID, Own, Team, descend_together
+from saddlesvm.solvers.together import CHUNK, GAP, ROUND, SAID, WIDE_VALUES, Own, Team, descend_together
 
 OFTEN = 128  # features that are brought together after every round, where that is not all of them
-LEAST_VALUES = 500_000  # values a thread, below which a pass is over before the threads have begun
+LEAST_SECONDS = 2.5e-3  # of a pass, for each thread: in less the meetings take what the threads gain
+WIDEST = 2.0  # times that all of w is brought together in a pass, at least: with fewer it takes more passes
 FEW_VALUES = 2_000_000  # values of active rows a thread, below which one thread goes on alone
+MANY = 8.0  # times that, of all rows where most are soon set aside: with fewer, one thread is alone most of the time
 SAMPLE = 65_536  # values that show which features are frequent
 ROUNDING = {4: 1e-5, 8: 1e-12}  # of the dual objective that w in this precision gives; by bytes
 
@@ -75,7 +78,7 @@ class ParallelState(DualState):
     scaling : ndarray
         What the aggregation rule follows.
     numbers : ndarray
-        Rounds done of the present pass, and what the dual objective was when it began.
+        Rounds done of the present pass, and its estimate.
     alone : bool
         The first thread is at work alone: all that is kept by parts is then its, in the first place, and the active
         rows of all parts are the first in `order`.
@@ -97,7 +100,6 @@ class ParallelState(DualState):
     numbers: np.ndarray = field(default_factory=nothing)
     alone: bool = False
     team: Any = field(default=None, repr=False)
-    views: Any = field(default=None, repr=False)
     pool: Any = field(default=None, repr=False)
 
 
@@ -151,7 +153,7 @@ class ParallelDCD(SolverBase):
             part_meters=np.stack([one.meters for one in starts]),
             randoms=np.concatenate([one.random for one in starts]),
             scaling=new_scaling(),
-            numbers=np.array([0.0, np.nan, np.inf]),
+            numbers=np.array([0.0, np.inf]),
             often=frequent_features(problem),
             kept_w=np.empty_like(w),
             kept_alpha=np.empty_like(alpha),
@@ -173,7 +175,7 @@ class ParallelDCD(SolverBase):
         """Rounds of all threads, until few rows are active."""
         team, rules = self._team(problem, state), self.local.rules(problem)
         owns = [self._own(state, k) for k in range(self.threads)]
-        team.gate[:] = 0
+        team.gate[:], team.base[:] = 0, state.w
 
         def work(k: int) -> Any:
             place, active = int(state.positions[k]), int(state.actives[k])
@@ -187,9 +189,8 @@ class ParallelDCD(SolverBase):
             state.positions[k], state.actives[k] = answer[:2]
             state.part_meters[k], state.randoms[k] = own.meters, own.random[0]
             state.rows_touched += int(answer[2])
-        first = owns[0]
-        state.scaling[:], state.numbers[:], state.offset[:] = first.scaling, first.numbers, first.offset
-        state.w[:] = first.base
+        state.scaling[:], state.numbers[:], state.offset[:] = owns[0].scaling, owns[0].numbers, owns[-1].offset
+        state.w[:] = team.base
         state.active, state.estimate = int(state.actives.sum()), float(state.numbers[GAP])
         self._judge(state)
 
@@ -234,7 +235,7 @@ class ParallelDCD(SolverBase):
         if state.alone:
             state.part_meters[:] = state.part_meters[0]
             state.part_meters[:, [SCALE, VISITS, KNOWN_AT]] /= self.threads
-            state.numbers[[BEFORE, GAP]], state.alone = (np.nan, state.estimate), False
+            state.numbers[GAP], state.alone = state.estimate, False
         state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
         state.order[:], state.aside[:] = state.parts, 0
         state.positions[:], state.actives[:] = 0, np.diff(state.bounds)
@@ -252,11 +253,12 @@ class ParallelDCD(SolverBase):
         """What the threads share; made anew after a checkpoint, and when w changes its precision."""
         if state.pool is None:
             state.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
-        if state.team is None or state.team.moves.dtype != state.w.dtype:
-            state.kept_w = state.kept_w.astype(state.w.dtype)
+        if state.team is None or state.team.base.dtype != state.w.dtype:
             state.team = Team(
-                moves=apart(np.zeros((self.threads, state.w.size), state.w.dtype)),
+                views=apart(np.tile(state.w, (self.threads, 1))),
+                base=state.w.copy(),
                 often=state.often,
+                moves=apart(np.zeros((self.threads, state.often.size), state.w.dtype)),
                 said=apart(np.zeros((self.threads, SAID))),
                 gate=new_gate(),
                 kept_w=state.kept_w,
@@ -265,16 +267,16 @@ class ParallelDCD(SolverBase):
                 few=self._few(problem),
                 rounding=ROUNDING[state.w.itemsize],
             )
-            room = np.tile(state.w, (2 * self.threads, 1))
-            state.views = [row[: state.w.size] for row in apart(room)]
         return state.team
 
     def _own(self, state: ParallelState, k: int) -> Own:
         """What thread k has for itself."""
-        view, base = state.views[2 * k], state.views[2 * k + 1]
-        view[:] = base[:] = state.w
-        small = (state.part_meters[k], state.scaling, state.numbers, state.randoms[k : k + 1], state.offset)
-        return Own(k, view, base, *(apart(one[None, :])[0, : one.size] for one in small))
+        view = state.team.views[k, : state.w.size]
+        view[:] = state.w
+        room = np.zeros(CHUNK, state.w.dtype)
+        numbers = (state.part_meters[k], state.scaling, state.numbers, state.randoms[k : k + 1], state.offset)
+        small = [apart(one[None, :])[0, : one.size] for one in (view[state.often], room, *numbers)]
+        return Own(k, view, *small)
 
     def _deck(self, state: ParallelState, k: int) -> Deck:
         """The rows of part k."""
@@ -292,27 +294,28 @@ class ParallelDCD(SolverBase):
         if state.active < state.order.size and known > 2.0 * state.estimate:
             self._call_back(state)
         state = refresh_weights(problem, state, evaluation)
+        state.kept_w = state.kept_w.astype(state.w.dtype, copy=False)
+        state.kept_w[:], state.kept_alpha[:] = state.w, state.alpha  # a pass that is under way is judged from here on
         state.part_meters[:, SCALE] = state.meters[SCALE] / (1 if state.alone else self.threads)
-        state.numbers[BEFORE] = np.nan
         return state
 
 
-def worth_threads(X: Any) -> bool:
-    """Whether an array or CSR matrix has values enough for two threads: to count the cores takes time."""
-    return bool(X.size >= 2 * LEAST_VALUES)
+def threads_for(problem: Problem, solver: Any) -> int:
+    """How many threads the descent on `problem` is worth."""
+    values = problem.members.size * problem.values_per_row
+    worth = [epoch_cost(problem) / LEAST_SECONDS, values / (WIDEST * WIDE_VALUES * (problem.n_features + 1))]
+    if solver == DCD() and not is_smooth(problem.loss):
+        worth.append(values / (MANY * FEW_VALUES))
+    return max(1, int(min(problem.threads, *worth)))
 
 
 def descent(problem: Problem, solver: Any = None) -> Any:
     """The solver as the threads of `problem` can run it: dual coordinate descent (the one that is meant where none is
     given) and ascent, with their usual options; any other as it is, and all of them where threads would not pay."""
     solver = DCD() if solver is None else solver
-    values = problem.members.size * problem.values_per_row
-    threads = min(problem.threads, int(values / LEAST_VALUES))
-    if threads < 2 or type(problem) is not Problem or solver not in (DCD(), SDCA()):
-        return solver
-    if threads == 2 and solver == DCD() and isinstance(problem.X, CSR) and not is_smooth(problem.loss):
-        return solver  # most visits are to few active rows, by one thread alone: two mostly gain less than they lose
-    return ParallelDCD(threads, shrinking=isinstance(solver, DCD))
+    fits = problem.threads > 1 and type(problem) is Problem and solver in (DCD(), SDCA())
+    threads = threads_for(problem, solver) if fits else 1
+    return ParallelDCD(threads, shrinking=isinstance(solver, DCD)) if threads > 1 else solver
 
 
 def frequent_features(problem: Problem) -> np.ndarray:
@@ -323,7 +326,8 @@ def frequent_features(problem: Problem) -> np.ndarray:
         return np.empty(0, dtype=np.int32)
     taken = max(1, int(SAMPLE / problem.values_per_row))
     members = problem.members[:: max(1, problem.members.size // taken)]
-    places = np.concatenate([np.arange(X.indptr[i], X.indptr[i + 1]) for i in members])
+    starts, lengths = X.indptr[members], X.indptr[members + 1] - X.indptr[members]
+    places = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     weight = np.bincount(X.indices[places], np.square(X.data[places], dtype=np.float64), X.n_features)
     chosen = np.argpartition(weight, -OFTEN)[-OFTEN:]
     return np.append(np.sort(chosen), [X.n_features] if X.bias else []).astype(np.int32)

@@ -4,7 +4,8 @@ A pass is cut into rounds. In a round every thread visits the next rows of its p
 tells the others how w moved, and they go on from the same w by the rule of :mod:`saddlesvm.solvers.aggregation`. The
 shorter the rounds, the closer to what one thread would do; so the features that most rows share (of sparse data) are
 brought together after every round, and the others after some. All threads work out the common decisions alike, each
-for itself: what is shared is written by one, and read by the others after they have met.
+for itself: what is shared is written by one, and read by the others after they have met. All of w is brought together
+by each of them for a share of its places.
 
 Source: Ioannou, Mendler-Duenner and Parnell (2019), "SySCD: a system-aware parallel coordinate descent algorithm", for
 views of threads that are brought together in rounds; Ma and others (2015) for the scaling.
@@ -28,21 +29,23 @@ from saddlesvm.solvers.dcd import LENGTH, Deck, Rules, call_back, descend
 ROUND_VALUES = 40_000.0  # values that a thread visits between two meetings, at most: some 30 us
 ROUNDS, MOST_ROUNDS = 256, 512  # of a pass, at least and at most: with fewer, the last powers of ten take many passes
 FEWEST_VALUES = 1_000.0  # but no round has fewer values
-WIDE_VALUES = 32.0  # values that a thread visits for each place of w, before all are brought together
+WIDE_VALUES = 16.0  # values that a thread visits for each place of w, before all are brought together
 CHUNK = 512  # places of w that are brought together at a time: they stay in the nearest cache
-# What each thread says of its part: rows of the pass; whether all are active; sum of conjugates; squared norm of
-# its share of w, of how that moved in the pass, and its product with where it was; residual and scale of its estimate.
-ROWS, ALL_BACK, CONJUGATES, SQUARE, MOVED, ALONG, RESIDUALS, SCALES, SAID = range(9)
-# Numbers of the run: rounds done of the present pass; the sum of conjugates when it began (NaN where it is not known);
-# the estimate of the relative gap.
-ROUND, BEFORE, GAP, NUMBERS = range(4)
+# What each thread says of its part: rows of the pass; whether all are active; the sum of conjugates, and how it fell in
+# the pass; squared norm of its share of w, of how that moved in the pass, and its product with where it was; residual
+# and scale of its estimate; of its share of w, the squared norm of all moves together, and the sum of theirs.
+ROWS, ALL_BACK, CONJUGATES, FALL, SQUARE, MOVED, ALONG, RESIDUALS, SCALES, TOGETHER, EACH, SAID = range(12)
+# Numbers of the run: rounds done of the present pass; the estimate of the relative gap.
+ROUND, GAP, NUMBERS = range(3)
 
 
 class Team(NamedTuple):
-    """What the threads share, all of the precision of w but for the numbers."""
+    """What the threads share; what is made of w has its precision."""
 
-    moves: np.ndarray  # (threads, d + 1 and some): what each tells the others
+    views: np.ndarray  # (threads, d + 1 and some): the w that each works on
+    base: np.ndarray  # (d + 1,): w when all of it was last brought together
     often: np.ndarray  # features that are brought together after every round; empty for all
+    moves: np.ndarray  # (threads, those and some): what each tells the others of them
     said: np.ndarray  # (threads, SAID and some)
     gate: np.ndarray
     kept_w: np.ndarray  # the point that the pass began with
@@ -56,8 +59,9 @@ class Own(NamedTuple):
     """What thread k has for itself, in cache lines that no other thread writes to."""
 
     k: int
-    w: np.ndarray  # (d + 1,): the w that it works on
-    base: np.ndarray  # (d + 1,): w when the threads last met
+    w: np.ndarray  # (d + 1,): its view of w
+    near: np.ndarray  # (often.size,): w when those features were last brought together
+    change: np.ndarray  # (CHUNK,): room for the moves of some places
     meters: np.ndarray
     scaling: np.ndarray
     numbers: np.ndarray
@@ -87,46 +91,51 @@ def total(team: Team, what: int) -> float:
 
 
 @inlined
-def tell(view: np.ndarray, base: np.ndarray, inverse: Any, move: np.ndarray) -> None:
-    """``move = (view - base) / sigma``."""
+def add_move(view: np.ndarray, base: np.ndarray, inverse: Any, change: np.ndarray) -> float:
+    """``change += (view - base) / sigma``; the squared norm of what is added."""
+    squares = view.dtype.type(0.0)
     for j in range(base.size):
-        move[j] = (view[j] - base[j]) * inverse
-
-
-@inlined
-def add_move(move: np.ndarray, view: np.ndarray) -> float:
-    """``view += move``; its squared norm."""
-    squares = view.dtype.type(0.0)
-    for j in range(view.size):
-        view[j] += move[j]
-        squares += move[j] * move[j]
+        move = (view[j] - base[j]) * inverse
+        change[j] += move
+        squares += move * move
     return np.float64(squares)
 
 
 @inlined
-def settle(view: np.ndarray, base: np.ndarray) -> float:
-    """``base = view``; the squared norm of its change."""
-    squares = view.dtype.type(0.0)
-    for j in range(view.size):
-        change = view[j] - base[j]
-        squares += change * change
-        base[j] = view[j]
+def settle(base: np.ndarray, change: np.ndarray) -> float:
+    """``base += change``, which is zero then; the squared norm of what it was."""
+    squares = base.dtype.type(0.0)
+    for j in range(base.size):
+        squares += change[j] * change[j]
+        base[j] += change[j]
+        change[j] = 0.0
     return np.float64(squares)
 
 
 @inlined
-def take_all(team: Team, own: Own) -> Any:
-    """Add the moves of all threads to the own w: the squared norm of their sum, and the sum of theirs."""
+def take_share(team: Team, own: Own, inverse: Any) -> None:
+    """Add the moves of all threads up, in this thread's share of w; say the two sums of the rule."""
     square_of_sum = sum_of_squares = 0.0
-    size = own.base.size
-    for start in range(0, size, CHUNK):
-        stop = min(start + CHUNK, size)
-        view, base = own.w[start:stop], own.base[start:stop]
-        copy_items(base, base.size, view)
-        for other in range(team.moves.shape[0]):
-            sum_of_squares += add_move(team.moves[other, start:stop], view)
-        square_of_sum += settle(view, base)
-    return square_of_sum, sum_of_squares
+    size, threads = team.base.size, team.views.shape[0]
+    first, end = share(size, own.k, threads), share(size, own.k + 1, threads)
+    for p in range(team.often.size):
+        if first <= team.often[p] < end:
+            team.base[team.often[p]] = own.near[p]
+    for start in range(first, end, CHUNK):
+        stop = min(start + CHUNK, end)
+        base = team.base[start:stop]
+        for k in range(threads):
+            sum_of_squares += add_move(team.views[k, start:stop], base, inverse, own.change)
+        square_of_sum += settle(base, own.change)
+    team.said[own.k, TOGETHER], team.said[own.k, EACH] = square_of_sum, sum_of_squares
+
+
+@inlined
+def take_base(team: Team, own: Own) -> None:
+    """Go on from the w that has been brought together."""
+    copy_items(team.base, team.base.size, own.w)
+    for p in range(team.often.size):
+        own.near[p] = own.w[team.often[p]]
 
 
 @inlined
@@ -134,8 +143,7 @@ def tell_often(team: Team, own: Own, inverse: Any) -> None:
     """The own move of the frequent features."""
     move = team.moves[own.k]
     for p in range(team.often.size):
-        j = team.often[p]
-        move[p] = (own.w[j] - own.base[j]) * inverse
+        move[p] = (own.w[team.often[p]] - own.near[p]) * inverse
 
 
 @inlined
@@ -150,94 +158,95 @@ def take_often(team: Team, own: Own) -> Any:
             change += moves[other, p]
             sum_of_squares += np.float64(moves[other, p] * moves[other, p])
         square_of_sum += np.float64(change * change)
-        j = team.often[p]
-        own.base[j] += change
-        own.w[j] = own.base[j]
+        own.near[p] += change
+        own.w[team.often[p]] = own.near[p]
     return square_of_sum, sum_of_squares
 
 
 @inlined
 def bring_together(team: Team, own: Own, everything: bool) -> None:
     """Go on from the same w in all threads, and let sigma follow."""
-    threads = team.moves.shape[0]
+    threads = team.views.shape[0]
     inverse = own.w.dtype.type(1.0 / own.scaling[SIGMA])
     if everything or team.often.size == 0:
-        tell(own.w, own.base, inverse, team.moves[own.k])
         meet(team.gate, threads)
-        sums = take_all(team, own)
+        take_share(team, own, inverse)
+        meet(team.gate, threads)
+        take_base(team, own)
+        sums = total(team, TOGETHER), total(team, EACH)
     else:
         tell_often(team, own, inverse)
         meet(team.gate, threads)
         sums = take_often(team, own)
-    meet(team.gate, threads)
+        meet(team.gate, threads)
     note(own.scaling, sums[0], sums[1])
     if everything:
         follow(own.scaling, threads)
 
 
 @inlined
-def keep(team: Team, own: Own, deck: Deck, alpha: np.ndarray) -> None:
-    """Remember this thread's share of the point that a pass begins with."""
-    size, threads = own.base.size, team.moves.shape[0]
+def keep(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray) -> None:
+    """Remember this thread's share of the point that a pass over these of its rows begins with."""
+    size, threads = team.base.size, team.views.shape[0]
     for j in range(share(size, own.k, threads), share(size, own.k + 1, threads)):
-        team.kept_w[j] = own.base[j]
-    for i in deck.members:
+        team.kept_w[j] = team.base[j]
+    for i in rows:
         team.kept_alpha[i] = alpha[i]
 
 
 @inlined
-def go_back(team: Team, own: Own, deck: Deck, alpha: np.ndarray, part: float) -> None:
+def go_back(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray, part: float) -> None:
     """Take only the share `part` of what the pass changed."""
-    for j in range(own.base.size):
-        own.base[j] = team.kept_w[j] + part * (own.base[j] - team.kept_w[j])
-        own.w[j] = own.base[j]
-    for i in deck.members:
+    size, threads = team.base.size, team.views.shape[0]
+    for j in range(share(size, own.k, threads), share(size, own.k + 1, threads)):
+        team.base[j] = team.kept_w[j] + part * (team.base[j] - team.kept_w[j])
+    for i in rows:
         alpha[i] = team.kept_alpha[i] + part * (alpha[i] - team.kept_alpha[i])
 
 
 @inlined
 def say(terms: Terms, deck: Deck, alpha: np.ndarray, active: int, team: Team, own: Own) -> None:
-    """This thread's sums at the end of a pass."""
-    size, threads, said = own.base.size, team.moves.shape[0], team.said[own.k]
+    """This thread's sums at the end of a pass; the rows that it set aside have not moved."""
+    size, threads, said = team.base.size, team.views.shape[0], team.said[own.k]
     square = moved = along = 0.0
     for j in range(share(size, own.k, threads), share(size, own.k + 1, threads)):
-        w, kept = np.float64(own.base[j]), np.float64(team.kept_w[j])
+        w, kept = np.float64(team.base[j]), np.float64(team.kept_w[j])
         square += w * w
         moved += (w - kept) * (w - kept)
         along += kept * (w - kept)
     said[SQUARE], said[MOVED], said[ALONG] = square, moved, along
-    said[CONJUGATES] = conjugate_sum(Pointwise(terms.loss, terms.y, terms.weights), deck.members, alpha, 1.0)
+    pointwise, rows = Pointwise(terms.loss, terms.y, terms.weights), deck.order[:active]
+    said[CONJUGATES] = conjugate_sum(pointwise, rows, alpha, 1.0)
+    said[FALL] = conjugate_sum(pointwise, rows, team.kept_alpha, 1.0) - said[CONJUGATES]
     said[RESIDUALS], said[SCALES] = own.meters[ESTIMATE] * own.meters[SCALE], own.meters[SCALE]
     said[ALL_BACK] = 1.0 if active == deck.members.size else 0.0
 
 
 @inlined
-def keep_from_falling(terms: Terms, deck: Deck, alpha: np.ndarray, team: Team, own: Own) -> None:
+def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team, own: Own) -> None:
     """Go back some of the way where the pass lowered the dual objective (sigma was too small), and be careful."""
-    before, conjugates = own.numbers[BEFORE], total(team, CONJUGATES)
-    own.numbers[BEFORE] = conjugates
-    rise = terms.C * (before - conjugates) - total(team, ALONG)
-    rounding = team.rounding * (terms.C * abs(conjugates) + total(team, SQUARE))
+    rise = C * total(team, FALL) - total(team, ALONG)
+    rounding = team.rounding * (C * abs(total(team, CONJUGATES)) + total(team, SQUARE))
     if rise - 0.5 * total(team, MOVED) < -rounding:
-        go_back(team, own, deck, alpha, safe_share(rise, total(team, MOVED)))
-        own.numbers[BEFORE] = np.nan
-        be_careful(own.scaling, team.moves.shape[0])
+        go_back(team, own, rows, alpha, safe_share(rise, total(team, MOVED)))
+        be_careful(own.scaling, team.views.shape[0])
 
 
 @inlined
 def end_together(terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, active: int, team: Team, own: Own) -> int:
     """Judge a pass of all parts: note the estimate; all rows come back together. How many of this part are active."""
-    threads = team.moves.shape[0]
+    threads = team.views.shape[0]
     say(terms, deck, alpha, active, team, own)
     meet(team.gate, threads)
     scale, back = total(team, SCALES), total(team, ALL_BACK)
     own.numbers[GAP] = total(team, RESIDUALS) / scale if scale > 0.0 else np.inf
-    keep_from_falling(terms, deck, alpha, team, own)
-    move_offset(own.base, own.offset)
-    own.w[own.w.size - 1] = own.base[own.base.size - 1]
+    keep_from_falling(terms.C, deck.order[:active], alpha, team, own)
+    if own.k == threads - 1:  # the last place of w is in its share
+        move_offset(team.base, own.offset)
     if 0.0 < back < threads:
         active = call_back(deck, rules, own.meters, active)
     meet(team.gate, threads)
+    take_base(team, own)
     return active
 
 
@@ -257,8 +266,8 @@ def descend_together(
 ) -> Any:
     """What one thread does until all together have done `visits` of theirs, or a pass ends with an estimate of at most
     `target`, or few active rows are left: its place in the pass, its active rows and its visits."""
-    threads, done, left, numbers = team.moves.shape[0], 0, float(visits), own.numbers
-    wide = 1 + int(WIDE_VALUES * own.base.size / ROUND_VALUES)
+    threads, done, left, numbers = team.views.shape[0], 0, float(visits), own.numbers
+    wide = 1 + int(WIDE_VALUES * own.w.size / ROUND_VALUES)
     while left > 0.0:
         length = active if numbers[ROUND] == 0.0 else int(own.meters[LENGTH])
         team.said[own.k, ROWS] = length
@@ -268,7 +277,7 @@ def descend_together(
             break
         rounds = rounds_of(rows / threads * team.values_per_row)
         if numbers[ROUND] == 0.0:
-            keep(team, own, deck, alpha)
+            keep(team, own, deck.order[:active], alpha)
         while left > 0.0 and numbers[ROUND] < rounds:
             r = int(numbers[ROUND])
             left -= rows / rounds
