@@ -246,7 +246,9 @@ def test_threads_are_used_where_they_pay() -> None:
     """The cases that were measured with two threads (docs/distributed.md), and larger ones."""
     smooth = SquaredHinge()
     assert threads_for(sized(20_000, 10_000, 1_300_000, smooth), DCD()) == 1  # a pass is over too soon
-    assert threads_for(sized(50_000, 10_000, 3_200_000, smooth), DCD()) == 2
+    assert threads_for(sized(50_000, 10_000, 3_200_000, smooth), DCD()) == 1
+    assert threads_for(sized(50_000, 10_000, 3_200_000, Logistic()), DCD()) == 2
+    assert threads_for(sized(100_000, 47_000, 6_800_000, smooth), DCD()) == 2
     assert threads_for(sized(100_000, 300_000, 7_000_000, smooth), DCD()) == 1  # w is hardly ever brought together
     assert threads_for(sized(1_000_000, 300_000, 70_000_000, smooth, 3), DCD()) == 3
     assert threads_for(sized(300_000, 47_000, 20_000_000), DCD()) == 1  # most of the visits are by one thread
@@ -260,7 +262,7 @@ def threads_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small problems are worth threads, too."""
     for name in ("LEAST_SECONDS", "WIDEST", "MANY"):
         monkeypatch.setattr(f"saddlesvm.solvers.parallel.{name}", 1e-9)
-    monkeypatch.setattr("saddlesvm.threads.WORTH", 1000)
+    monkeypatch.setattr("saddlesvm.threads.WORTH", 1e-9)
 
 
 def test_threads_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:

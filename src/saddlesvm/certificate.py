@@ -179,8 +179,7 @@ def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
 
 def _in_parts(problem: Problem, work: Callable[[slice], Answer]) -> list[Answer]:
     """What `work` says of parts of the members, each in a thread of its own."""
-    size = problem.members.size
-    return in_parts(work, size, size * problem.values_per_row, problem.threads)
+    return in_parts(work, problem.members.size, problem.reading_time, problem.threads)
 
 
 @singledispatch

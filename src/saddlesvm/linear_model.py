@@ -116,7 +116,8 @@ class LinearModel(CallbackSupport, Estimator):
             n_jobs, solver = None, sweep.solver
             shared = sweep if len(problems) > 1 and self._counts_no_epochs() else None
         jobs = multiclass.workers(len(problems), n_jobs)
-        threads = multiclass.threads_each(jobs, n_jobs) if sweep or worth_threads(X.size) else 1
+        pays = sweep or worth_threads(rows.reading_time(rows.as_rows(X), X.size))
+        threads = multiclass.threads_each(jobs, n_jobs) if pays else 1
         if not sweep:
             design, norms = self._rows(X, kind, jobs * threads)
         clock = multiclass.SharedTime(self.max_time, len(problems), jobs)

@@ -113,6 +113,11 @@ class Problem:
         return 1.0 / (self.n * self.C)
 
     @property
+    def reading_time(self) -> float:
+        """Seconds of a pass over the members in their order, at least, roughly."""
+        return rows.reading_time(self.X, self.members.size * self.values_per_row)
+
+    @property
     def unit(self) -> float:
         """What an objective in the C form is multiplied by to be reported: 1, or lambda in the lambda form."""
         return self.lam if self.uses_lambda else 1.0

@@ -38,6 +38,7 @@ WHOLE_BYTES, WHOLE_MOST, WHOLE_LEAST = 6144, 16, 256
 HALF_MOST, LONG, LONG_AHEAD, ROW_AHEAD, SHORT = 2048, 2048, 2, 6, 512
 STREAM_LEAST, STREAM_MOST, STREAM_BYTES, STREAM_ROWS = 128, 2048, 4000, 8
 LINE = 64  # bytes in a cache line
+DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
 
 
 class Dense(NamedTuple):
@@ -94,6 +95,11 @@ def n_features(X: Rows) -> int:
 def n_values(X: Rows) -> int:
     """Number of stored values."""
     return X.values.size if isinstance(X, Dense) else int(X.indptr[-1])
+
+
+def reading_time(X: Rows, values: float) -> float:
+    """Seconds of a pass in their order over rows with so many stored values, at least, roughly."""
+    return values * (X.values.itemsize / DENSE_SPEED if isinstance(X, Dense) else SPARSE_TIME)
 
 
 def dtype_of(X: Rows) -> np.dtype:
@@ -341,9 +347,8 @@ def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
 def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
     """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
     norms = np.empty(count)
-    in_parts(
-        lambda part: norms_of(X, np.arange(part.start, part.stop), norms[part]), count, float(n_values(X)), threads
-    )
+    seconds = reading_time(X, n_values(X))
+    in_parts(lambda part: norms_of(X, np.arange(part.start, part.stop), norms[part]), count, seconds, threads)
     return norms
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 Answer = TypeVar("Answer")
-WORTH = 500_000  # stored values for each thread, below which starting it costs more than it saves
+WORTH = 1.5e-3  # seconds of work for each thread, below which starting it costs what it saves, or more
 BLAS_WORTH = 0.02  # seconds of matrix work, below which the threads of BLAS cost more than they save
 
 
@@ -40,12 +40,12 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def worth_threads(values: float) -> bool:
-    """Whether so many stored values are work for two threads: to count the cores takes time."""
-    return values >= 2 * WORTH
+def worth_threads(seconds: float) -> bool:
+    """Whether a pass of so many seconds is work for two threads: to count the cores takes time."""
+    return seconds >= 2 * WORTH
 
 
-def in_parts(work: Callable[[slice], Answer], size: int, values: float, threads: int) -> list[Answer]:
+def in_parts(work: Callable[[slice], Answer], size: int, seconds: float, threads: int) -> list[Answer]:
     """What `work` says of each of some contiguous parts of ``range(size)``, in their order.
 
     Parameters
@@ -54,12 +54,12 @@ def in_parts(work: Callable[[slice], Answer], size: int, values: float, threads:
         Called with a slice; at the same time as for other parts.
     size : int
         Number of rows.
-    values : float
-        Stored values of all of them; few are not worth a thread.
+    seconds : float
+        What one thread would take, roughly; little is not worth another.
     threads : int
         At most this many parts.
     """
-    count = max(1, min(threads, int(values / WORTH)))
+    count = max(1, min(threads, int(seconds / WORTH)))
     parts = [slice(size * k // count, size * (k + 1) // count) for k in range(count)]
     if count == 1:
         return [work(parts[0])]

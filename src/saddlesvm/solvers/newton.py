@@ -344,7 +344,7 @@ class Newton(SolverBase):
             respond_to_weights(problem.X, members[part], w, _part_of(terms, part), z[part], answers, pulled)
             return answers.sums, pulled
 
-        parts = in_parts(of_part, members.size, members.size * problem.values_per_row, problem.threads)
+        parts = in_parts(of_part, members.size, problem.reading_time, problem.threads)
         sums, pulled = (np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True))
         return Response(z, problem.spread(alpha), problem.spread(bend), sums, problem.C * pulled)
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem import Problem
-from saddlesvm.rows import CSR
+from saddlesvm.rows import CSR, reading_time
 from saddlesvm.solvers.feature_factor import FeatureFactor, Plan
 from saddlesvm.solvers.linear_algebra import BLAS_SPEED, Map, conjugate_gradients
 from saddlesvm.solvers.newton_kernels import hessian_diagonal, hessian_product
@@ -119,7 +119,8 @@ class NewtonEquations:
 
     def _solve(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
         """Conjugate gradients alone while they may be cheaper than the factor, then with it."""
-        X, work = self.problem.X, active.size * self.problem.values_per_row
+        X = self.problem.X
+        work = reading_time(X, active.size * self.problem.values_per_row)
 
         def matrix(v: np.ndarray) -> np.ndarray:
             def of_part(part: slice) -> np.ndarray:

@@ -39,7 +39,7 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 from saddlesvm.solvers.cores import apart, side_by_side
-from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.costs import handling_cost
 from saddlesvm.solvers.dcd import (
     BOUND_M,
     DCD,
@@ -55,7 +55,7 @@ from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.together import CHUNK, GAP, ROUND, SAID, WIDE_VALUES, Own, Team, descend_together
 
 OFTEN = 128  # features that are brought together after every round, where that is not all of them
-LEAST_SECONDS = 2.5e-3  # of a pass, for each thread: in less the meetings take what the threads gain
+LEAST_SECONDS = 3.3e-3  # of a pass, for each thread: in less the meetings take what the threads gain
 WIDEST = 2.0  # times that all of w is brought together in a pass, at least: with fewer it takes more passes
 FEW_VALUES = 2_000_000  # values of active rows a thread, below which one thread goes on alone
 MANY = 8.0  # times that, of all rows where most are soon set aside: with fewer, one thread is alone most of the time
@@ -303,7 +303,8 @@ class ParallelDCD(SolverBase):
 def threads_for(problem: Problem, solver: Any) -> int:
     """How many threads the descent on `problem` is worth."""
     values = problem.members.size * problem.values_per_row
-    worth = [epoch_cost(problem) / LEAST_SECONDS, values / (WIDEST * WIDE_VALUES * (problem.n_features + 1))]
+    seconds = problem.reading_time + handling_cost(problem)
+    worth = [seconds / LEAST_SECONDS, values / (WIDEST * WIDE_VALUES * (problem.n_features + 1))]
     if solver == DCD() and not is_smooth(problem.loss):
         worth.append(values / (MANY * FEW_VALUES))
     return max(1, int(min(problem.threads, *worth)))
