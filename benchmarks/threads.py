@@ -25,6 +25,7 @@ from common import embedding_like, interleaved, text_like
 from saddlesvm import LinearSVC
 
 Data = tuple[Any, np.ndarray]
+LOSSES = ("hinge", "squared_hinge", "logistic")
 
 
 def data_sets(share: int) -> dict[str, Callable[[], Data]]:
@@ -93,7 +94,7 @@ def main() -> None:
     if options.ceiling:
         print(f"{'data':30s} {'loss':14s} {'alone: ms':>9s} {options.threads:>3d} at once {'at best':>6s}")
         for name in data_sets(10 if options.quick else 1):
-            for loss in ("hinge", "squared_hinge"):
+            for loss in LOSSES:
                 ceiling(name, loss, options)
         return
     print(
@@ -101,7 +102,7 @@ def main() -> None:
     )
     for name, make in data_sets(10 if options.quick else 1).items():
         X, y = make()
-        for loss in ("hinge", "squared_hinge"):
+        for loss in LOSSES:
             compare(name, X, y, loss, options)
 
 
