@@ -386,12 +386,16 @@ def test_products_alone_solve_newtons_equations_where_a_factor_is_dearer() -> No
     assert direction == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
+@pytest.fixture
+def cheap_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products with the matrix are reckoned cheap; factors are not."""
+    monkeypatch.setattr(newton_equations, "DENSE_PRODUCT", dict.fromkeys(newton_equations.DENSE_PRODUCT, 1e-12))
+
+
+@pytest.mark.usefixtures("cheap_products")
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
-def test_a_sample_of_rows_preconditions_newtons_equations(
-    precision: type, intercept: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(newton_equations, "DENSE_PRODUCT", 1e-12)  # products are cheap, factors are not
+def test_a_sample_of_rows_preconditions_newtons_equations(precision: type, intercept: str) -> None:
     X = rows_like(matrix(20_000, 40).astype(precision), "dense", 0.0 if intercept == "none" else 1.7)
     problem = make_problem(X, np.ones(20_000), Logistic(), C=1.0, intercept=intercept)
     equations, bend = NewtonEquations(problem, 1e9), np.random.default_rng(0).uniform(0.05, 0.25, 20_000)
@@ -405,10 +409,8 @@ def test_a_sample_of_rows_preconditions_newtons_equations(
     assert np.linalg.norm(direction - expected) <= 0.02 * np.linalg.norm(expected)
 
 
-def test_a_sample_that_misses_what_matters_still_leads_downhill_and_gives_way_to_all_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(newton_equations, "DENSE_PRODUCT", 1e-12)
+@pytest.mark.usefixtures("cheap_products")
+def test_a_sample_that_misses_what_matters_still_leads_downhill_and_gives_way_to_all_rows() -> None:
     A = np.zeros((20_000, 40))
     A[:, 0] = 1.0
     A[np.arange(20_000) % 2000 == 0, 1 + np.arange(10)] = np.arange(1.0, 11.0)  # ten rows, a feature each

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem import Problem
-from saddlesvm.rows import CSR, reading_time
+from saddlesvm.rows import CSR, dtype_of, reading_time
 from saddlesvm.solvers.feature_factor import FeatureFactor, Plan
 from saddlesvm.solvers.linear_algebra import BLAS_SPEED, Map, conjugate_gradients
 from saddlesvm.solvers.newton_kernels import hessian_diagonal, hessian_product
@@ -39,7 +39,8 @@ MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
 FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # expected of them: so many, and more with the root of the matrix' condition
 FEW = 0.8  # of the features: more active rows than that are better conditioned over features, whatever the cost
 NOTHING = 2e-5  # seconds of a factor, for which no other way is looked at
-DENSE_PRODUCT, SPARSE_PRODUCT = 8e-10, 2.5e-9  # seconds of a product with the matrix, for each value of an active row
+# Seconds of a product with the matrix, for each value of an active row.
+DENSE_PRODUCT, SPARSE_PRODUCT = {np.dtype(np.float32): 2.5e-10, np.dtype(np.float64): 5e-10}, 2.5e-9
 TOO_MANY = 15  # iterations of conjugate gradients with the factor of a sample, at most
 DIGITS = 4.0  # log of what these bring the error down by: each does so by the root of a sample's rows for each feature
 SAMPLE, LARGER = 4.0, 2.0  # rows for each feature that a sample has at least; times as many in the next larger one
@@ -196,7 +197,8 @@ class NewtonEquations:
 
     def _product_cost(self, active: np.ndarray) -> float:
         """Seconds of a product with the matrix, roughly."""
-        each = SPARSE_PRODUCT if isinstance(self.problem.X, CSR) else DENSE_PRODUCT
+        X = self.problem.X
+        each = SPARSE_PRODUCT if isinstance(X, CSR) else DENSE_PRODUCT[dtype_of(X)]
         return active.size * self.problem.values_per_row * each
 
     def _diagonal(self, active: np.ndarray, bend: np.ndarray) -> Map:
