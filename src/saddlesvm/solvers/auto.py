@@ -21,7 +21,7 @@ from saddlesvm.certificate import Evaluation, Point
 from saddlesvm.losses import Loss, is_smooth, largest_curvature
 from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.costs import epoch_cost, reading_cost
+from saddlesvm.solvers.costs import epoch_cost, values_cost
 from saddlesvm.solvers.newton import CORNERLESS, Newton, NewtonState, bending, coordinate_curvature, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.parallel import descent
@@ -369,7 +369,7 @@ def _look_cost(problem: Problem) -> float:
 
 def _passes_cost(problem: Problem) -> float:
     """Seconds of a Newton step without its equations, roughly."""
-    return PASSES * reading_cost(problem) + TERMS * problem.members.size + CALLS
+    return PASSES * values_cost(problem) + TERMS * problem.members.size + CALLS
 
 
 def _rate(seen: np.ndarray) -> float | None:

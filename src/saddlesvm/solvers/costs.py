@@ -17,16 +17,16 @@ FAR_COST = 3e-8  # and for a row out of its order that is no more in the cache
 
 def epoch_cost(problem: Problem) -> float:
     """Seconds of visits to all rows."""
-    return reading_cost(problem) + handling_cost(problem)
+    return values_cost(problem) + rows_cost(problem)
 
 
-def reading_cost(problem: Problem) -> float:
+def values_cost(problem: Problem) -> float:
     """Seconds of what visits to all rows in their order do with their values."""
     each = DENSE_COST[dtype_of(problem.X)] if isinstance(problem.X, Dense) else SPARSE_COST
     return problem.members.size * problem.values_per_row * each
 
 
-def handling_cost(problem: Problem) -> float:
+def rows_cost(problem: Problem) -> float:
     """Seconds of what visits to all rows take besides."""
     n = problem.members.size
     far = FAR_COST if n > near_rows(problem) else 0.0

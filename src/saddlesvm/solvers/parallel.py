@@ -39,7 +39,7 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 from saddlesvm.solvers.cores import apart, side_by_side
-from saddlesvm.solvers.costs import handling_cost
+from saddlesvm.solvers.costs import rows_cost
 from saddlesvm.solvers.dcd import (
     BOUND_M,
     DCD,
@@ -303,7 +303,7 @@ class ParallelDCD(SolverBase):
 def threads_for(problem: Problem, solver: Any) -> int:
     """How many threads the descent on `problem` is worth."""
     values = problem.members.size * problem.values_per_row
-    seconds = problem.reading_time + handling_cost(problem)
+    seconds = problem.reading_time + rows_cost(problem)  # of a pass, at least
     worth = [seconds / LEAST_SECONDS, values / (WIDEST * WIDE_VALUES * (problem.n_features + 1))]
     if solver == DCD() and not is_smooth(problem.loss):
         worth.append(values / (MANY * FEW_VALUES))
