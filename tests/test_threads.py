@@ -234,6 +234,7 @@ def sized(n: int, d: int, stored: int, loss: Any = HINGE, threads: int = 2) -> P
 
 
 def test_which_solvers_run_in_threads() -> None:
+    assert descent(replace(small_problem(Hinge()), threads=2), DCD()) == DCD()
     large = sized(100_000, 1000, 50_000_000, threads=3)
     assert descent(large) == descent(large, DCD()) == ParallelDCD(3)
     assert descent(large, SDCA()) == ParallelDCD(3, shrinking=False)

@@ -76,6 +76,13 @@ def share(size: int, k: int, parts: int) -> int:
 
 
 @inlined
+def places(team: Team, own: Own) -> Any:
+    """Where this thread's share of the places of w begins and ends."""
+    size, threads = team.base.size, team.views.shape[0]
+    return share(size, own.k, threads), share(size, own.k + 1, threads)
+
+
+@inlined
 def rounds_of(values: float) -> int:
     """Rounds of a pass in which each thread visits so many values."""
     return int(max(1.0, min(max(values / ROUND_VALUES, float(ROUNDS)), values / FEWEST_VALUES, float(MOST_ROUNDS))))
@@ -116,15 +123,14 @@ def settle(base: np.ndarray, change: np.ndarray) -> float:
 def take_share(team: Team, own: Own, inverse: Any) -> None:
     """Add the moves of all threads up, in this thread's share of w; say the two sums of the rule."""
     square_of_sum = sum_of_squares = 0.0
-    size, threads = team.base.size, team.views.shape[0]
-    first, end = share(size, own.k, threads), share(size, own.k + 1, threads)
+    first, end = places(team, own)
     for p in range(team.often.size):
         if first <= team.often[p] < end:
             team.base[team.often[p]] = own.near[p]
     for start in range(first, end, CHUNK):
         stop = min(start + CHUNK, end)
         base = team.base[start:stop]
-        for k in range(threads):
+        for k in range(team.views.shape[0]):
             sum_of_squares += add_move(team.views[k, start:stop], base, inverse, own.change)
         square_of_sum += settle(base, own.change)
     team.said[own.k, TOGETHER], team.said[own.k, EACH] = square_of_sum, sum_of_squares
@@ -187,8 +193,8 @@ def bring_together(team: Team, own: Own, everything: bool) -> None:
 @inlined
 def keep(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray) -> None:
     """Remember this thread's share of the point that a pass over these of its rows begins with."""
-    size, threads = team.base.size, team.views.shape[0]
-    for j in range(share(size, own.k, threads), share(size, own.k + 1, threads)):
+    first, end = places(team, own)
+    for j in range(first, end):
         team.kept_w[j] = team.base[j]
     for i in rows:
         team.kept_alpha[i] = alpha[i]
@@ -197,8 +203,8 @@ def keep(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray) -> None:
 @inlined
 def go_back(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray, part: float) -> None:
     """Take only the share `part` of what the pass changed."""
-    size, threads = team.base.size, team.views.shape[0]
-    for j in range(share(size, own.k, threads), share(size, own.k + 1, threads)):
+    first, end = places(team, own)
+    for j in range(first, end):
         team.base[j] = team.kept_w[j] + part * (team.base[j] - team.kept_w[j])
     for i in rows:
         alpha[i] = team.kept_alpha[i] + part * (alpha[i] - team.kept_alpha[i])
@@ -207,9 +213,9 @@ def go_back(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray, part: flo
 @inlined
 def say(terms: Terms, deck: Deck, alpha: np.ndarray, active: int, team: Team, own: Own) -> None:
     """This thread's sums at the end of a pass; the rows that it set aside have not moved."""
-    size, threads, said = team.base.size, team.views.shape[0], team.said[own.k]
+    said, (first, end) = team.said[own.k], places(team, own)
     square = moved = along = 0.0
-    for j in range(share(size, own.k, threads), share(size, own.k + 1, threads)):
+    for j in range(first, end):
         w, kept = np.float64(team.base[j]), np.float64(team.kept_w[j])
         square += w * w
         moved += (w - kept) * (w - kept)
