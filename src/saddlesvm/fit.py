@@ -18,7 +18,7 @@ from saddlesvm.interrupt import interruptible
 from saddlesvm.limits import Limits
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Problem
-from saddlesvm.run import Run
+from saddlesvm.run import Run, together
 from saddlesvm.trace import Callback
 
 
@@ -105,16 +105,13 @@ def _certify(
 
 
 def _result(run: Run, state: Any, end: tuple[Outcome, str]) -> FitResult:
-    """The last point where that is certified by itself; otherwise the best model with the best bound."""
-    model, bound, last = run.best, run.bound, run.last
-    if model is None or bound is None or last is None:
-        width, nothing = run.problem.n_features, Certificate(np.nan, np.nan)
-        model = bound = last = Evaluation(np.zeros(width), 0.0, np.zeros(run.problem.y.size), nothing)
-        certificate = nothing
-    elif end[0] is Outcome.CERTIFIED and last.certificate.relative_gap <= run.limits.tol:
-        model, bound, certificate = last, last, last.certificate
+    """What the last record told of; zeros with a certificate of NaN where there was none."""
+    if run.best is None:
+        certificate = Certificate(np.nan, np.nan)
+        model = bound = Evaluation(np.zeros(run.problem.n_features), 0.0, np.zeros(run.problem.y.size), certificate)
     else:
-        certificate = run.certificate
+        model, bound = run.chosen
+        certificate = together(model, bound)
     return FitResult(
         coef=model.coef,
         intercept=model.intercept,

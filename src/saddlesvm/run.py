@@ -56,6 +56,11 @@ class Stopwatches:
         return self.solving + self.certifying
 
 
+def together(model: Evaluation, bound: Evaluation) -> Certificate:
+    """What one point's dual objective proves of another one's model."""
+    return Certificate(model.certificate.primal, bound.certificate.dual, model.certificate.form)
+
+
 class Run:
     """One fit under way: what is known, when to look next, and why to stop."""
 
@@ -74,11 +79,13 @@ class Run:
         self.phase = ""
 
     @property
-    def certificate(self) -> Certificate:
-        """The best model's objective with the best bound seen."""
+    def chosen(self) -> tuple[Evaluation, Evaluation]:
+        """What a fit that ended now would return, the model and the dual point: both of the last certificate where
+        that is enough alone, since they belong together, and the best of each otherwise."""
         assert self.best is not None and self.bound is not None
-        own, bound = self.best.certificate, self.bound.certificate.dual
-        return Certificate(own.primal, bound, own.form)
+        if self.last is not None and self.last.certificate.relative_gap <= self.limits.tol:
+            return self.last, self.last
+        return self.best, self.bound
 
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
@@ -165,9 +172,9 @@ class Run:
             self.bound = evaluation
 
     def record(self, state: Any) -> Record:
-        """The record of the last certificate, of the best model and bound so far."""
-        certificate = self.certificate
-        assert self.best is not None
+        """The record of the last certificate: of what a fit that ended now would return."""
+        model, bound = self.chosen
+        certificate = together(model, bound)
         return Record(
             epoch=float(state.epochs),
             rows_touched=int(state.rows_touched),
@@ -180,8 +187,8 @@ class Run:
             active=int(state.active),
             change=float(state.change),
             remark=state.remark,
-            coef=read_only(self.best.coef),
-            intercept=read_only(self.best.intercept),
+            coef=read_only(model.coef),
+            intercept=read_only(model.intercept),
             problem=self.label,
             form=certificate.form,
         )
@@ -207,15 +214,16 @@ class Run:
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
         self.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
-        self.last, self.phase = self.best, getattr(saved.state, "phase", "")
+        self.phase = getattr(saved.state, "phase", "")
         self.trace.extend(saved.trace)
 
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
         """What the last certificate decides: certified, failed, or no progress."""
-        certificate = self.certificate
+        assert self.best is not None and self.bound is not None
+        certificate = together(self.best, self.bound)
         if not certificate.sound:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
-        gap = certificate.relative_gap
+        gap = together(*self.chosen).relative_gap
         if gap <= self.limits.tol and self.limits.tol > 0.0:
             return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
         if self.stalled(state, certificate) and self.limits.tol > 0.0:
