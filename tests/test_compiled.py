@@ -19,7 +19,7 @@ from scipy import sparse
 from saddlesvm import compiled
 from saddlesvm.compiled import PLAIN, OwnNames
 from saddlesvm.losses import Logistic, Loss, SmoothHinge, SquaredHinge
-from saddlesvm.rows import add_chosen, as_rows, dot_rows
+from saddlesvm.rows import add_in_lists, as_rows, dot_rows
 from saddlesvm.solvers.newton_kernels import Answers, SmoothedTerms, respond
 
 
@@ -52,7 +52,7 @@ def cache_file(folder: Path) -> IndexDataCacheFile:
 
 
 def test_kernels_name_their_files_by_the_process() -> None:
-    name = add_chosen._cache._cache_file._data_name(1)  # type: ignore[attr-defined]
+    name = add_in_lists._cache._cache_file._data_name(1)  # type: ignore[attr-defined]
     assert name.endswith(".nbc") and compiled.TOKEN in name
 
 

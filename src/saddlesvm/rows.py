@@ -353,18 +353,21 @@ def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
 
 
 @kernel
-def add_chosen(X: Rows, chosen: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
-    """:func:`add_rows`, whose coefficients are not zero."""
-    for k in range(chosen.size):
-        row_ahead(X, chosen, k, chosen.size)
-        axpy(X, chosen[k], coefficients[chosen[k]], w)
+def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray, chosen: np.ndarray) -> None:
+    """:func:`add_rows`, those with a coefficient listed in `chosen` first, as many at once as it has places for."""
+    for start in range(0, members.size, chosen.size):
+        count = 0
+        for k in range(start, min(start + chosen.size, members.size)):
+            chosen[count] = members[k]
+            count += coefficients[members[k]] != 0.0
+        for k in range(count):
+            row_ahead(X, chosen, k, count)
+            axpy(X, chosen[k], coefficients[chosen[k]], w)
 
 
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
-    for start in range(0, members.size, AT_ONCE):
-        some = members[start : start + AT_ONCE]
-        add_chosen(X, some[coefficients[some] != 0.0], coefficients, w)
+    add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))
 
 
 @kernel

@@ -14,7 +14,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows import CSR, Rows
 from saddlesvm.solvers.linear_algebra import BLAS_SPEED, LOOP_SPEED, SYRK_SPEED, blocks, cholesky, widened
-from saddlesvm.solvers.newton_kernels import add_outer_sparse
+from saddlesvm.solvers.newton_kernels import add_outer_sparse, moved_shares
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
 AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: to see what changed takes longer
@@ -67,20 +67,17 @@ class FeatureFactor:
         anew = Plan(active, active, bend / largest, largest, True, True)
         if self.sum is None or active.size * self.penalty.size**2 <= AT_ONCE:
             return anew
-        old = self.share[active]
-        best: tuple[np.ndarray, np.ndarray, float, bool] | None = None
-        for unit in dict.fromkeys((largest, self.unit)):
-            share = bend / unit
-            away = np.abs(share - old)
-            moved = np.flatnonzero(away > KEEP * np.maximum(share, old))
-            if best is None or moved.size < best[0].size:
-                best = moved, share[moved], unit, np.count_nonzero(away) == moved.size
-        assert best is not None
-        moved, shares, unit, exact = best
+        moved: np.ndarray | None = None
+        for one in dict.fromkeys((largest, self.unit)):
+            places = np.empty(active.size, dtype=np.intp)
+            count, few = moved_shares(active, bend, one, self.share, KEEP, places)
+            if moved is None or count < moved.size:
+                moved, unit, exact = places[:count], one, few == 0
+        assert moved is not None
         gone = self._gone(active)
         if moved.size + gone.size > REBUILD * active.size:
             return anew
-        rows, shares = np.concatenate([active[moved], gone]), np.concatenate([shares, np.zeros(gone.size)])
+        rows, shares = np.concatenate([active[moved], gone]), np.concatenate([bend[moved] / unit, np.zeros(gone.size)])
         return Plan(active, rows, shares, unit, False, exact)
 
     def _gone(self, active: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +96,11 @@ class NewtonEquations:
         self.features = FeatureFactor(problem.X, self.penalty, count)
         self.sampled = FeatureFactor(problem.X, self.penalty, count, np.float32)
         self.rows = RowFactor(problem.X, self.penalty, count)
-        self.rank = ranks(count, self.seed)
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """The rank of each row, by which samples are drawn."""
+        return ranks(self.problem.y.size, self.seed)
 
     def solve(self, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
         """The direction d, to a residual of `forcing` times the right hand side's (in the preconditioner's norm).

@@ -297,6 +297,23 @@ def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndar
 
 
 @kernel
+def moved_shares(
+    active: np.ndarray, bend: np.ndarray, unit: float, former: np.ndarray, keep: float, moved: np.ndarray
+) -> Any:
+    """Put the places of the active rows whose share ``bend / unit`` is not within `keep` of the former one, relative to
+    the larger, at the beginning of `moved`; how many there are, and how many of the others differ at all."""
+    count = few = 0
+    for k in range(active.size):
+        share, old = bend[k] / unit, former[active[k]]
+        away = abs(share - old)
+        far = away > keep * max(share, old)
+        moved[count] = k
+        count += far
+        few += away > 0.0 and not far
+    return count, few
+
+
+@kernel
 def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
     """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, CSR rows with sorted indices."""
     last = upper.shape[0] - 1
