@@ -18,36 +18,33 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.certificate import Evaluation, Point
-from saddlesvm.losses import Loss, is_smooth, largest_curvature
+from saddlesvm.losses import is_smooth, largest_curvature
 from saddlesvm.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
-from saddlesvm.solvers.costs import epoch_cost, values_cost
-from saddlesvm.solvers.newton import CORNERLESS, Newton, NewtonState, bending, coordinate_curvature, needs_no_proximity
+from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.newton import CORNERLESS, Newton, NewtonState, bending, needs_no_proximity
 from saddlesvm.solvers.newton_equations import NewtonEquations
 from saddlesvm.solvers.parallel import descent
+from saddlesvm.solvers.predictions import (
+    LOOK,
+    descent_epochs,
+    fall_rate,
+    look_cost,
+    newton_steps,
+    passes_cost,
+    sampled_epochs,
+    steepness,
+    steps_cost,
+)
 from saddlesvm.solvers.sample import sample_shares
 
 LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
 PLENTY = 2.25  # rows that bend for each feature, so many that fewer of them later on will still span the features
 SOON, LATE = 0.15, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
-# A Newton step: passes over the data; its seconds for a row besides, whatever the loss; its seconds besides.
-PASSES, TERMS, CALLS = 1.3, 1e-8, 1e-4
-LOOK = 1e-4  # seconds of a prediction
-# Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
-# smooth ones, and of those with corners.
-STEPS = ((3.0, 0.5), (4.0, 0.8), (6.0, 3.5))
-AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
 CHEAP = 4.0  # epochs of a Newton step, at most, for a smooth problem to begin with it
+BEND_AT_LAST = 0.5  # share of the rows that bend after the samples, roughly, where the loss' derivative has corners
 STEEP = 1.0  # curvature of the coordinate steps from which the first epochs lead nowhere
-# What the first choice, for smooth losses on many more rows than features, goes by. Epochs of coordinate descent: some,
-# and for each power of ten of the gap some more, and more with the curvature of its steps. Newton's steps from the
-# solution of samples of the rows: some, and more for each power of ten; and the epochs that the samples and the first
-# look at all rows take, and the seconds of the calls.
-EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
-FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.5, 2e-3
-MOST_POWERS = 10.0  # of ten that the gap can fall by
-BEND_AT_LAST = 0.5  # share of the rows that still bend then, roughly, where the loss has corners in its derivative
 BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
 MORE_PATIENCE = 4.0  # for the finish, when it gets another chance: after as long a time as the run has taken until then
 SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
@@ -120,7 +117,7 @@ class Auto(SolverBase):
         inner = descent(problem).init(problem, seed, start)
         state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
         _mirror(state)
-        state.next_prediction = max(LOOKS[0], _look_cost(problem))
+        state.next_prediction = max(LOOKS[0], look_cost(problem))
         if start is None and is_smooth(problem.loss):
             state.seen = np.array([[0.0, 1.0]])
         if start is not None:
@@ -158,12 +155,11 @@ class Auto(SolverBase):
         """The same, with the run's own equations."""
         if not is_smooth(problem.loss) or not sample_shares(problem):
             return np.inf
-        descent = EPOCHS + _powers(target) * (EACH_POWER + EACH_CURVATURE * _steepness(problem))
-        passes = _passes_cost(problem)
-        if _tall_epochs(problem, target, passes) >= descent:
+        descent, passes = descent_epochs(problem, target), passes_cost(problem)
+        if sampled_epochs(problem, target, passes) >= descent:
             return np.inf
         share = 1.0 if isinstance(problem.loss, CORNERLESS) else BEND_AT_LAST
-        epochs = _tall_epochs(problem, target, passes + share * self._solving_cost(problem, state))
+        epochs = sampled_epochs(problem, target, passes + share * self._solving_cost(problem, state))
         return epochs if epochs < descent else np.inf
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
@@ -172,7 +168,7 @@ class Auto(SolverBase):
 
     def _is_steep(self, problem: Problem, state: AutoState) -> bool:
         """Whether Newton's method, from zero, needs no more steps than coordinate descent needs epochs to get going."""
-        steep = isinstance(problem.loss, CORNERLESS) and _steepness(problem) >= STEEP
+        steep = isinstance(problem.loss, CORNERLESS) and steepness(problem) >= STEEP
         return steep and self._is_cheap(problem, state)
 
     def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
@@ -193,7 +189,7 @@ class Auto(SolverBase):
         _note(state)
         if state.epochs >= state.next_prediction - 1e-9:
             later = next((look for look in LOOKS if look > state.epochs + 1e-9), NEXT_LOOK * state.epochs)
-            state.next_prediction = max(later, state.epochs + _look_cost(problem))
+            state.next_prediction = max(later, state.epochs + look_cost(problem))
             if np.inf > state.estimate > budget.relative_gap > 0.0:
                 self._predict(problem, state, budget.relative_gap)
         return state
@@ -201,7 +197,7 @@ class Auto(SolverBase):
     def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
         _mirror(state)
-        state.spent += _passes_cost(problem) + state.inner.equations.cost
+        state.spent += passes_cost(problem) + state.inner.equations.cost
         if state.spent > BROKEN_PROMISE * state.patience * state.promised:
             falling = state.inner.best_primal <= FALLEN * state.primal_then  # the gap falls last
             if state.estimate > SHOWN * state.gap_then and not falling:
@@ -215,20 +211,18 @@ class Auto(SolverBase):
 
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare what is left for either solver, and say so."""
-        rate = _rate(_until_now(state))
+        rate = fall_rate(_until_now(state))
         if state.epochs < state.rests_until or rate is None:
             return
-        powers = math.log(state.estimate / target)
-        left = powers / rate if rate > 0.0 else np.inf
+        left = math.log(state.estimate / target) / rate if rate > 0.0 else np.inf
         epoch = epoch_cost(problem)
-        passes = _passes_cost(problem)
-        looks = min(math.log1p(left / state.epochs) / math.log(NEXT_LOOK), left / _look_cost(problem))
+        passes = passes_cost(problem)
+        looks = min(math.log1p(left / state.epochs) / math.log(NEXT_LOOK), left / look_cost(problem))
         here = left * epoch + LOOK * looks
-        least, each = STEPS[_kind(problem.loss)]
-        steps = least + each * powers / math.log(10.0)
+        steps = newton_steps(problem.loss, state.estimate, target)
         there, change, or_else = np.inf, False, ""
         if here > steps * passes:
-            there = self._finish_cost(problem, state, steps)
+            there = steps_cost(self._step_cost(problem, state), passes, steps)
             early = needs_no_proximity(problem, state.alpha, PLENTY)
             soon = state.epochs >= (min(LATE, SOON * there / epoch) if early else LATE) - 1e-9
             change = soon and there < here
@@ -244,14 +238,9 @@ class Auto(SolverBase):
             state.gap_then, state.primal_then = state.estimate, np.inf
             self._change(problem, state, FINISH, why)
 
-    def _finish_cost(self, problem: Problem, state: AutoState, steps: float) -> float:
-        """Roughly the seconds of so many Newton steps from here, the first of them dearer than the others."""
-        first, passes = self._step_cost(problem, state), _passes_cost(problem)
-        return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
-
     def _step_cost(self, problem: Problem, state: AutoState) -> float:
         """Roughly the seconds of a Newton step whose Hessian has the rows that bend at the present point."""
-        return _passes_cost(problem) + self._solving_cost(problem, state)
+        return passes_cost(problem) + self._solving_cost(problem, state)
 
     def _solving_cost(self, problem: Problem, state: AutoState) -> float:
         """The part of it that the equations take."""
@@ -339,44 +328,3 @@ def _until_now(state: AutoState) -> np.ndarray:
     if not seen.size:
         return np.array([now])
     return seen if now[0] <= seen[-1, 0] else np.vstack([seen, [now[0], min(now[1], seen[-1, 1])]])
-
-
-def _steepness(problem: Problem) -> float:
-    """The largest curvature of the median row's term, ``C phi'' ||x_i||^2``: coordinate descent slows down by it."""
-    return coordinate_curvature(problem) * largest_curvature(problem.loss)
-
-
-def _powers(target: float) -> float:
-    """Powers of ten that the relative gap has to fall by."""
-    return max(0.0, min(-math.log10(target), MOST_POWERS)) if target > 0.0 else MOST_POWERS
-
-
-def _tall_epochs(problem: Problem, target: float, a_step: float) -> float:
-    """Epochs of coordinate descent that Newton's method, begun on samples, takes, if a step takes so many seconds."""
-    steps = FROM_SAMPLE[0] + FROM_SAMPLE[1] * _powers(target)
-    return SAMPLING + (SAMPLING_CALLS + steps * a_step) / epoch_cost(problem)
-
-
-def _kind(loss: Loss) -> int:
-    """0 without corners in the derivative, 1 for other smooth losses, 2 for those with corners."""
-    return 0 if isinstance(loss, CORNERLESS) else 1 if is_smooth(loss) else 2
-
-
-def _look_cost(problem: Problem) -> float:
-    """A prediction's cost in epochs, at least one: predictions are not to take longer than what they are about."""
-    return max(1.0, LOOK / epoch_cost(problem))
-
-
-def _passes_cost(problem: Problem) -> float:
-    """Seconds of a Newton step without its equations, roughly."""
-    return PASSES * values_cost(problem) + TERMS * problem.members.size + CALLS
-
-
-def _rate(seen: np.ndarray) -> float | None:
-    """Fall of log(gap) an epoch over the later half of the run; None while too little is seen."""
-    if seen.shape[0] < 2:
-        return None
-    now, then = seen[-1], seen[max(0, np.searchsorted(seen[:, 0], 0.6 * seen[-1, 0]) - 1)]
-    if now[0] <= then[0]:
-        then = seen[-2]
-    return float(math.log(then[1] / now[1]) / (now[0] - then[0])) if now[1] > 0.0 else math.inf
