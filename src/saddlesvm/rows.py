@@ -33,6 +33,8 @@ WHOLE_ROWS = get_host_cpu_name().startswith("znver")
 # AMD's, as measured on Zen 5: whole, so many bytes ahead, but one row at least and so many at most. In their order, the
 # processor fetches shorter rows by itself.
 WHOLE_BYTES, WHOLE_MOST, WHOLE_LEAST = 6144, 16, 256
+# The two ends of a row so many bytes ahead, and four rows at least: its pages are looked up by the time it is fetched.
+ENDS_BYTES, ENDS_LEAST = 32768, 4
 # Others, as measured on Intel's Xeon: the first half, so many bytes at most, and the processor notices the rest; long
 # rows two ahead, others six; short ones whole, into the second cache. In their order, rows of these sizes only.
 HALF_MOST, LONG, LONG_AHEAD, ROW_AHEAD, SHORT = 2048, 2048, 2, 6, 512
@@ -255,7 +257,13 @@ def squared_norm(X: Rows, i: int) -> float:
 def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.Type) -> Callable[..., Any]:
     def of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
         width = X.values.shape[1]
-        ahead = min(max(WHOLE_BYTES // max(width * X.values.itemsize, 1), 1), WHOLE_MOST)
+        size = max(width * X.values.itemsize, 1)
+        ahead = max(ENDS_BYTES // size, ENDS_LEAST)
+        if p + ahead < end:
+            start = U(order[p + ahead]) * U(size)
+            prefetch_line_far(X.values, start)
+            prefetch_line_far(X.values, start + U(size - 1))
+        ahead = min(max(WHOLE_BYTES // size, 1), WHOLE_MOST)
         if p + ahead < end:
             start = U(order[p + ahead]) * U(width)
             prefetch_range(X.values, start, start + U(width))
