@@ -18,7 +18,7 @@ from saddlesvm.interrupt import interruptible
 from saddlesvm.limits import Limits
 from saddlesvm.outcome import Outcome
 from saddlesvm.problem import Problem
-from saddlesvm.run import Run, together
+from saddlesvm.run import Run, proof
 from saddlesvm.trace import Callback
 
 
@@ -111,7 +111,7 @@ def _result(run: Run, state: Any, end: tuple[Outcome, str]) -> FitResult:
         model = bound = Evaluation(np.zeros(run.problem.n_features), 0.0, np.zeros(run.problem.y.size), certificate)
     else:
         model, bound = run.chosen
-        certificate = together(model, bound)
+        certificate = proof(model, bound)
     return FitResult(
         coef=model.coef,
         intercept=model.intercept,

@@ -56,7 +56,7 @@ class Stopwatches:
         return self.solving + self.certifying
 
 
-def together(model: Evaluation, bound: Evaluation) -> Certificate:
+def proof(model: Evaluation, bound: Evaluation) -> Certificate:
     """What one point's dual objective proves of another one's model."""
     return Certificate(model.certificate.primal, bound.certificate.dual, model.certificate.form)
 
@@ -174,7 +174,7 @@ class Run:
     def record(self, state: Any) -> Record:
         """The record of the last certificate: of what a fit that ended now would return."""
         model, bound = self.chosen
-        certificate = together(model, bound)
+        certificate = proof(model, bound)
         return Record(
             epoch=float(state.epochs),
             rows_touched=int(state.rows_touched),
@@ -220,10 +220,10 @@ class Run:
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
         """What the last certificate decides: certified, failed, or no progress."""
         assert self.best is not None and self.bound is not None
-        certificate = together(self.best, self.bound)
+        certificate = proof(self.best, self.bound)
         if not certificate.sound:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
-        gap = together(*self.chosen).relative_gap
+        gap = proof(*self.chosen).relative_gap
         if gap <= self.limits.tol and self.limits.tol > 0.0:
             return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
         if self.stalled(state, certificate) and self.limits.tol > 0.0:
