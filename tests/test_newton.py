@@ -57,6 +57,7 @@ from saddlesvm.solvers.newton_kernels import (
     combine,
     hessian_diagonal,
     hessian_product,
+    moved_shares,
     respond,
     respond_to_weights,
     search,
@@ -330,6 +331,18 @@ def test_the_feature_factor_keeps_shares_that_changed_little(monkeypatch: pytest
     bend[7] = 0.0
     assert update(factor, bend).rows.tolist() == [7]
     assert factor.share[7] == 0.0
+
+
+@pytest.mark.parametrize("unit", [0.5, 2.0])
+def test_shares_that_moved_are_those_of_numpy(unit: float) -> None:
+    random = np.random.default_rng(0)
+    active, former = np.sort(random.permutation(60)[:40]), random.choice([0.0, 0.5, 0.6, 1.0], 60)
+    bend, places = unit * random.choice([0.5, 0.6, 0.75, 1.0], 40), np.empty(40, dtype=np.intp)
+    count, few = moved_shares(active, bend, unit, former, 0.3, places)
+    share, old = bend / unit, former[active]
+    far = np.abs(share - old) > 0.3 * np.maximum(share, old)
+    assert places[:count].tolist() == np.flatnonzero(far).tolist()
+    assert few == np.count_nonzero((share != old) & ~far) > 0
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
