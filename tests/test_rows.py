@@ -210,7 +210,7 @@ def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, whole
         assert len(fetched) <= p + 1
     assert width == 0 or list(order[n - len(fetched) :]) == fetched
     assert len(fetched) >= n - 16
-    assert len(ends) == (2 * max(0, n - max(rows.ENDS_BYTES // (4 * width), 4)) if whole and width else 0)
+    assert len(ends) == (2 * max(0, n - max(rows.ENDS_BYTES // (4 * width), rows.ENDS_LEAST)) if whole and width else 0)
     assert ends == [(i, end) for i in order[n - len(ends) // 2 :] for end in (0, 4 * width - 1)]
     monkeypatch.setattr(rows, "row_ahead", row_ahead)
     next_ahead, places = rows._pick_next_ahead(types[0], types[1], numba.int64), np.arange(0, n, 2)

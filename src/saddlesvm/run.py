@@ -83,9 +83,13 @@ class Run:
         """What a fit that ended now would return, the model and the dual point: both of the last certificate where
         that is enough alone, since they belong together, and the best of each otherwise."""
         assert self.best is not None and self.bound is not None
-        if self.last is not None and self.last.certificate.relative_gap <= self.limits.tol:
+        if self.last is not None and self.enough(self.last.certificate):
             return self.last, self.last
         return self.best, self.bound
+
+    def enough(self, certificate: Certificate) -> bool:
+        """Whether a certificate proves the gap that was asked for, if one was."""
+        return self.limits.tol > 0.0 and certificate.relative_gap <= self.limits.tol
 
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
@@ -223,8 +227,9 @@ class Run:
         certificate = proof(self.best, self.bound)
         if not certificate.sound:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
-        gap = proof(*self.chosen).relative_gap
-        if gap <= self.limits.tol and self.limits.tol > 0.0:
+        told = proof(*self.chosen)
+        gap = told.relative_gap
+        if self.enough(told):
             return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
         if self.stalled(state, certificate) and self.limits.tol > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since epoch {0.5 * state.epochs:.0f}"
