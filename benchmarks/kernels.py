@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from common import interleaved, seconds
 from saddlesvm import LinearSVC
-from saddlesvm.kernel_estimators import KernelSVC
+from saddlesvm.estimators.kernel import KernelSVC
 
 PAIRS = {"mnist 1 against 7": ("mnist", [1], [7]), "fashion-mnist 2 against 0": ("fashion-mnist", [2], [0])}
 LARGER = {

@@ -23,8 +23,9 @@ from sklearn.svm import LinearSVC as Liblinear
 from threadpoolctl import threadpool_limits
 
 from common import interleaved, seconds
-from saddlesvm import LinearSVC, Pegasos, shared_start
+from saddlesvm import LinearSVC, Pegasos
 from saddlesvm.data.idx import read_idx
+from saddlesvm.multiclass import shared_start
 from saddlesvm.solvers import Auto
 
 FASHION = {"C": 0.01, "loss": "hinge", "random_state": 0}

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from saddlesvm import LinearSVC, Store
-from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.out_of_core import memory_bytes
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.rows.memory_plan import memory_bytes
 
 BUFFER_BYTES = 1 << 22
 
@@ -136,7 +136,7 @@ def measure(options: argparse.Namespace) -> None:
 TRAIN = """
 import sys
 from saddlesvm import LinearSVC, Store
-from saddlesvm.checkpoint import Checkpoint
+from saddlesvm.fit.checkpoint import Checkpoint
 store, memory, path, C, tol, loss = sys.argv[1:]
 checkpoint = Checkpoint(path, every_steps=2)
 print("ready", flush=True)

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from common import embedding_like, text_like
-from saddlesvm.compiled import kernel
-from saddlesvm.inputs import finite_norms
+from saddlesvm.data.inputs import finite_norms
 from saddlesvm.lab.machine import memory, processor, usable_cores
-from saddlesvm.losses import Hinge
-from saddlesvm.problem import Problem, make_problem
-from saddlesvm.rows import Dense, Rows, as_rows, n_rows, n_values, row_ahead
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows.layouts import Dense, Rows, as_rows, n_rows, n_values, row_ahead
+from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from common import embedding_like
+from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.part import make_part
+from saddlesvm.cluster.rounds import Plan, Rounds
 from saddlesvm.data import atomic_write, read
-from saddlesvm.distributed.in_process import InProcess
-from saddlesvm.distributed.part import make_part
-from saddlesvm.distributed.rounds import Plan, Rounds
-from saddlesvm.losses import SquaredHinge
+from saddlesvm.problem.losses import SquaredHinge
 
 PARTITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 SHARES = (1.0, 10.0, 100.0)  # lambda n = 1 / C

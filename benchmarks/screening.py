@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from common import embedding_like, text_like
-from saddlesvm.certificate import evaluate, margins
 from saddlesvm.data import read
-from saddlesvm.losses import Hinge, Loss, SquaredHinge, loss_name
-from saddlesvm.problem import make_problem
-from saddlesvm.rows import as_rows
+from saddlesvm.problem.certificate import evaluate, margins
+from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge, loss_name
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
 

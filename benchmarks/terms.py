@@ -19,10 +19,10 @@ import numpy as np
 from scipy import sparse
 
 from common import interleaved
-from saddlesvm.compiled import kernel
-from saddlesvm.losses import Logistic, Loss, SmoothHinge, SquaredHinge
-from saddlesvm.rows import as_rows, dot_rows
-from saddlesvm.solvers.newton_kernels import Answers, SmoothedTerms, respond
+from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
+from saddlesvm.rows.layouts import as_rows, dot_rows
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
 
 ROWS, PER_ROW, FEATURES, REPEATS = 100_000, 14, 123, 21
 

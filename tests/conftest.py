@@ -26,7 +26,7 @@ import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 from scipy import sparse  # noqa: E402
 
-from saddlesvm.losses import (  # noqa: E402
+from saddlesvm.problem.losses import (  # noqa: E402
     Absolute,
     EpsilonInsensitive,
     Hinge,
@@ -37,8 +37,8 @@ from saddlesvm.losses import (  # noqa: E402
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
-from saddlesvm.problem import Problem, is_classification, make_problem  # noqa: E402
-from saddlesvm.rows import as_rows  # noqa: E402
+from saddlesvm.problem.problem import Problem, is_classification, make_problem  # noqa: E402
+from saddlesvm.rows.layouts import as_rows  # noqa: E402
 
 settings.register_profile(
     "laws",

@@ -7,8 +7,9 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.svm import LinearSVC as TheirSVC
 
-from saddlesvm import LinearSVC, LinearSVR, certify, persistence
-from saddlesvm.audit import certify_model
+from saddlesvm import LinearSVC, LinearSVR, certify
+from saddlesvm.estimators import persistence
+from saddlesvm.estimators.certify import certify_model
 
 
 @pytest.fixture(scope="module")

@@ -22,13 +22,13 @@ from conftest import (
     small_problem,
     weight,
 )
-from saddlesvm.certificate import Certificate, Point, best_scale, dual_weights, evaluate
-from saddlesvm.fit import fit
-from saddlesvm.free_intercept import balance, best_offset
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SmoothHinge
-from saddlesvm.problem import INTERCEPTS, Problem, is_classification, make_problem
-from saddlesvm.rows import as_rows
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.problem.certificate import Certificate, Point, best_scale, dual_weights, evaluate
+from saddlesvm.problem.intercepts import balance, best_offset
+from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SmoothHinge
+from saddlesvm.problem.problem import INTERCEPTS, Problem, is_classification, make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import SDCA
 from saddlesvm.solvers.base import Budget
 

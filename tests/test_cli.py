@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from saddlesvm import LinearSVC, cli, persistence
+from saddlesvm import LinearSVC
+from saddlesvm.cli import parser as cli
 from saddlesvm.data import load_bundled
+from saddlesvm.estimators import persistence
 
 
 @pytest.fixture
@@ -251,7 +253,7 @@ def test_an_interrupt_while_reading_is_one_line(run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("saddlesvm.commands.read", interrupted)
+    monkeypatch.setattr("saddlesvm.cli.commands.read", interrupted)
     assert run("train", "toy") == (130, "", "saddlesvm: interrupted\n")
 
 

@@ -16,11 +16,11 @@ from numba import njit
 from numba.core.caching import IndexDataCacheFile
 from scipy import sparse
 
-from saddlesvm import compiled
-from saddlesvm.compiled import PLAIN, OwnNames
-from saddlesvm.losses import Logistic, Loss, SmoothHinge, SquaredHinge
-from saddlesvm.rows import add_in_lists, as_rows, dot_rows
-from saddlesvm.solvers.newton_kernels import Answers, SmoothedTerms, respond
+from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
+from saddlesvm.rows.layouts import add_in_lists, as_rows, dot_rows
+from saddlesvm.runtime import compiled
+from saddlesvm.runtime.compiled import PLAIN, OwnNames
+from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
 
 
 def optimised(kernel: Any, *arguments: Any) -> str:
@@ -76,7 +76,7 @@ def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: 
 def test_compiled_kernels_come_from_the_cache(tmp_path: Path) -> None:
     """A second process loads what the first one compiled."""
     words = (
-        "import numpy as np; from saddlesvm.rows import as_rows, norms_of; "
+        "import numpy as np; from saddlesvm.rows.layouts import as_rows, norms_of; "
         "norms_of(as_rows(np.ones((2, 3))), np.arange(2), np.zeros(2)); print(sum(norms_of.stats.cache_hits.values()))"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

@@ -19,9 +19,10 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from conftest import labels, matrix
-from saddlesvm import LinearSVC, Store, cli
+from saddlesvm import LinearSVC, Store
+from saddlesvm.cli import parser as cli
 from saddlesvm.data import DataError, convert, read, write_store
-from saddlesvm.losses import Hinge
+from saddlesvm.problem.losses import Hinge
 
 N, D = 3_000, 12
 LEAST = 1 << 20  # bytes of memory: cuts the files of these tests into several blocks

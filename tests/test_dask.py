@@ -17,8 +17,8 @@ import pytest
 
 from conftest import csr, distance_bound, labels, matrix
 from saddlesvm import LinearSVC, LinearSVR
-from saddlesvm.losses import Hinge, Squared
-from saddlesvm.outcome import Outcome
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.losses import Hinge, Squared
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

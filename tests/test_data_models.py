@@ -18,7 +18,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from saddlesvm import LinearSVC, LinearSVCCV
 from saddlesvm.data import DataError, atomic_write, load_model, save_model
 from saddlesvm.data.models import FORMAT_VERSION, is_model
-from saddlesvm.persistence import load, save
+from saddlesvm.estimators.persistence import load, save
 
 ARRAYS = {
     "coef": np.array([[0.1, -2.5, 3e-300]]),

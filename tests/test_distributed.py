@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named
-from saddlesvm.certificate import Point, evaluate
-from saddlesvm.distributed.in_process import InProcess
-from saddlesvm.distributed.part import Order, Part, Report, improve, make_part
-from saddlesvm.distributed.rounds import Plan, Rounds, Solution
-from saddlesvm.fit import fit
-from saddlesvm.fit_result import FitResult
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Hinge, Loss, SquaredHinge
-from saddlesvm.outcome import Outcome
-from saddlesvm.problem import Problem, is_classification, make_problem
-from saddlesvm.rows import as_rows
+from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.part import Order, Part, Report, improve, make_part
+from saddlesvm.cluster.rounds import Plan, Rounds, Solution
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 
 N, D = 240, 6
@@ -172,7 +172,7 @@ def test_what_leaves_a_partition_does_not_grow_with_its_rows() -> None:
     sizes = []
     for n in (20, 200):
         [part] = split(matrix(n, D), labels(matrix(n, D), Hinge()), 1, Hinge())
-        from saddlesvm.distributed.part import first_duals
+        from saddlesvm.cluster.part import first_duals
 
         sizes.append(improve(part, first_duals(part, 1), np.zeros((1, D + 1)), order)[1].nbytes)
     assert sizes[0] == sizes[1]

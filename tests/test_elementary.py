@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.compiled import kernel
-from saddlesvm.elementary import LEAST, exp_of_negative, log_of, log_one_plus
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.exp_log import LEAST, exp_of_negative, log_of, log_one_plus
 
 LONG = np.longdouble
 SMALL = 10.0 ** np.random.default_rng(0).uniform(-299.0, 0.0, 20_000)

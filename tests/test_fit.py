@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 
 from conftest import labels, matrix, plain_dual, plain_primal, small_problem
-from saddlesvm.certificate import Certificate, Point, evaluate
-from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.fit import fit
-from saddlesvm.fit_result import FitResult
-from saddlesvm.limits import Limits
-from saddlesvm.losses import EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
-from saddlesvm.outcome import ADVICE, NotCertifiedWarning, Outcome
-from saddlesvm.problem import Problem, make_problem
-from saddlesvm.rows import as_rows
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import ADVICE, NotCertifiedWarning, Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.trace import COLUMNS, Record
+from saddlesvm.problem.certificate import Certificate, Point, evaluate
+from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Pegasos
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.trace import COLUMNS, Record
 
 SOLVERS = [
     SDCA(),
@@ -373,7 +373,7 @@ def test_a_slice_of_work_can_be_any_length(monkeypatch: pytest.MonkeyPatch) -> N
     limits = Limits(tol=0.0, max_epochs=10, certify_every=5)
     solvers = SDCA(), DCD(shrinking=False), Pegasos()
     whole = [fit(problem, solver, limits) for solver in solvers]
-    monkeypatch.setattr("saddlesvm.run.SLICE_VALUES", 35)
+    monkeypatch.setattr("saddlesvm.fit.run.SLICE_VALUES", 35)
     for solver, one in zip(solvers, whole, strict=True):
         assert np.array_equal(one.coef, fit(problem, solver, limits).coef)
 

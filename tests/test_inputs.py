@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from sklearn.utils import check_random_state
 
-from saddlesvm import LinearSVC, inputs
-from saddlesvm.randomness import SEEDS, seed_of
+from saddlesvm import LinearSVC
+from saddlesvm.data import inputs
+from saddlesvm.runtime.randomness import SEEDS, seed_of
 
 LABELS = [
     np.array([1, 0, 0, 1]),

@@ -15,10 +15,10 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from saddlesvm.kernel_estimators import KernelSVC
-from saddlesvm.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.solvers.kernel_pegasos import KernelPegasos
-from saddlesvm.solvers.kernel_sdca import KernelSDCA
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.solvers.kernel.pegasos import KernelPegasos
+from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of scikit-learn, about labels of NaN

@@ -9,17 +9,17 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
-from saddlesvm.fit import fit
-from saddlesvm.kernel_problem import KernelPoint, KernelProblem, evaluate_kernel, feasible, make_kernel_problem
-from saddlesvm.kernel_rows import RowCache, row_source
-from saddlesvm.kernels import Kernel, expand, resolve_gamma
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
-from saddlesvm.outcome import Outcome
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.kernel import KernelPoint, KernelProblem, evaluate_kernel, feasible, make_kernel_problem
+from saddlesvm.problem.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
+from saddlesvm.rows.kernel_rows import RowCache, row_source
+from saddlesvm.rows.kernels import Kernel, expand, resolve_gamma
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.kernel_ascent import ascend_pairs, ascend_singly
-from saddlesvm.solvers.kernel_pegasos import KernelPegasos, draw_rows
-from saddlesvm.solvers.kernel_sdca import KernelSDCA
+from saddlesvm.solvers.kernel.ascent import ascend_pairs, ascend_singly
+from saddlesvm.solvers.kernel.pegasos import KernelPegasos, draw_rows
+from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
 LOSSES = [Hinge(), SquaredHinge(), SmoothHinge(0.5)]
 INTERCEPTS = ["none", "regularized", "free"]

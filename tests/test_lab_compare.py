@@ -14,6 +14,7 @@ pytest.importorskip("plotly")
 
 from saddlesvm import SDCA, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
+from saddlesvm.fit.limits import Limits  # noqa: E402
 from saddlesvm.lab import curves, dataset, plan, tidy  # noqa: E402
 from saddlesvm.lab.comparison import compare  # noqa: E402
 from saddlesvm.lab.contenders import parse_contenders, split  # noqa: E402
@@ -22,8 +23,7 @@ from saddlesvm.lab.machine import in_threads  # noqa: E402
 from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402
 from saddlesvm.lab.runs import GROWTH, judge, run_peer, run_solver  # noqa: E402
 from saddlesvm.lab.verdict import reach_times, verdict  # noqa: E402
-from saddlesvm.limits import Limits  # noqa: E402
-from saddlesvm.losses import Hinge, make_loss  # noqa: E402
+from saddlesvm.problem.losses import Hinge, make_loss  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,15 @@ pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
+from saddlesvm.cli import compare as command
 from saddlesvm.data import DataError, load_bundled
-from saddlesvm.lab import bounds, charts, command, figures, pictures, sources
+from saddlesvm.lab import bounds, charts, figures, pictures, sources
 from saddlesvm.lab.charts import Chart, Grid, Series
 from saddlesvm.lab.comparison import compare
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.plotly_spec import specification
 from saddlesvm.lab.report import Picture, Prose, Report, Table
-from saddlesvm.losses import Hinge
+from saddlesvm.problem.losses import Hinge
 
 
 @pytest.fixture(scope="module")
@@ -211,9 +212,9 @@ def test_bounds_name_the_condition_that_is_not_met(arguments, message):
 
 
 def test_bounds_hold_on_data():
-    from saddlesvm.fit import fit
+    from saddlesvm.fit.limits import Limits
+    from saddlesvm.fit.loop import fit
     from saddlesvm.lab.runs import hinge_objective, iterates
-    from saddlesvm.limits import Limits
     from saddlesvm.solvers import DCD, Pegasos
 
     table = load_bundled("toy")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from conftest import matrix
-from saddlesvm.compiled import kernel
 from saddlesvm.data import DataError, parallel_bz2, read
 from saddlesvm.data.decimals import parse_decimal, powers_of_five
 from saddlesvm.data.libsvm import libsvm_blocks, read_libsvm
 from saddlesvm.data.parallel_bz2 import open_parallel_bz2
+from saddlesvm.runtime.compiled import kernel
 
 
 @kernel

@@ -10,8 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from conftest import ALL_LOSSES, named
-from saddlesvm.compiled import kernel
-from saddlesvm.losses import (
+from saddlesvm.problem.losses import (
     ALIASES,
     CLASSIFICATION,
     LOSSES,
@@ -35,6 +34,7 @@ from saddlesvm.losses import (
     subgradient,
     value,
 )
+from saddlesvm.runtime.compiled import kernel
 
 LOSSES_HERE = [*ALL_LOSSES, SmoothHinge(2.0), EpsilonInsensitive(0.0), SquaredEpsilonInsensitive(0.0)]
 BOXED = (Hinge, SmoothHinge, Logistic, Absolute, EpsilonInsensitive)

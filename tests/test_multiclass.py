@@ -16,15 +16,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from conftest import csr, distance_bound
-from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome, multiclass, row_blocks, shared_start
-from saddlesvm.certificate import Point, evaluate
-from saddlesvm.fit import fit
-from saddlesvm.joint_problem import joint_weights, make_joint_problem
-from saddlesvm.kernel_estimators import KernelSVC
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Hinge, SquaredHinge
-from saddlesvm.pairs import one_vs_one, vote
-from saddlesvm.rows import as_dense_row, as_rows
+from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.multiclass import shared_start
+from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.crammer_singer import joint_weights, make_joint_problem
+from saddlesvm.problem.losses import Hinge, SquaredHinge
+from saddlesvm.rows import class_rows as row_blocks
+from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger, threshold

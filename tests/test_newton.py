@@ -24,12 +24,13 @@ from conftest import (
     plain_primal,
     small_problem,
 )
-from saddlesvm.certificate import Point, dual_weights, evaluate
-from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.fit import fit
-from saddlesvm.fit_result import FitResult
-from saddlesvm.limits import Limits
-from saddlesvm.losses import (
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.problem.certificate import Point, dual_weights, evaluate
+from saddlesvm.problem.losses import (
     Absolute,
     EpsilonInsensitive,
     Hinge,
@@ -40,16 +41,15 @@ from saddlesvm.losses import (
     SquaredHinge,
     is_smooth,
 )
-from saddlesvm.outcome import Outcome
-from saddlesvm.problem import Pointwise, Problem, is_classification, make_problem
-from saddlesvm.rows import CSR, Rows, as_dense_row, as_rows, n_rows
-from saddlesvm.solvers import DCD, feature_factor, newton_equations
+from saddlesvm.problem.problem import Pointwise, Problem, is_classification, make_problem
+from saddlesvm.rows.layouts import CSR, Rows, as_dense_row, as_rows, n_rows
+from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.feature_factor import FeatureFactor, Plan
-from saddlesvm.solvers.linear_algebra import cholesky, conjugate_gradients, gram_block, widened
-from saddlesvm.solvers.newton import Newton, NewtonState
-from saddlesvm.solvers.newton_equations import FREE_PENALTY, SAMPLED, NewtonEquations
-from saddlesvm.solvers.newton_kernels import (
+from saddlesvm.solvers.second_order import equations as newton_equations
+from saddlesvm.solvers.second_order import feature_factor
+from saddlesvm.solvers.second_order.equations import FREE_PENALTY, SAMPLED, NewtonEquations
+from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Plan
+from saddlesvm.solvers.second_order.kernels import (
     STILL_NEAR,
     Answers,
     SmoothedTerms,
@@ -62,8 +62,10 @@ from saddlesvm.solvers.newton_kernels import (
     respond_to_weights,
     search,
 )
-from saddlesvm.solvers.row_factor import RowFactor
-from saddlesvm.solvers.sample import ranks, sample_of, sample_shares
+from saddlesvm.solvers.second_order.linear_algebra import cholesky, conjugate_gradients, gram_block, widened
+from saddlesvm.solvers.second_order.newton import Newton, NewtonState
+from saddlesvm.solvers.second_order.row_factor import RowFactor
+from saddlesvm.solvers.second_order.sample import ranks, sample_of, sample_shares
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 TIGHT = Limits(tol=1e-9, max_epochs=500)

@@ -14,21 +14,21 @@ from scipy import sparse
 
 from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 from saddlesvm import LinearSVC, LinearSVR, Store, certify
-from saddlesvm.block_reader import BlockReader, is_mapped, place_of
-from saddlesvm.certificate import Point, dual_weights, evaluate
-from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.cli import main
-from saddlesvm.fit import fit
-from saddlesvm.fit_result import FitResult
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Hinge, Loss, SquaredHinge
-from saddlesvm.out_of_core import Plan, does_not_fit, make_plan, memory_bytes
-from saddlesvm.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.problem import Problem, make_problem
-from saddlesvm.rows import as_rows
+from saddlesvm.cli.parser import main
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.problem.certificate import Point, dual_weights, evaluate
+from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows.files import BlockReader, is_mapped, place_of
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.memory_plan import Plan, does_not_fit, make_plan, memory_bytes
 from saddlesvm.solvers import DCD, Blocks
 from saddlesvm.solvers.base import Budget
-from saddlesvm.streamed import StreamedProblem, make_streamed_problem
 
 INTERCEPTS = ("none", "regularized", "free")
 N, D = 400, 7
@@ -386,7 +386,7 @@ def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:
 TRAIN = """
 import sys
 from saddlesvm import LinearSVC, Store
-from saddlesvm.checkpoint import Checkpoint
+from saddlesvm.fit.checkpoint import Checkpoint
 store, path = sys.argv[1:]
 checkpoint = Checkpoint(path, every_steps=1)
 model = LinearSVC(loss="hinge", memory="16M", C=1e-3, tol=1e-3, random_state=0, checkpoint=checkpoint)

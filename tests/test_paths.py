@@ -11,8 +11,8 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 
 from saddlesvm import LinearSVC, LinearSVCCV, Outcome, Store
 from saddlesvm.data import load_bundled
-from saddlesvm.paths import check_Cs
-from saddlesvm.solvers.auto import FINISH
+from saddlesvm.estimators.path import check_Cs
+from saddlesvm.solvers.automatic.auto import FINISH
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saddlesvm.randomness import deal, draw, seeded, shuffle
+from saddlesvm.runtime.randomness import deal, draw, seeded, shuffle
 
 PUBLISHED = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
 

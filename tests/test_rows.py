@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import csr, matrix
-from saddlesvm import rows
-from saddlesvm.csr_checks import all_in_order, first_bad_row
-from saddlesvm.rows import as_dense_row, as_rows
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.csr_checks import all_in_order, first_bad_row
+from saddlesvm.rows.layouts import as_dense_row, as_rows
 
 F32, F64 = np.float32, np.float64
 LAYOUTS = ["dense", np.int32, np.int64]
@@ -178,7 +178,7 @@ def test_first_bad_row_names_the_row(indices: list[int], indptr: list[int], answ
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_norms_in_threads_are_those_of_one(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saddlesvm.threads.WORTH", 1e-9)
+    monkeypatch.setattr("saddlesvm.runtime.threads.WORTH", 1e-9)
     A = np.random.default_rng(0).normal(size=(101, 7))
     X = as_rows(A if layout == "dense" else csr(A))
     assert (rows.squared_norms(X, 101, 3) == rows.squared_norms(X, 101)).all()

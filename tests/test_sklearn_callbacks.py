@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from saddlesvm import LinearSVC, LinearSVR  # noqa: E402
 from saddlesvm.data import load_bundled  # noqa: E402
-from saddlesvm.outcome import Outcome  # noqa: E402
+from saddlesvm.fit.outcome import Outcome  # noqa: E402
 
 
 class Listener:

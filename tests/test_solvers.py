@@ -28,15 +28,15 @@ from conftest import (
     small_problem,
     weight,
 )
-from saddlesvm.certificate import Point, evaluate
-from saddlesvm.fit import fit
-from saddlesvm.fit_result import FitResult
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge, is_smooth
-from saddlesvm.outcome import Outcome
-from saddlesvm.problem import Problem, make_problem
-from saddlesvm.randomness import draw, seeded, shuffle
-from saddlesvm.rows import as_rows
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge, is_smooth
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.runtime.randomness import draw, seeded, shuffle
 from saddlesvm.solvers import DCD, SDCA, SOLVERS, Pegasos, make_solver
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import EAGER, FEW, RECHECK

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from conftest import csr, labels, matrix
 from saddlesvm import LinearSVC, LinearSVR, Store
 from saddlesvm.data import DataError, StoreWriter, read, write_store
-from saddlesvm.losses import Hinge
+from saddlesvm.problem.losses import Hinge
 
 N, D = 240, 7
 ROWS = matrix(N, D, density=0.6)
@@ -354,7 +354,7 @@ def test_estimators_take_mapped_rows_without_a_copy(tmp_path: Path, layout: str,
 
 
 def test_scores_of_sparse_float32_rows_are_made_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from saddlesvm import scores
+    from saddlesvm.rows import scores
 
     S = csr(ROWS).astype(np.float32)
     coef, intercept = np.random.default_rng(0).normal(size=(3, D)), np.arange(3.0)

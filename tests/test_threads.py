@@ -12,18 +12,20 @@ from scipy import sparse
 
 from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named, plain_dual, plain_primal, small_problem
 from saddlesvm import LinearSVC, LinearSVR
-from saddlesvm.certificate import Point, evaluate
-from saddlesvm.checkpoint import Checkpoint
-from saddlesvm.fit import fit
-from saddlesvm.fit_result import FitResult
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Hinge, Logistic, SquaredHinge
-from saddlesvm.multiclass import threads_each
-from saddlesvm.outcome import Outcome
-from saddlesvm.problem import Problem, make_problem
-from saddlesvm.rows import as_rows
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass.sub_problems import threads_each
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA
-from saddlesvm.solvers.aggregation import (
+from saddlesvm.solvers.automatic.auto import FINISH, Auto
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.threaded.aggregation import (
     BLOCK,
     LEAST,
     SIGMA,
@@ -34,10 +36,8 @@ from saddlesvm.solvers.aggregation import (
     note,
     safe_share,
 )
-from saddlesvm.solvers.auto import FINISH, Auto
-from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.cores import side_by_side
-from saddlesvm.solvers.parallel import ParallelDCD, descent, threads_for
+from saddlesvm.solvers.threaded.cores import side_by_side
+from saddlesvm.solvers.threaded.descent import ParallelDCD, descent, threads_for
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 TIGHT = Limits(tol=1e-6)
@@ -54,7 +54,7 @@ def close(problem: Problem, one: FitResult, other: FitResult) -> bool:
 @pytest.fixture(params=[0, 2_000_000], ids=["never alone", "alone with few rows"])
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether one thread goes on alone where few rows are active."""
-    monkeypatch.setattr("saddlesvm.solvers.parallel.FEW_VALUES", request.param)
+    monkeypatch.setattr("saddlesvm.solvers.threaded.descent.FEW_VALUES", request.param)
 
 
 @pytest.mark.usefixtures("few")
@@ -262,13 +262,13 @@ def test_threads_are_used_where_they_pay() -> None:
 def threads_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small problems are worth threads, too."""
     for name in ("LEAST_SECONDS", "WIDEST", "MANY"):
-        monkeypatch.setattr(f"saddlesvm.solvers.parallel.{name}", 1e-9)
-    monkeypatch.setattr("saddlesvm.threads.WORTH", 1e-9)
+        monkeypatch.setattr(f"saddlesvm.solvers.threaded.descent.{name}", 1e-9)
+    monkeypatch.setattr("saddlesvm.runtime.threads.WORTH", 1e-9)
 
 
 def test_threads_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saddlesvm.multiclass.cpu_count", lambda: 8)
-    monkeypatch.setattr("saddlesvm.multiclass.effective_n_jobs", lambda n_jobs: n_jobs or 1)
+    monkeypatch.setattr("saddlesvm.multiclass.sub_problems.cpu_count", lambda: 8)
+    monkeypatch.setattr("saddlesvm.multiclass.sub_problems.effective_n_jobs", lambda n_jobs: n_jobs or 1)
     assert [threads_each(jobs, 8) for jobs in (1, 2, 3, 8)] == [8, 4, 2, 1]
     assert threads_each(1, 100) == 8
     assert threads_each(1, None) == 1
@@ -280,7 +280,7 @@ def test_estimators_use_the_threads(solver: str, monkeypatch: pytest.MonkeyPatch
     used = []
     step = ParallelDCD.step
     monkeypatch.setattr(ParallelDCD, "step", lambda self, *given: used.append(self.threads) or step(self, *given))
-    monkeypatch.setattr("saddlesvm.multiclass.cpu_count", lambda: 2)
+    monkeypatch.setattr("saddlesvm.multiclass.sub_problems.cpu_count", lambda: 2)
     X = matrix(4000, 5)
     y = labels(X, Hinge())
     one = LinearSVC(loss="hinge", solver=solver, random_state=0).fit(X, y)
@@ -296,7 +296,7 @@ def test_estimators_use_the_threads(solver: str, monkeypatch: pytest.MonkeyPatch
 def test_a_thread_that_fails_holds_nobody_up() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from saddlesvm.solvers.barrier import OPEN, new_gate
+    from saddlesvm.solvers.threaded.barrier import OPEN, new_gate
 
     gate = new_gate()
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from saddlesvm.audit import certify
-from saddlesvm.certificate import Certificate
 from saddlesvm.data import Store
-from saddlesvm.estimators import LinearSVC, LinearSVR
-from saddlesvm.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.estimators.certify import certify
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos
 
 if TYPE_CHECKING:
-    from saddlesvm.kernel_estimators import KernelSVC
-    from saddlesvm.paths import LinearSVCCV
-    from saddlesvm.solvers.kernel_pegasos import KernelPegasos
-    from saddlesvm.solvers.kernel_sdca import KernelSDCA
+    from saddlesvm.estimators.cross_validation import LinearSVCCV
+    from saddlesvm.estimators.kernel import KernelSVC
+    from saddlesvm.solvers.kernel.pegasos import KernelPegasos
+    from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
 __version__ = "0.1.0"
 
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 LOADED_WHEN_USED = {
-    "KernelSVC": "saddlesvm.kernel_estimators",
-    "KernelSDCA": "saddlesvm.solvers.kernel_sdca",
-    "KernelPegasos": "saddlesvm.solvers.kernel_pegasos",
-    "LinearSVCCV": "saddlesvm.paths",
+    "KernelSVC": "saddlesvm.estimators.kernel",
+    "KernelSDCA": "saddlesvm.solvers.kernel.sdca",
+    "KernelPegasos": "saddlesvm.solvers.kernel.pegasos",
+    "LinearSVCCV": "saddlesvm.estimators.cross_validation",
 }
 
 

@@ -7,8 +7,8 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.liblinear import LiblinearModel, read_liblinear, write_liblinear
 from saddlesvm.data.models import load_model, save_model
 from saddlesvm.data.readers import load_bundled, read
-from saddlesvm.data.store import Store
-from saddlesvm.data.store_writer import StoreWriter, write_store
+from saddlesvm.data.store import Store, write_store
+from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Table
 
 __all__ = [

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from saddlesvm.compiled import inlined
+from saddlesvm.runtime.compiled import inlined
 
 __all__ = ["is_space", "parse_decimal", "powers_of_five"]
 

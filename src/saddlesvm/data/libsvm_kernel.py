@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.compiled import inlined, kernel
 from saddlesvm.data.decimals import ZERO, U, is_space, parse_decimal
+from saddlesvm.runtime.compiled import inlined, kernel
 
 __all__ = ["LINES", "PLACE", "ROWS", "VALUES", "ZERO_SEEN", "parse_lines"]
 

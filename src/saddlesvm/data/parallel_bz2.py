@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import IO, Any
 
-from saddlesvm.threads import threads_ahead
+from saddlesvm.runtime.threads import threads_ahead
 
 __all__ = ["open_parallel_bz2"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm import rows
-from saddlesvm.csr_checks import first_bad_row
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import HEADER, PARTIAL, ArrayFile, expected_arrays, read_header
+from saddlesvm.data.store_writer import write_arrays
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.csr_checks import first_bad_row
 
 __all__ = ["Store", "is_store"]
 
@@ -111,9 +112,8 @@ class Store:
         DataError
             Bad data, or a path that exists or cannot be written.
         """
-        from saddlesvm.data.store_writer import write_store
-
-        return write_store(path, X, y, sample_weight, overwrite=overwrite)
+        write_arrays(path, X, y, sample_weight, overwrite=overwrite)
+        return cls(path)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -297,3 +297,28 @@ def _compare_checksum(array: ArrayFile, advance: Callable[[int], Any]) -> None:
             advance(len(part))
     if found != array.crc32:
         raise DataError(f"{array.path}: is damaged: its checksum is {found:08x}; {HEADER} says {array.crc32:08x}")
+
+
+def write_store(
+    path: str | os.PathLike[str],
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    dtype: Any = None,
+    overwrite: bool = False,
+    feature_names: Sequence[str] | None = None,
+    label_name: str | None = None,
+) -> Store:
+    """Write rows that are in memory (or mapped) as a store, and open it; see :meth:`Store.create`.
+
+    Raises
+    ------
+    DataError
+        As :class:`StoreWriter`.
+    """
+    write_arrays(
+        path, X, y, sample_weight,
+        dtype=dtype, overwrite=overwrite, feature_names=feature_names, label_name=label_name,
+    )  # fmt: skip
+    return Store(path)

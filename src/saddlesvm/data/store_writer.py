@@ -7,21 +7,21 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import version
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm import rows
-from saddlesvm.csr_checks import first_bad_row
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import LabelColumn
-from saddlesvm.data.store import Store
 from saddlesvm.data.store_files import GrowingArray, Scratch, StoreFolder, writing
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.csr_checks import first_bad_row
 
-__all__ = ["StoreWriter", "write_store"]
+__all__ = ["StoreWriter", "write_arrays"]
 
 _BLOCK_VALUES = 1 << 21
 _INT32_MAX = 2**31 - 1
@@ -229,8 +229,6 @@ class StoreWriter:
         self._folder.publish()
 
     def _header(self, width: int) -> dict[str, Any]:
-        from saddlesvm import __version__
-
         labels, label_file = (None, None) if self._labels is None else self._labels.finish()
         n_values = self._arrays["values"].n_items
         files = {}
@@ -244,7 +242,7 @@ class StoreWriter:
         return {
             "format": FORMAT_NAME,
             "version": FORMAT_VERSION,
-            "written by": f"saddlesvm {__version__}",
+            "written by": f"saddlesvm {version('saddlesvm')}",
             "layout": "csr" if self.sparse else "dense",
             "shape": [self.n_rows, width],
             "dtype": str(self.dtype),
@@ -280,7 +278,7 @@ class StoreWriter:
         self._folder.close()
 
 
-def write_store(
+def write_arrays(
     path: str | os.PathLike[str],
     X: Any,
     y: Any = None,
@@ -290,8 +288,8 @@ def write_store(
     overwrite: bool = False,
     feature_names: Sequence[str] | None = None,
     label_name: str | None = None,
-) -> Store:
-    """Write rows that are in memory (or mapped) as a store, and open it; see :meth:`Store.create`.
+) -> None:
+    """Write rows that are in memory (or mapped) as a store.
 
     Raises
     ------
@@ -312,4 +310,3 @@ def write_store(
         for start in range(0, n, step):
             part = slice(start, start + step)
             writer.append(X[part], None if y is None else y[part], None if weights is None else weights[part])
-    return Store(path)

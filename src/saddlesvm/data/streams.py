@@ -16,7 +16,7 @@ from typing import IO, cast
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.parallel_bz2 import open_parallel_bz2
 from saddlesvm.data.store_format import HEADER, PARTIAL
-from saddlesvm.threads import threads_ahead
+from saddlesvm.runtime.threads import threads_ahead
 
 __all__ = ["FORMATS", "format_of", "is_compressed", "line_blocks", "open_bytes", "open_counted", "open_text", "reading"]
 

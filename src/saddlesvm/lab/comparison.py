@@ -4,65 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from saddlesvm.interrupt import interruptible
+from saddlesvm.fit.limits import Limits
 from saddlesvm.lab import tidy
+from saddlesvm.lab.comparison_report import comparison_report
 from saddlesvm.lab.contenders import as_list, parse_contenders
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset
 from saddlesvm.lab.machine import command_line
 from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.plan import Plan, cells
 from saddlesvm.lab.progress import LabProgress
-from saddlesvm.limits import Limits
-from saddlesvm.losses import CLASSIFICATION, REGRESSION, make_loss
+from saddlesvm.lab.results import Results
+from saddlesvm.lab.verdict import verdict
+from saddlesvm.problem.losses import CLASSIFICATION, REGRESSION, make_loss
+from saddlesvm.runtime.interrupt import interruptible
 
 
-@dataclass(eq=False)
-class Comparison:
-    """What a comparison found.
-
-    Attributes
-    ----------
-    dataset : Dataset
-    plan : Plan
-    trace : DataFrame
-        The tidy trace; columns as in :data:`saddlesvm.lab.tidy.COLUMNS`.
-    notes : list of str
-        What was left out, and why.
-    interrupted : bool
-        Ctrl-C ended it early; the trace holds what was done.
-    command : str
-        What makes it again.
-    """
-
-    dataset: Dataset
-    plan: Plan
-    trace: pd.DataFrame
-    notes: list[str] = field(default_factory=list)
-    interrupted: bool = False
-    command: str = ""
+class Comparison(Results):
+    """What a comparison found: its runs, the verdict on them, and their report."""
 
     def verdict(self) -> list[str]:
         """Sentences that say which solver was first to which accuracy, and by what factor."""
-        from saddlesvm.lab.verdict import verdict
-
         return verdict(self.trace)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the self-contained HTML report; its path."""
-        from saddlesvm.lab.comparison_report import comparison_report
-
         return comparison_report(self).write(path)
 
     def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
         """Write every figure of the report as files of the given formats; their paths."""
-        from saddlesvm.lab.comparison_report import comparison_report
-
         return comparison_report(self).save_figures(folder, formats)
 
 

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from saddlesvm.certificate import Evaluation
-from saddlesvm.fit import fit
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
 from saddlesvm.lab import pictures
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.contenders import label_of
 from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.report import Picture, Prose, Report, Section, Table
+from saddlesvm.lab.results import Results
 from saddlesvm.lab.tidy import PROBLEM
-from saddlesvm.lab.verdict import LEVELS, medians, reach_times, seconds
-from saddlesvm.limits import Limits
-from saddlesvm.losses import loss_name, make_loss
+from saddlesvm.lab.verdict import LEVELS, medians, reach_times, seconds, verdict
+from saddlesvm.problem.certificate import Evaluation
+from saddlesvm.problem.losses import loss_name, make_loss
 from saddlesvm.solvers.dcd import DCD
-
-if TYPE_CHECKING:
-    from saddlesvm.lab.comparison import Comparison
 
 MODEL_SECONDS = 10.0
 
 
-def comparison_report(comparison: Comparison) -> Report:
+def comparison_report(comparison: Results) -> Report:
     """Assemble the report of a comparison, of what is done so far where it was interrupted."""
     trace = comparison.trace
-    sentences = comparison.verdict()
+    sentences = verdict(trace)
     if comparison.interrupted:
         sentences.insert(0, f"Interrupted: this is what was done of {comparison.plan.cells} runs.")
     report = Report(
@@ -52,7 +50,7 @@ def comparison_report(comparison: Comparison) -> Report:
     return report
 
 
-def settings(comparison: Comparison) -> list[tuple[str, str]]:
+def settings(comparison: Results) -> list[tuple[str, str]]:
     """How the runs were set up, as pairs of words."""
     plan = comparison.plan
     words = "none" if plan.intercept == "none" else f"{plan.intercept}, scaling {plan.scaling:g}"
@@ -112,7 +110,7 @@ def convergence(trace: pd.DataFrame, title: str) -> Section:
     return Section(f"Convergence: {title}", list(charts))
 
 
-def classifier(comparison: Comparison) -> Section:
+def classifier(comparison: Results) -> Section:
     """Pictures of a certified model: that of the C with the lowest error among those compared."""
     dataset, trace = comparison.dataset, comparison.trace
     column = "test_error" if dataset.test_X is not None else "train_error"

@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from saddlesvm import inputs, rows
-from saddlesvm.losses import Loss
-from saddlesvm.problem import INTERCEPTS, Intercept, Problem, make_problem
+from saddlesvm.data import inputs
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.problem import INTERCEPTS, Intercept, Problem, make_problem
+from saddlesvm.rows import layouts as rows
 
 BLOCK_SCORES = 1_000_000  # scores of models that are judged together
 Task = Literal["classification", "regression"]

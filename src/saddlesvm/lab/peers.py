@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.lab.dataset import Dataset
-from saddlesvm.losses import Loss, loss_name
-from saddlesvm.problem import Problem
+from saddlesvm.problem.losses import Loss, loss_name
+from saddlesvm.problem.problem import Problem
 
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 TIGHT = 1e-9

@@ -10,7 +10,7 @@ import numpy as np
 
 from saddlesvm.lab.charts import PALETTE, Chart, Grid, Series, new_axes
 from saddlesvm.lab.runs import iterates
-from saddlesvm.problem import Problem
+from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.dcd import DCD
 
 if TYPE_CHECKING:

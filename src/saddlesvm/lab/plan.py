@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from saddlesvm.fit.limits import Limits
 from saddlesvm.lab.contenders import Contender
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.peers import Peer
 from saddlesvm.lab.progress import LabProgress
 from saddlesvm.lab.runs import run_peer, run_solver, warm_up
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Loss, loss_name
-from saddlesvm.problem import Intercept, Problem
+from saddlesvm.problem.losses import Loss, loss_name
+from saddlesvm.problem.problem import Intercept, Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from saddlesvm.trace import Record
+from saddlesvm.fit.trace import Record
 
 
 class LabProgress:

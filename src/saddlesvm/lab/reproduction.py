@@ -6,12 +6,12 @@ import importlib
 import os
 from pathlib import Path
 
-from saddlesvm.interrupt import interruptible
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.lab.experiments.base import Experiment, Options
 from saddlesvm.lab.machine import command_line
 from saddlesvm.lab.progress import LabProgress
 from saddlesvm.lab.report import Report
+from saddlesvm.runtime.interrupt import interruptible
 
 EXPERIMENTS = tuple(HOMES)
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.certificate import Certificate, Evaluation, Point, evaluate
-from saddlesvm.fit import fit
-from saddlesvm.fit_result import FitResult
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.trace import Record
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.peers import Peer, Rung, full_weights, setting_of
-from saddlesvm.limits import Limits
-from saddlesvm.problem import Problem
-from saddlesvm.trace import Record
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.problem import Problem
 
 GROWTH = 0.1  # spacing of certificates, as a share of the epochs done
 WARM_ROWS = 256

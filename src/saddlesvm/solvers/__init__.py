@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from saddlesvm.solvers.auto import Auto
+from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.sdca import SDCA
+from saddlesvm.solvers.second_order.newton import Newton
 
 SOLVERS: dict[str, type[SolverBase]] = {kind.name: kind for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks)}
 

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point, dual_weights
-from saddlesvm.compiled import inlined
-from saddlesvm.losses import conjugate, value
-from saddlesvm.problem import Problem, Terms, weight_of
-from saddlesvm.rows import dtype_of
+from saddlesvm.problem.certificate import Evaluation, Point, dual_weights
+from saddlesvm.problem.losses import conjugate, value
+from saddlesvm.problem.problem import Problem, Terms, weight_of
+from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.runtime.compiled import inlined
 
 
 def nothing() -> np.ndarray:

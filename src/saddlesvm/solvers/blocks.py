@@ -5,9 +5,9 @@ passes of dual coordinate descent, all others stay:
 
     a_B  <-  (about) argmax_{a_B} D(a_B, a_rest),      w  <-  w + C sum_{i in B} (change of a_i) x_i
 
-A sweep visits all rows once, and judges the weights that it began with on the way (see :mod:`saddlesvm.streamed`). The
-weights are kept in float64 and corrected after each block by the rows whose variable changed, so that they are w(a) but
-for the last bits, also where coordinate descent runs in float32.
+A sweep visits all rows once, and judges the weights that it began with on the way (see
+:mod:`saddlesvm.problem.on_disk`). The weights are kept in float64 and corrected after each block by the rows whose
+variable changed, so that they are w(a) but for the last bits, also where coordinate descent runs in float32.
 
 What the paper does not have: blocks are put together anew in each sweep, from chunks of some megabytes. With blocks
 that stay the same, what should move from one block's variables to another's moves slowly, the more rows a block has and
@@ -26,14 +26,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.block_reader import Block
-from saddlesvm.certificate import Evaluation, Point, conjugate_sum, dual_weights, loss_sums
-from saddlesvm.problem import Problem
-from saddlesvm.randomness import draw, seeded, shuffle
-from saddlesvm.rows import add_rows, dtype_of
+from saddlesvm.problem.certificate import Evaluation, Point, conjugate_sum, dual_weights, loss_sums
+from saddlesvm.problem.on_disk import JudgedPoint, StreamedProblem, judgement
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.files import Block
+from saddlesvm.rows.layouts import add_rows, dtype_of
+from saddlesvm.runtime.randomness import draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing, start_offset
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.streamed import JudgedPoint, StreamedProblem, judgement
 
 READING = 2.0  # what reading a row costs, in visits of it: a guess between fast and slow disks
 MOST_VISITS = 2.0  # of a row while its block is in memory: reading is then the slower half only where disks are slow

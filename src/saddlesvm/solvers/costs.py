@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddlesvm.losses import Logistic
-from saddlesvm.problem import Problem
-from saddlesvm.rows import Dense, dtype_of
+from saddlesvm.problem.losses import Logistic
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.layouts import Dense, dtype_of
 from saddlesvm.solvers.dcd import near_rows
 
 # Seconds a value and visit; only ratios to other costs matter.

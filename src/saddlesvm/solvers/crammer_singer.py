@@ -19,13 +19,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point
-from saddlesvm.compiled import allocating_kernel, inlined
-from saddlesvm.joint_problem import JointProblem, joint_weights
-from saddlesvm.problem import Terms, weight_of
-from saddlesvm.randomness import seeded, shuffle
-from saddlesvm.row_blocks import add_row, by_class, dots, new_weights
-from saddlesvm.rows import dtype_of, look_ahead
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
+from saddlesvm.problem.problem import Terms, weight_of
+from saddlesvm.rows.class_rows import add_row, by_class, dots, new_weights
+from saddlesvm.rows.layouts import dtype_of, look_ahead
+from saddlesvm.runtime.compiled import allocating_kernel, inlined
+from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing
 
 # Places of the running figures of a pass.
@@ -187,7 +187,7 @@ class JointState(State):
 
 @dataclass(frozen=True)
 class CrammerSinger(SolverBase):
-    """Dual ascent over one row's block of variables, for :class:`~saddlesvm.joint_problem.JointProblem`.
+    """Dual ascent over one row's block of variables, for :class:`~saddlesvm.problem.crammer_singer.JointProblem`.
 
     Parameters
     ----------

@@ -25,12 +25,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point
-from saddlesvm.compiled import inlined, kernel
-from saddlesvm.losses import dual_step, is_smooth, slopes
-from saddlesvm.problem import Problem, Terms, weight_of
-from saddlesvm.randomness import copy_items, deal, seeded
-from saddlesvm.rows import axpy, dot, dtype_of, look_ahead
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.losses import dual_step, is_smooth, slopes
+from saddlesvm.problem.problem import Problem, Terms, weight_of
+from saddlesvm.rows.layouts import axpy, dot, dtype_of, look_ahead
+from saddlesvm.runtime.compiled import inlined, kernel
+from saddlesvm.runtime.randomness import copy_items, deal, seeded
 from saddlesvm.solvers.base import (
     COUPLED,
     ESTIMATE,

@@ -23,12 +23,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Point, loss_sums
-from saddlesvm.compiled import kernel
-from saddlesvm.losses import Squared, SquaredEpsilonInsensitive, SquaredHinge, subgradient
-from saddlesvm.problem import Problem, Terms, weight_of
-from saddlesvm.randomness import below, draw, seeded, shuffle
-from saddlesvm.rows import axpy, dot, dtype_of, look_ahead
+from saddlesvm.problem.certificate import Point, loss_sums
+from saddlesvm.problem.losses import Squared, SquaredEpsilonInsensitive, SquaredHinge, subgradient
+from saddlesvm.problem.problem import Problem, Terms, weight_of
+from saddlesvm.rows.layouts import axpy, dot, dtype_of, look_ahead
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 
 # Places of the numbers that a run carries along.

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.certificate import Evaluation, Point
-from saddlesvm.compiled import kernel
-from saddlesvm.losses import dual_step
-from saddlesvm.problem import Problem, Terms, weight_of
-from saddlesvm.randomness import below, draw, seeded, shuffle
-from saddlesvm.rows import axpy, dot, look_ahead
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.losses import dual_step
+from saddlesvm.problem.problem import Problem, Terms, weight_of
+from saddlesvm.rows.layouts import axpy, dot, look_ahead
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
 from saddlesvm.solvers.base import (
     COUPLED,
     ESTIMATE,

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from saddlesvm.fit import fit
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.comparison import run_plan
 from saddlesvm.lab.contenders import Contender, options_of
@@ -27,8 +28,7 @@ from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import hinge_objective, iterates, run_solver
 from saddlesvm.lab.sources import blood_cells
 from saddlesvm.lab.verdict import medians, reach_times, seconds
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Hinge
+from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers import DCD, SDCA, Auto, Pegasos
 
 LYMPHOCYTE, NEUTROPHIL = 1, 3

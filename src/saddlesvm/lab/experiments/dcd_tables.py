@@ -17,6 +17,8 @@ import numpy as np
 
 from saddlesvm import Certificate, certify
 from saddlesvm.data import read
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.curves import curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
@@ -33,9 +35,7 @@ from saddlesvm.lab.report import Picture, Prose, Section, Table
 from saddlesvm.lab.runs import run_solver
 from saddlesvm.lab.sources import images
 from saddlesvm.lab.tidy import tidy
-from saddlesvm.limits import Limits
-from saddlesvm.losses import SquaredHinge
-from saddlesvm.outcome import NotCertifiedWarning
+from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.solvers import DCD
 
 STRENGTHS = (1.0, 10.0, 100.0)

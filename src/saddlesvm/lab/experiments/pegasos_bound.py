@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.fit import fit
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
 from saddlesvm.lab import bounds
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.curves import summarised
@@ -20,8 +21,7 @@ from saddlesvm.lab.experiments.base import Experiment, Step, percent
 from saddlesvm.lab.machine import in_threads
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import hinge_objective, iterates
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Hinge
+from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers import DCD, Pegasos
 
 FEATURES = 20

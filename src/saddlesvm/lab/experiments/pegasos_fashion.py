@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm import LinearSVC
-from saddlesvm.kernel_estimators import KernelSVC
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.experiments.base import Experiment, Step, percent
@@ -26,8 +27,7 @@ from saddlesvm.lab.pictures import confusion_grid
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import iterates, warm_up
 from saddlesvm.lab.sources import images
-from saddlesvm.losses import Hinge
-from saddlesvm.outcome import NotCertifiedWarning
+from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers import Pegasos
 
 LAM = 1e-4

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.data import read
-from saddlesvm.fit import fit
-from saddlesvm.fit_result import FitResult
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.result import FitResult
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.curves import closing_chart, curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
@@ -24,9 +25,8 @@ from saddlesvm.lab.pictures import plane_chart
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import iterates, run_solver, warm_up
 from saddlesvm.lab.tidy import tidy
-from saddlesvm.limits import Limits
-from saddlesvm.losses import Absolute, Hinge, Logistic, Loss, Squared, SquaredHinge, loss_name
-from saddlesvm.problem import Problem
+from saddlesvm.problem.losses import Absolute, Hinge, Logistic, Loss, Squared, SquaredHinge, loss_name
+from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers import SDCA
 
 LAM = 0.01

@@ -1,0 +1,274 @@
+"""What the subcommands do: read, call the estimators, show the facts. The exit code is what each returns."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.cli.convert import HEADER, ZERO_BASED, store_info
+from saddlesvm.cli.dask import fit_on_cluster
+from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
+from saddlesvm.cli.share_bar import share_bar
+from saddlesvm.cli.tables import Facts, show
+from saddlesvm.data import DataError, Table, atomic_write, inputs, read
+from saddlesvm.data.columns import check_names
+from saddlesvm.data.models import is_model
+from saddlesvm.data.store import is_store
+from saddlesvm.estimators import persistence
+from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.diagnosis import diagnose, separability
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.losses import LOSS_OPTIONS, LOSSES, REGRESSION
+from saddlesvm.rows import layouts as rows
+from saddlesvm.solvers.automatic.auto import FINISH
+
+OK, NOT_CERTIFIED = 0, 3
+SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling", "n_jobs")
+PREDICTED_ROWS = 100_000  # at a time: text takes many times the memory of numbers
+KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0", "cache_size")
+
+
+def read_table(
+    options: argparse.Namespace,
+    source: str,
+    n_features: int | None = None,
+    task: Any = None,
+    zero_based: bool | None = None,
+) -> Table:
+    """A data file, read as the options say; `zero_based` is how other data of the same model were read."""
+    given: dict[str, Any] = {
+        "label": options.label,
+        "header": HEADER[options.header],
+        "n_features": n_features,
+        "scale": options.scale,
+        "task": task,
+    }
+    told = options.index_base != "auto" or zero_based is None
+    given["zero_based"] = ZERO_BASED[options.index_base] if told else zero_based
+    with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
+        return read(source, **given, cache=options.cache, advance=advance)
+
+
+def labels_of(table: Table) -> np.ndarray:
+    """The labels of a table that must have some."""
+    if table.y is None:
+        raise DataError(f"{table.source}: no labels found; name their column with --label")
+    return table.y
+
+
+def class_weights(text: str | None, y: np.ndarray) -> Any:
+    """``"balanced"``, or ``LABEL=FACTOR,LABEL=FACTOR`` as a dict over the labels of y."""
+    if text is None or text == "balanced":
+        return text
+    known = {str(label): label for label in np.unique(y)}
+    factors = {}
+    for part in text.split(","):
+        label, equals, factor = part.rpartition("=")
+        if not equals or label not in known:
+            raise ValueError(f"--class-weight {part!r}: LABEL=FACTOR is allowed, with a label of {', '.join(known)}")
+        try:
+            factors[known[label]] = float(factor)
+        except ValueError:
+            raise ValueError(f"--class-weight {part!r}: {factor!r} is not a number") from None
+    return factors
+
+
+def estimator_kind(options: argparse.Namespace) -> Any:
+    """The estimator that the options ask for.
+
+    Raises
+    ------
+    ValueError
+        An option was given that it does not have.
+    """
+    kind = KernelSVC if options.kernel else LinearSVR if options.loss in REGRESSION else LinearSVC
+    loss: Any = options.loss or kind().loss
+    of_the_task = {
+        KernelSVC: ("checkpoint", "liblinear", "memory"),
+        LinearSVR: (*KERNEL_OPTIONS, "multi_class", "class_weight"),
+        LinearSVC: KERNEL_OPTIONS,
+    }[kind]
+    of_other_losses = sorted(LOSS_OPTIONS.keys() - set(LOSSES[loss]._fields))  # type: ignore[attr-defined]
+    for name in (*of_the_task, *of_other_losses):
+        if getattr(options, name) is not None:
+            what = f"--kernel {options.kernel}" if options.kernel and name in of_the_task else f"the loss {loss}"
+            raise ValueError(f"--{name.replace('_', '-')} does not go with {what}")
+    return kind
+
+
+def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
+    """The estimator that the options describe; what is not given keeps the estimator's own default."""
+    given: dict[str, Any] = {name: getattr(options, name) for name in SHARED_OPTIONS}
+    given["random_state"] = options.seed
+    if options.intercept is not None:
+        given["fit_intercept"] = options.intercept != "none"
+        given["intercept"] = None if options.intercept == "none" else options.intercept
+    kind = estimator_kind(options)
+    if kind is LinearSVR:
+        given |= {"epsilon": options.epsilon}
+    else:
+        given |= {"width": options.width, "multi_class": options.multi_class}
+        given["class_weight"] = class_weights(options.class_weight, y)
+    if kind is KernelSVC:
+        given |= {name: getattr(options, name) for name in KERNEL_OPTIONS}
+    else:
+        given |= {"checkpoint": options.checkpoint, "memory": options.memory}
+    chosen = {name: one for name, one in given.items() if one is not None}
+    chosen["verbose"] = int(sys.stderr.isatty() and not options.json)
+    return kind(**chosen)
+
+
+def check_outputs(paths: list[str]) -> None:
+    """Raise DataError for a file that could not be written, or would be written twice."""
+    for path in paths:
+        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise DataError(f"{path}: its folder does not exist")
+        if os.path.isdir(path):
+            raise DataError(f"{path}: is a folder; a file name is needed")
+    real = [os.path.realpath(path) for path in paths]
+    for path, one in zip(paths, real, strict=True):
+        if real.count(one) > 1:
+            raise DataError(f"{path}: is given for two outputs; each needs a file of its own")
+
+
+def train(options: argparse.Namespace) -> int:
+    """``saddlesvm train``: read, fit, test, save, and say what came of it."""
+    task = "regression" if options.loss in REGRESSION else None
+    estimator_kind(options)
+    check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
+    table = read_table(options, options.data, task=task)
+    y = labels_of(table)
+    test = read_table(options, options.test, table.n_features, task, table.zero_based) if options.test else None
+    if test is not None:
+        labels_of(test)
+        check_names(test.source, test.feature_names, table.source, table.feature_names)
+    model: Any = make_estimator(options, y)
+    if options.liblinear:
+        persistence.liblinear_kind(model, options.liblinear, None if task == "regression" else np.unique(y))
+    facts: Facts = {"read": described(table)}
+    if test is not None:
+        facts["read for testing"] = described(test)
+    if options.dask:
+        model, facts["done"] = fit_on_cluster(model, table.X, y, options.dask, bool(model.verbose))
+    else:
+        model.fit(table.X, y, table.sample_weight)
+        facts["done"] = done(model, table)
+    facts["worth"] = worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
+    if test is not None:
+        facts["worth"] |= quality(model, test.X, labels_of(test), "test")
+    hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
+    if isinstance(model, LinearModel) and hard:
+        found = [str(one) for one in diagnose(table.X) + separability(model)]
+        if found:
+            facts["what made it hard"] = {"found": found}
+    if table.feature_names:
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    if options.model:
+        notes = {"trained on": str(table.source), "rows": table.n_rows}
+        if table.zero_based is not None:
+            notes["zero_based"] = table.zero_based
+        persistence.save(model, options.model, notes)
+        facts["done"]["model written to"] = options.model
+    if options.liblinear:
+        persistence.save_liblinear(model, options.liblinear)
+        facts["done"]["LIBLINEAR model written to"] = options.liblinear
+    show(facts, options.json)
+    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
+
+
+def check_features(model: Any, path: str, table: Table) -> None:
+    """Raise DataError unless the data have the features of the model."""
+    if model.n_features_in_ != table.n_features:
+        raise DataError(f"{path}: the model has {model.n_features_in_} features; the data have {table.n_features}")
+    check_names(table.source, table.feature_names, path, getattr(model, "feature_names_in_", None))
+
+
+def predict(options: argparse.Namespace) -> int:
+    """``saddlesvm predict``: a line a row, to standard output or a file."""
+    model = persistence.load(options.model)
+    table = read_table(options, options.data, model.n_features_in_, None, model.notes_.get("zero_based"))
+    check_features(model, options.model, table)
+    kept = []
+    with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
+        for start in range(0, table.n_rows, PREDICTED_ROWS):
+            X = table.X[start : start + PREDICTED_ROWS]
+            kept.append(model.predict(X))
+            text = predicted_lines(model, X, kept[-1], options.scores)
+            file.write(text.encode()) if file else sys.stdout.write(text)
+    if table.y is not None:
+        for name, score in worth_of(model, np.concatenate(kept), table.y, "data").items():
+            print(f"{name.removeprefix('data ')}: {score:.6g}", file=sys.stderr)
+    return OK
+
+
+def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool) -> str:
+    """A line a row: what was predicted, and the scores behind it where they are asked for."""
+    columns = [predicted.astype(str)]
+    if scores and hasattr(model, "decision_function"):
+        columns += [np.char.mod("%.9g", column) for column in np.atleast_2d(model.decision_function(X).T)]
+    return "".join(" ".join(line) + "\n" for line in zip(*columns, strict=True))
+
+
+def certify(options: argparse.Namespace) -> int:
+    """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
+    model = persistence.load(options.model)
+    if isinstance(model, KernelSVC):
+        raise DataError(f"{options.model}: certify takes linear models; `saddlesvm info` shows this one's certificate")
+    task = "regression" if isinstance(model, LinearSVR) else None
+    table = read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
+    y = labels_of(table)
+    check_features(model, options.model, table)
+    strength = {"C": options.C, "lam": options.lam}
+    certificates = certify_model(
+        model, table.X, y, sample_weight=table.sample_weight, refine=options.refine, **strength
+    )  # fmt: skip
+    total = Certificate(sum(one.primal for one in certificates), sum(one.dual for one in certificates))
+    facts: Facts = {"read": described(table), "worth": worth(model, total)}
+    facts["worth"].pop("outcome")
+    facts["worth"].pop("advice")
+    if len(certificates) > 1:
+        each = "pair" if model.multi_class == "ovo" else "class"
+        facts["worth"][f"largest relative gap of a {each}"] = max(one.relative_gap for one in certificates)
+    show(facts, options.json)
+    return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK
+
+
+def info(options: argparse.Namespace) -> int:
+    """``saddlesvm info``: describe a model, or a data set and what could make it hard."""
+    if os.path.isfile(options.source) and looks_like_model(options.source):
+        show(model_facts(persistence.load(options.source), options.source), options.json)
+        return OK
+    if is_store(options.source):
+        return store_info(options)
+    if options.verify:
+        raise ValueError(f"--verify checks a store; {options.source} is none")
+    table = read_table(options, options.source)
+    norms = np.sqrt(inputs.finite_norms(rows.as_rows(table.X)))
+    facts: Facts = {"read": described(table)}
+    facts["rows"] = {
+        "smallest norm": float(norms.min()),
+        "median norm": float(np.median(norms)),
+        "largest norm": float(norms.max()),
+        "values a row": table.n_nonzero / table.n_rows,
+    }
+    found = diagnose(table.X)
+    facts["diagnosis"] = {"found": [str(one) for one in found] or "nothing that would make a fit hard"}
+    show(facts, options.json)
+    return OK
+
+
+def looks_like_model(path: str) -> bool:
+    """Whether a file is a model of ours or of LIBLINEAR."""
+    if is_model(path):
+        return True
+    with open(path, "rb") as file:
+        return file.read(12) == b"solver_type "

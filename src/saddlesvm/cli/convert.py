@@ -1,0 +1,101 @@
+"""``saddlesvm convert``, and what ``saddlesvm info`` says of a store."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import Any
+
+from saddlesvm.cli.share_bar import share_bar
+from saddlesvm.cli.tables import Facts, show
+from saddlesvm.data import Store
+from saddlesvm.data import convert as convert_files
+from saddlesvm.rows.memory_plan import memory_bytes
+
+OK, INTERRUPTED = 0, 130
+CLASSES_SHOWN = 1_000
+# What the choices of --header and --index-base are to the readers.
+HEADER: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
+ZERO_BASED: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
+
+
+def convert(options: argparse.Namespace) -> int:
+    """``saddlesvm convert``: data files into one store, in a single pass."""
+    began = time.perf_counter()
+    try:
+        with share_bar(f"converting to {options.store}", options.json) as advance:
+            store = convert_files(
+                options.data,
+                options.store,
+                label=options.label,
+                header=HEADER[options.header],
+                n_features=options.n_features,
+                dtype=options.dtype,
+                scale=options.scale,
+                zero_based=ZERO_BASED[options.index_base],
+                memory=memory_bytes(options.memory),
+                overwrite=options.overwrite,
+                advance=advance,
+            )
+    except KeyboardInterrupt:
+        print("saddlesvm: interrupted; nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    spent = time.perf_counter() - began
+    read = sum(source["bytes"] for source in store.header["sources"])
+    done = {"seconds converting": spent, "megabytes a second": read / 1e6 / spent}
+    show(store_facts(store, options.store) | {"done": done}, options.json)
+    return OK
+
+
+def store_info(options: argparse.Namespace) -> int:
+    """``saddlesvm info STORE``: what the header says; all of it is read only to be verified."""
+    store = Store(options.source)
+    facts = store_facts(store, options.source)
+    if options.verify:
+        began, done = time.perf_counter(), 0
+        with share_bar(f"verifying {options.source}", options.json) as advance:
+
+            def note(n_bytes: int) -> None:
+                nonlocal done
+                done += n_bytes
+                if advance is not None:
+                    advance(done / store.n_bytes)
+
+            store.verify(note)
+        facts["verified"] = {
+            "checksums": "all as the header says",
+            "rows": "values finite, indices in place",
+            "seconds verifying": time.perf_counter() - began,
+        }
+    show(facts, options.json)
+    return OK
+
+
+def store_facts(store: Store, path: str | os.PathLike[str]) -> Facts:
+    """What a store is, from its header alone."""
+    header, labels = store.header, store.header["labels"]
+    norms = header["row_norms"]
+    facts: dict[str, Any] = {
+        "folder": os.fspath(path),
+        "layout": store.layout,
+        "rows": store.shape[0],
+        "features": store.shape[1],
+        "values stored": store.n_values,
+        "non-zeros": header.get("n_nonzero"),
+        "precision": str(store.dtype),
+        "bytes": store.n_bytes,
+        "norms of the rows": f"{norms['smallest']:.6g} to {norms['largest']:.6g}",
+        "weights": "one a row" if store.sample_weight is not None else None,
+    }
+    if labels is not None and labels["classes"] is not None and len(labels["classes"]) <= CLASSES_SHOWN:
+        facts["classes"] = {str(one): n for one, n in zip(labels["classes"], labels["counts"], strict=True)}
+    elif labels is not None:
+        facts["targets"] = f"{labels['smallest']:g} to {labels['largest']:g}" if labels["kind"] == "numbers" else "text"
+    facts["written by"] = header.get("written by")
+    facts["made from"] = [
+        f"{one['path']} ({one['format']}, {one['rows']:,} rows, {one['bytes']:,} bytes)"
+        for one in header.get("sources", ())
+    ] or None
+    return {"store": facts}

@@ -1,0 +1,127 @@
+"""What the subcommands tell: of data, of a fit, of a model's worth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.cli.tables import Facts
+from saddlesvm.data import Table
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.linear import LinearSVR
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
+
+
+def described(table: Table) -> dict[str, Any]:
+    """What was read."""
+    facts: dict[str, Any] = {
+        "source": table.source,
+        "format": table.format,
+        "rows": table.n_rows,
+        "features": table.n_features,
+        "non-zeros": table.n_nonzero,
+        "precision": str(table.X.dtype),
+        "bytes": table.n_bytes or None,
+    }
+    if table.y is not None:
+        values, counts = np.unique(table.y, return_counts=True)
+        if values.size <= max(20, table.n_rows // 20) or table.y.dtype.kind in "US":
+            facts["classes"] = {str(value): int(count) for value, count in zip(values, counts, strict=True)}
+        else:
+            facts["targets"] = f"{values[0]:g} to {values[-1]:g}"
+    return facts
+
+
+def worth(model: Any, certificate: Certificate) -> dict[str, Any]:
+    """What the model is worth: the proof, and why the fit stopped."""
+    outcome = getattr(model, "outcome_", None)
+    above = f"{100 * max(certificate.excess, 0.0):.3g} %"
+    if isinstance(model, KernelSVC) and not model.kernel_.definite:
+        above = (
+            f"unknown: the kernel {model.kernel_.name} need not be positive semi-definite; for one that is not, the "
+            "gap says how nearly stationary the model is, and certifies no more"
+        )
+    return {
+        "primal objective": certificate.primal,
+        "dual bound": certificate.dual,
+        "relative gap": certificate.relative_gap,
+        "at most above the optimum": above,
+        "outcome": None if outcome is None else str(outcome),
+        "advice": None if outcome in (None, Outcome.CERTIFIED) else outcome.advice,
+    }
+
+
+def quality(model: Any, X: Any, y: np.ndarray, name: str) -> dict[str, Any]:
+    """Accuracy, or R2 and mean absolute error, on some data."""
+    return worth_of(model, model.predict(X), y, name)
+
+
+def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dict[str, Any]:
+    """The same of predictions that are there already."""
+    if isinstance(model, LinearSVR):
+        targets = np.asarray(y, dtype=np.float64)
+        spread = float(((targets - targets.mean()) ** 2).sum())
+        r2 = 1.0 - float(((targets - predicted) ** 2).sum()) / spread if spread > 0.0 else float("nan")
+        return {f"{name} R2": r2, f"{name} mean absolute error": float(np.abs(targets - predicted).mean())}
+    return {f"{name} accuracy": float(np.mean(predicted == y))}
+
+
+def done(model: Any, table: Table) -> dict[str, Any]:
+    """What was done."""
+    return {
+        "model": f"{type(model).__name__}, loss {model.loss}, "
+        + (f"C = {model.C:g}" if model.lam is None else f"lambda = {model.lam:g}"),
+        "solver": str(model.solver),
+        "epochs": model.n_iter_,
+        "decisions": list(dict.fromkeys(decision_of(row) for row in model.trace_ if decision_of(row))) or None,
+        "certificates": len(model.trace_),
+        "seconds reading": table.seconds,
+        "seconds solving": model.seconds_solving_,
+        "seconds certifying": model.seconds_certifying_,
+    }
+
+
+def decision_of(row: dict[str, Any]) -> str:
+    """What the automatic solver decided, in words; empty where it decided nothing."""
+    decision = row["remark"].partition(" | ")[0]
+    return decision if decision.startswith("epoch ") else ""
+
+
+def support(model: Any) -> dict[str, Any]:
+    """Number of rows with a dual variable other than zero in any of the sub-problems."""
+    if isinstance(model, KernelSVC):
+        return {"support vectors": model.support_.size}
+    if not hasattr(model, "dual_coef_"):
+        return {}
+    dual = sparse.csc_array(model.dual_coef_)
+    return {"support vectors": int(np.count_nonzero(np.diff(dual.indptr)))}
+
+
+def model_facts(model: Any, path: str) -> Facts:
+    """What a saved model is."""
+    facts: Facts = {
+        "model": {
+            "file": path,
+            "kind": type(model).__name__,
+            "options": {
+                name: one for name, one in model.get_params(False).items() if one is not None and name != "verbose"
+            },
+            "features": model.n_features_in_,
+            "classes": ", ".join(map(str, model.classes_)) if hasattr(model, "classes_") else None,
+        }
+    }
+    if hasattr(model, "coef_"):
+        facts["model"]["non-zero weights"] = int(np.count_nonzero(model.coef_))
+        facts["model"]["norm of the weights"] = float(np.linalg.norm(model.coef_))
+    if hasattr(model, "kernel_"):
+        facts["model"]["kernel"] = str(model.kernel_)
+    if hasattr(model, "certificate_"):
+        facts["worth"] = worth(model, model.certificate_)
+    if hasattr(model, "dual_coef_"):
+        facts.setdefault("worth", {}).update(support(model))
+    if model.notes_:
+        facts["notes"] = model.notes_
+    return facts

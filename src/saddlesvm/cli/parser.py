@@ -1,0 +1,197 @@
+"""The command line: thin. It reads, calls the estimators and prints; every option means what it means in Python."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from saddlesvm import __version__
+from saddlesvm.cli import commands
+from saddlesvm.cli import compare as lab
+from saddlesvm.cli import convert as convert_command
+from saddlesvm.data import BUNDLED, DataError
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.fit.outcome import NotCertifiedWarning
+from saddlesvm.problem.losses import LOSSES
+from saddlesvm.rows.kernels import KERNELS
+
+USAGE_ERROR, INTERRUPTED = 2, 130
+DATA_HELP = (
+    "LIBSVM text (plain, .gz, .bz2, .xz), CSV, TSV, Parquet, .npz, an MNIST-style idx file, "
+    f"a store, or a bundled set: {', '.join(BUNDLED)}"
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line on standard error, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: error: {message}", file=sys.stderr)
+        raise SystemExit(USAGE_ERROR)
+
+
+def documented(*kinds: type) -> dict[str, str]:
+    """The text of each parameter in the docstrings of `kinds`: the help texts of the options of the same name."""
+    found: dict[str, str] = {}
+    for kind in kinds:
+        section = (kind.__doc__ or "").split("Parameters\n", 1)[1].split("Attributes\n", 1)[0]
+        for name, text in re.findall(r"^    (\w+) : .*\n((?:        .*\n)*)", section, re.M):
+            text = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", text)
+            found.setdefault(name, re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", text).strip())
+    return {name: text.replace("%", "%%") for name, text in found.items()}
+
+
+def number_or_name(text: str) -> float | str:
+    """A number where `text` is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
+    """Options that say how a data file is read."""
+    group = parser.add_argument_group("reading")
+    group.add_argument("--label", help="label column of a table, by name or position (the last one by default)")
+    group.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help="whether a table has one")
+    group.add_argument("--scale", type=float, default=1.0, help="multiply every value by this (255 levels: 0.00392157)")
+    group.add_argument(
+        "--index-base", dest="index_base", choices=("auto", "0", "1"), default="auto",
+        help="what LIBSVM text counts its features from: by default as the training data did, or 0 where that occurs",
+    )  # fmt: skip
+    if cache:
+        group.add_argument("--cache", action="store_true", help="keep what was read in DATA.store, for the next time")
+
+
+def add_train(commands_: Any) -> None:
+    """``saddlesvm train``."""
+    texts = documented(LinearSVC, LinearSVR, KernelSVC)
+    parser = commands_.add_parser("train", help="train a linear model and say how good, and how optimal, it is")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--test", metavar="DATA", help="data to test the model on")
+    strength = parser.add_mutually_exclusive_group()
+    strength.add_argument("--C", type=float, help=texts["C"])
+    strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
+    parser.add_argument("--loss", choices=tuple(LOSSES), help="a classification or a regression loss")
+    parser.add_argument("--width", type=float, help=texts["width"])
+    parser.add_argument("--epsilon", type=float, help=texts["epsilon"])
+    parser.add_argument("--solver", help=f"{texts['solver']} Options: pegasos:batch_size=64,output=average")
+    parser.add_argument("--multi-class", dest="multi_class", help=texts["multi_class"])
+    parser.add_argument("--tol", type=float, help=texts["tol"])
+    parser.add_argument("--max-iter", dest="max_iter", type=int, help=texts["max_iter"])
+    parser.add_argument("--max-time", dest="max_time", type=float, help=texts["max_time"])
+    parser.add_argument("--intercept", choices=("none", "regularized", "free"), help=texts["intercept"])
+    parser.add_argument("--intercept-scaling", dest="intercept_scaling", type=float, help="value of that feature")
+    parser.add_argument("--class-weight", dest="class_weight", help="'balanced', or LABEL=FACTOR,LABEL=FACTOR")
+    kernel = parser.add_argument_group("kernels")
+    kernel.add_argument("--kernel", choices=[name for name in KERNELS if name != "precomputed"], help=texts["kernel"])
+    kernel.add_argument("--gamma", type=number_or_name, help=texts["gamma"])
+    kernel.add_argument("--degree", type=float, help=texts["degree"])
+    kernel.add_argument("--coef0", type=float, help=texts["coef0"])
+    kernel.add_argument("--cache-size", dest="cache_size", type=float, help=texts["cache_size"])
+    parser.add_argument("--n-jobs", dest="n_jobs", type=int, help=texts["n_jobs"])
+    parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
+    parser.add_argument("--seed", type=int, default=0, help="of the random choices; 0 by default")
+    parser.add_argument("--checkpoint", metavar="PATH", help=texts["checkpoint"])
+    parser.add_argument("--memory", metavar="BYTES", help=texts["memory"])
+    parser.add_argument("--model", metavar="PATH", help="write the model here")
+    parser.add_argument("--liblinear", metavar="PATH", help="write it here as a LIBLINEAR text model")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_reading(parser)
+    parser.set_defaults(run=commands.train)
+
+
+def add_predict(commands_: Any) -> None:
+    """``saddlesvm predict``."""
+    parser = commands_.add_parser("predict", help="print a model's predictions, a line a row")
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--scores", action="store_true", help="the decision values behind each prediction")
+    parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
+    add_reading(parser)
+    parser.set_defaults(run=commands.predict)
+
+
+def add_certify(commands_: Any) -> None:
+    """``saddlesvm certify``."""
+    parser = commands_.add_parser("certify", help="prove how far a model is from the optimum on DATA, at most")
+    parser.add_argument("model", metavar="MODEL", help="a saved model, or a LIBLINEAR text model")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    strength = parser.add_mutually_exclusive_group()
+    strength.add_argument("--C", type=float, help="instead of the model's own")
+    strength.add_argument("--lambda", dest="lam", type=float, help="instead of the model's own")
+    parser.add_argument("--refine", type=int, default=0, help="epochs of dual ascent that tighten the bound")
+    parser.add_argument("--tol", type=float, help="exit with 3 unless the relative gap is at most this")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_reading(parser)
+    parser.set_defaults(run=commands.certify)
+
+
+def add_info(commands_: Any) -> None:
+    """``saddlesvm info``."""
+    parser = commands_.add_parser("info", help="describe a model or a data set")
+    parser.add_argument("source", metavar="MODEL|DATA", help=DATA_HELP)
+    parser.add_argument("--verify", action="store_true", help="read all of a store, and compare its checksums")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_reading(parser)
+    parser.set_defaults(run=commands.info)
+
+
+def add_convert(commands_: Any) -> None:
+    """``saddlesvm convert``."""
+    parser = commands_.add_parser("convert", help="write data files of any size as one store, which training maps")
+    parser.add_argument("data", metavar="DATA", nargs="+", help=f"{DATA_HELP}; the rows of several follow each other")
+    parser.add_argument("store", metavar="STORE", help="the folder to make")
+    parser.add_argument("--dtype", choices=("float32", "float64"), help="of the values (that of the data by default)")
+    parser.add_argument("--n-features", dest="n_features", type=int, help="of sparse data, when more than occur")
+    parser.add_argument("--memory", default="256M", help="that the rows may take on their way; 256M by default")
+    parser.add_argument("--overwrite", action="store_true", help="replace a store of that name")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_reading(parser, cache=False)
+    parser.set_defaults(run=convert_command.convert)
+
+
+def make_parser() -> Parser:
+    """The whole command line."""
+    parser = Parser(prog="saddlesvm", description="Support vector machines trained fast to a certified optimum.")
+    parser.add_argument("--version", action="version", version=f"saddlesvm {__version__}")
+    commands_ = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for add in (add_train, add_predict, add_certify, add_info, add_convert, lab.add_arguments):
+        add(commands_)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns
+    -------
+    int
+        0; 2 for bad usage or input; 3 when it stopped before the certificate asked for was reached; 130 after Ctrl-C
+        where there was nothing to keep.
+    """
+    options = make_parser().parse_args(arguments)
+    warnings.simplefilter("ignore", NotCertifiedWarning)
+    warnings.filterwarnings("ignore", "X does not have valid feature names")  # they are compared as data are read
+    try:
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except (DataError, ValueError) as error:
+        print(f"saddlesvm: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("saddlesvm: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        print(f"saddlesvm: error: {error}", file=sys.stderr)
+        sys.stdout = None  # what it still holds cannot be written at the end either
+        return USAGE_ERROR

@@ -1,0 +1,147 @@
+"""The rounds as tasks of a Dask cluster: partitions and their dual variables are futures, wherever Dask keeps them.
+
+Nothing is pinned to a worker and no connection of our own is opened. A worker that dies takes results with it; Dask
+computes them again from the last copies, which are on two workers. Where that fails too, the partition begins anew at
+zero (or at its last copy) and w is rebuilt from the dual variables that there are: any of them are feasible.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+from distributed import Client, KilledWorker, wait
+
+from saddlesvm.cluster.part import SUMS, Order, Report, first_duals, improve, sums_of, total, weights_of
+
+BRANCHES = 8  # reports that one task adds up
+KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second worker
+POLL = 1.0  # seconds between two looks at whether the cluster is still there
+PATIENCE = 60.0  # seconds to wait for a worker where there is none
+LOSSES = (CancelledError, KilledWorker, OSError)  # what is raised where results, or the worker that had them, are gone
+
+
+class ClusterLostError(RuntimeError):
+    """The scheduler is gone, or no worker is left; `model` is the best one so far, with its certificate."""
+
+    model: Any = None
+
+
+class DaskEngine:
+    """Carries out rounds on a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    parts : list of futures of Part
+    problems : int
+    """
+
+    def __init__(self, client: Client, parts: list[Any], problems: int) -> None:
+        self.client, self.rows, self.problems = client, parts, problems
+        self.parts, self.restarts, self.done = len(parts), 0, 0
+        self.duals = [self.submit(first_duals, part, problems) for part in parts]
+        self.kept = list(self.duals)
+        self.shared: list[Any] = []
+        self.received = 0
+
+    def submit(self, function: Any, *arguments: Any) -> Any:
+        """A task that may run anywhere, and again."""
+        return self.client.submit(function, *arguments, pure=False, retries=2)
+
+    def improve(self, W: np.ndarray, order: Order) -> Report:
+        """One round; an empty report after a loss, with `restarts` one more than before."""
+        try:
+            w = self.share(W)
+            both = [self.submit(improve, part, duals, w, order) for part, duals in self.pairs()]
+            self.duals = [self.submit(operator.itemgetter(0), one) for one in both]
+            report: Report = self.result(self.tree([self.submit(operator.itemgetter(1), one) for one in both]))
+            self.done += 1
+            if self.done % KEEP_EVERY == 0:
+                self.keep()
+            return report
+        except Exception as loss:
+            self.recover(loss)
+            return Report(np.zeros_like(W), np.zeros((len(W), SUMS)), 0.0, 0.0, 0)
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """Each partition with its dual variables."""
+        return list(zip(self.rows, self.duals, strict=True))
+
+    def share(self, W: np.ndarray) -> Any:
+        """w on a worker, from where the others take it; kept for as long as a result may be computed again from it."""
+        future = self.client.scatter(W.copy(), hash=False)
+        self.shared.append(future)
+        return future
+
+    def keep(self) -> None:
+        """Copy the dual variables to a second worker; what came before is not needed any more."""
+        wait(self.duals, timeout=PATIENCE)
+        self.client.replicate(self.duals, n=2)
+        self.kept, self.shared = list(self.duals), self.shared[-1:]
+
+    def recover(self, loss: BaseException) -> None:
+        """Go on from the last copies, or from zero where there is none; any other error than a loss is raised again."""
+        self.check_cluster(loss)
+        if not isinstance(loss, LOSSES):
+            raise loss
+        self.restarts += 1
+        fresh = []
+        for part, duals in zip(self.rows, self.kept, strict=True):
+            there = duals.status == "finished"
+            fresh.append(duals if there else self.submit(first_duals, part, self.problems))
+        self.duals = fresh
+
+    def weights(self, order: Order) -> np.ndarray:
+        """``w`` of the dual variables; after a loss, of those that are left."""
+        while True:
+            try:
+                reports = [self.submit(weights_of, part, duals, order) for part, duals in self.pairs()]
+                moves: np.ndarray = self.result(self.tree(reports)).moves
+                return moves
+            except Exception as loss:
+                self.recover(loss)
+
+    def sums(self, W: np.ndarray, order: Order) -> Report:
+        """The sums of the certificate; without any meaning after a loss, when `restarts` is one more than before."""
+        try:
+            w = self.share(W)
+            reports = [self.submit(sums_of, part, duals, w, order) for part, duals in self.pairs()]
+            report: Report = self.result(self.tree(reports))
+            return report
+        except Exception as loss:
+            self.recover(loss)
+            return Report(np.zeros((len(W), 0)), np.zeros((len(W), SUMS)), 0.0, 0.0, 0)
+
+    def tree(self, reports: list[Any]) -> Any:
+        """The sum of reports, a few at a time, where they are."""
+        while len(reports) > 1:
+            groups = [reports[k : k + BRANCHES] for k in range(0, len(reports), BRANCHES)]
+            reports = [self.submit(total, group) if len(group) > 1 else group[0] for group in groups]
+        return reports[0]
+
+    def result(self, future: Any) -> Any:
+        """What a task returns, for as long as there is a cluster that could compute it."""
+        alone_since = None
+        while True:
+            try:
+                answer = future.result(timeout=POLL)
+                self.received += getattr(answer, "nbytes", 0)
+                return answer
+            except TimeoutError as slow:
+                self.check_cluster(slow)
+                alone_since = None if self.workers() else alone_since or time.monotonic()
+                if alone_since and time.monotonic() - alone_since > PATIENCE:
+                    raise ClusterLostError(f"the cluster has had no worker for {PATIENCE:.0f} s") from slow
+
+    def workers(self) -> int:
+        """How many there are, as far as is known."""
+        return len(self.client.scheduler_info()["workers"])
+
+    def check_cluster(self, cause: BaseException) -> None:
+        """Raise ClusterLostError where the scheduler is gone."""
+        if self.client.status != "running":
+            raise ClusterLostError(f"the Dask scheduler is gone (the client is {self.client.status})") from cause

@@ -1,0 +1,146 @@
+"""What the estimators of a cluster share: the fit on partitions, what is kept of it, and scores that stay lazy."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from distributed import Client, default_client
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
+from saddlesvm.cluster.part import as_matrix, make_part
+from saddlesvm.cluster.rounds import Plan, Rounds, Solution, narrate
+from saddlesvm.cluster.sources import Block, read_part
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.problem import resolve_C
+from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.randomness import seed_of
+
+
+class DistributedModel(BaseEstimator):
+    """What both estimators share: the fit on partitions, and scores that stay lazy."""
+
+    C: float
+    lam: float | None
+    tol: float
+    fit_intercept: bool
+    intercept_scaling: float
+    max_iter: int | None
+    max_time: float | None
+    passes: float
+    random_state: Any
+    verbose: int
+    callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None
+    client: Client | None
+    coef_: Any
+    intercept_: Any
+
+    def _client(self) -> Client:
+        if self.client is not None:
+            return self.client
+        try:
+            return default_client()
+        except ValueError:
+            raise ValueError(
+                "no Dask client: make one first (from distributed import Client; Client('tcp://host:port'), or "
+                "Client() for this machine), or pass client="
+            ) from None
+
+    def _solve(self, blocks: list[Block], loss: Loss, classes: np.ndarray | None, factors: np.ndarray | None) -> None:
+        """Make the partitions on the workers, run the rounds, and keep what came of them."""
+        if not (self.passes > 0.0 and self.tol >= 0.0):
+            raise ValueError(f"passes must be positive and tol not negative; got {self.passes!r} and {self.tol!r}")
+        client = self._client()
+        scale = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        kind = "regularized" if self.fit_intercept else "none"
+        make = dask.delayed(make_part, pure=False)
+        parts = client.compute([make(X, y, s, classes, scale, kind, factors) for X, y, s in blocks])
+        shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
+        n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
+        if widths.size != 1:
+            raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
+        C, _ = resolve_C(None if self.lam is not None else self.C, self.lam, n)
+        problems = 1 if classes is None or classes.size == 2 else classes.size
+        plan = Plan(
+            loss, C, n, problems, int(widths[0]), self.tol, self.passes, self.max_iter, self.max_time,
+            seed_of(self.random_state), self.lam is not None,
+        )  # fmt: skip
+        began = time.perf_counter()
+        run = Rounds(plan, DaskEngine(client, parts, problems), self._watch)
+        self.n_features_in_, self._scale = int(widths[0]), scale
+        try:
+            solution = run.run()
+        except ClusterLostError as lost:
+            self._keep(run.solution(Outcome.INTERRUPTED), began)
+            lost.model = self
+            gap = self.certificate_.relative_gap
+            lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
+            raise
+        self._keep(solution, began)
+        self._warn()
+
+    def _watch(self, row: dict[str, Any]) -> None:
+        if self.verbose:
+            narrate(row)
+        for callback in self.callbacks or ():
+            callback(row)
+
+    def _keep(self, solution: Solution, began: float) -> None:
+        self.coef_ = solution.W[:, :-1].copy()
+        self.intercept_ = solution.W[:, -1] * self._scale
+        self.certificates_ = solution.certificates
+        self.certificate_ = Certificate(
+            sum(one.primal for one in solution.certificates),
+            sum(one.dual for one in solution.certificates),
+            solution.certificates[0].form,
+        )
+        self.outcome_, self.n_iter_, self.trace_ = solution.outcome, solution.rounds, solution.trace
+        self.seconds_ = time.perf_counter() - began
+
+    def _warn(self) -> None:
+        if self.outcome_ is Outcome.CERTIFIED or self.tol == 0.0:
+            return
+        warnings.warn(
+            f"stopped before the certificate ({self.outcome_}): the relative gap is "
+            f"{self.certificate_.relative_gap:.2g}, {self.tol:.2g} was asked for. {self.outcome_.advice}",
+            NotCertifiedWarning,
+            stacklevel=4,
+        )
+
+    def _lazily(self, X: Any, function: Callable[..., np.ndarray], dtype: Any, columns: int) -> Any:
+        """`function` of the blocks of X: a Dask array for Dask input, and at once for data in memory."""
+        check_is_fitted(self)
+        if isinstance(X, (list, tuple)):
+            shape = (np.nan,) if columns == 1 else (np.nan, columns)
+            pieces = [dask.delayed(of_file)(function, source) for source in X]
+            return da.concatenate([da.from_delayed(one, shape, dtype) for one in pieces])
+        if hasattr(X, "to_dask_array"):
+            X = X.to_dask_array()
+        if not hasattr(X, "rechunk"):
+            return function(as_matrix(X))
+        whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+        if columns == 1:
+            return whole.map_blocks(function, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype=dtype))
+        chunks = (whole.chunks[0], (columns,))
+        return whole.map_blocks(function, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype=dtype))
+
+    def _strength(self) -> dict[str, Any]:
+        return {"C": self.C} if self.lam is None else {"lam": self.lam}
+
+
+def shape_of(part: Any) -> tuple[int, int]:
+    """Rows and features of a partition."""
+    return part.size, rows.n_features(part.X)
+
+
+def of_file(function: Callable[..., np.ndarray], source: Any) -> np.ndarray:
+    return function(read_part(source, None)[0])

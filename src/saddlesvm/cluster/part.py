@@ -1,0 +1,240 @@
+"""What one partition does: it holds rows and dual variables of its own, improves these in a round, and reports.
+
+Everything here runs where the data are. What leaves a partition is a vector of the size of w for each problem, and a
+few numbers. The same functions serve a cluster's tasks and the simulation in one process.
+
+Source: Ma, Smith, Jaggi and others (2015), "Adding vs. averaging in distributed primal-dual optimization", algorithm 1;
+the local solver is :class:`~saddlesvm.solvers.dcd.DCD`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.data import inputs
+from saddlesvm.problem.certificate import conjugate_sum, margin_sums
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.problem import Intercept, Problem, make_problem
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.layouts import Rows
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.dcd import DCD
+
+# Sums over the rows that a report has for each problem: losses and conjugates of the point that the round began with,
+# conjugates of the one it proposes, squared norm of its change of w.
+PAID, CONJUGATES, PROPOSED, SQUARES, SUMS = range(5)
+
+
+class Part(NamedTuple):
+    """The rows of a partition: values, squared norms, row weights (empty when all are 1); class numbers or targets."""
+
+    X: Rows
+    y: np.ndarray
+    weights: np.ndarray
+    norms: np.ndarray
+    classes: int  # number of classes; 0 for targets
+    intercept: Intercept
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int(self.y.size)
+
+    def problem(self, index: int, loss: Loss, C: float) -> Problem:
+        """The `index`-th problem over these rows: a class against the rest, or the targets."""
+        y = self.y if not self.classes else 2.0 * (self.y == (1 if self.classes == 2 else index)) - 1.0
+        weights = self.weights if self.weights.size else None
+        return make_problem(self.X, y, loss, C=C, weights=weights, norms=self.norms, intercept=self.intercept)
+
+
+class Duals(NamedTuple):
+    """The dual variables of a partition, shape (problems, n), and the change that is proposed to them."""
+
+    alpha: np.ndarray
+    change: np.ndarray
+
+    def after(self, shares: np.ndarray) -> np.ndarray:
+        """The dual variables once the share that was decided on is taken."""
+        return self.alpha + shares[:, None] * self.change
+
+
+class Order(NamedTuple):
+    """What a round asks of every partition: a few numbers, the same for all."""
+
+    shares: np.ndarray  # of the last round's change that is taken, a problem
+    sigmas: np.ndarray
+    live: np.ndarray  # problems that are still worked on
+    loss: Loss
+    C: float
+    passes: float
+    seed: int
+
+
+class Report(NamedTuple):
+    """What a partition, or several together, say of a round.
+
+    Attributes
+    ----------
+    moves : ndarray of shape (problems, d + 1)
+        Sum of the changes of w that are proposed.
+    sums : ndarray of shape (problems, SUMS)
+    work, longest : float
+        Seconds of work, of all together and of the slowest.
+    parts : int
+        How many partitions it speaks for.
+    """
+
+    moves: np.ndarray
+    sums: np.ndarray
+    work: float
+    longest: float
+    parts: int
+
+    def plus(self, other: Report) -> Report:
+        """What both say together."""
+        return Report(
+            self.moves + other.moves,
+            self.sums + other.sums,
+            self.work + other.work,
+            max(self.longest, other.longest),
+            self.parts + other.parts,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return self.moves.nbytes + self.sums.nbytes + 24
+
+
+def total(reports: list[Report]) -> Report:
+    """What several reports say together, added in their order."""
+    answer = reports[0]
+    for report in reports[1:]:
+        answer = answer.plus(report)
+    return answer
+
+
+def make_part(
+    X: Any, y: Any, weights: Any, classes: Any, scale: float, intercept: Intercept, factors: Any = None
+) -> Part:
+    """Check the rows of a partition and bring them into the form that the kernels read.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,)
+    weights : array-like of shape (n,), optional
+    classes : ndarray, optional
+        The labels there are, ascending; left out, y holds targets.
+    scale : float
+        Value of the virtual feature; 0 without an intercept.
+    factors : ndarray, optional
+        What the weights of each class are multiplied by.
+
+    Raises
+    ------
+    ValueError
+        Bad data; the message says what was found.
+    """
+    X = as_matrix(X)
+    n = X.shape[0]
+    design = rows.as_rows(X, scale)
+    norms = inputs.finite_norms(design) if n else np.empty(0)
+    if classes is None:
+        codes, count = inputs.check_targets(y, n) if n else np.empty(0), 0
+    else:
+        codes, count = np.searchsorted(classes, np.asarray(y).ravel()).astype(np.float64), len(classes)
+    s = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64).ravel()
+    if s.size and not (np.isfinite(s).all() and (s >= 0.0).all()):
+        raise ValueError("sample_weight must be finite and not negative")
+    if factors is not None:
+        s = factors[codes.astype(np.intp)] * (s if s.size else 1.0)
+    return Part(design, np.ascontiguousarray(codes), s, norms, count, intercept)
+
+
+def as_matrix(X: Any) -> Any:
+    """A block of rows as a C-contiguous array or CSR matrix of float32 or float64, which may have no rows."""
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    kept = X.dtype if getattr(X, "dtype", None) in (np.float32, np.float64) else np.float64
+    if sparse.issparse(X):
+        return inputs.canonical(sparse.csr_array(X, dtype=kept))
+    return np.ascontiguousarray(X, dtype=kept)
+
+
+def first_duals(part: Part, problems: int) -> Duals:
+    """All zero."""
+    return Duals(np.zeros((problems, part.size)), np.zeros((problems, part.size)))
+
+
+def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Duals, Report]:
+    """A round of a partition: take the share of the last change, then propose a new one against the shared weights.
+
+    Parameters
+    ----------
+    part : Part
+    duals : Duals
+    W : ndarray of shape (problems, d + 1)
+        The shared weights, after the share of the last round's changes was taken by all.
+    order : Order
+    """
+    began = time.perf_counter()
+    alpha = duals.after(order.shares)
+    change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), np.zeros((len(W), SUMS))
+    for k in np.flatnonzero(order.live).tolist() if part.size else []:
+        problem = part.problem(k, order.loss, order.C)
+        sums[k, PAID], sums[k, CONJUGATES], _ = margin_sums(problem.terms, problem.members, W[k], alpha[k])
+        proposal, move = descend(problem, alpha[k], W[k], order.sigmas[k], order.passes, order.seed + k)
+        change[k], moves[k] = proposal - alpha[k], move
+        sums[k, PROPOSED] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
+        sums[k, SQUARES] = move @ move
+    spent = time.perf_counter() - began
+    return Duals(alpha, change), Report(moves, sums, spent, spent, 1)
+
+
+def descend(
+    problem: Problem, alpha: np.ndarray, w: np.ndarray, sigma: float, passes: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The local step: coordinate descent with ``sigma C`` for C on a w of one's own; new duals, and the change of w."""
+    scaled, solver = replace(problem, C=sigma * problem.C), DCD()
+    state = solver.init(scaled, seed)
+    state.alpha, state.w, state.offset = alpha.copy(), w.copy(), np.empty(0)
+    visits = max(1, round(passes * problem.members.size))
+    state = solver.step(scaled, state, Budget(visits))
+    return state.alpha, (state.w - w) / sigma
+
+
+def weights_of(part: Part, duals: Duals, order: Order) -> Report:
+    """What the partition's dual variables contribute to the weights: ``C sum_i a_i x_i``, as moves."""
+    began = time.perf_counter()
+    alpha = duals.after(order.shares)
+    moves = np.zeros((len(alpha), rows.n_features(part.X) + 1))
+    members = np.arange(part.size, dtype=np.int32 if part.size < 2**31 else np.int64)
+    for k in range(len(alpha)):
+        rows.add_rows(part.X, members, alpha[k], moves[k])
+    spent = time.perf_counter() - began
+    return Report(order.C * moves, np.zeros((len(alpha), SUMS)), spent, spent, 1)
+
+
+def sums_of(part: Part, duals: Duals, W: np.ndarray, order: Order) -> Report:
+    """The partition's share of the certificate of W and the dual variables; nothing is changed."""
+    began = time.perf_counter()
+    alpha, sums = duals.after(order.shares), np.zeros((len(W), SUMS))
+    for k in range(len(W)) if part.size else []:
+        problem = part.problem(k, order.loss, order.C)
+        sums[k, PAID], sums[k, CONJUGATES], _ = margin_sums(problem.terms, problem.members, W[k], alpha[k])
+    spent = time.perf_counter() - began
+    return Report(np.zeros((len(W), 0)), sums, spent, spent, 1)
+
+
+def labels_of(y: Any) -> np.ndarray:
+    """The distinct labels of a partition."""
+    labels = np.asarray(y).ravel()
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity: labels must be finite.")
+    return np.unique(labels)

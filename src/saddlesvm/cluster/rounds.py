@@ -1,0 +1,239 @@
+"""The rounds: every partition proposes a change; what is taken of it never lowers a dual objective; the gap is known.
+
+A round sends w to the partitions and gets back the sum of their proposals with a few sums, from which the certificate
+of the point that the round began with follows. Who carries this out (tasks of a cluster, or one process) is an
+:class:`Engine`; nothing here knows where the rows are.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from saddlesvm.cluster.part import CONJUGATES, PAID, PROPOSED, SQUARES, Order, Report
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.losses import Loss
+from saddlesvm.solvers.threaded.aggregation import SIGMA, follow, new_scaling, note, safe_share
+
+STALL_ROUNDS, STALL_FACTOR = 200, 0.98  # no progress: the best gap has not moved by this factor in so many rounds
+
+
+class Engine(Protocol):
+    """Carries out a round wherever the partitions are, and keeps their dual variables there."""
+
+    parts: int
+    restarts: int
+
+    def improve(self, W: np.ndarray, order: Order) -> Report:
+        """One round."""
+
+    def weights(self, order: Order) -> np.ndarray:
+        """``w`` of the dual variables, anew from the rows; shape (problems, d + 1)."""
+
+    def sums(self, W: np.ndarray, order: Order) -> Report:
+        """The sums of the certificate of W and the dual variables."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to solve and when to stop.
+
+    Attributes
+    ----------
+    loss : Loss
+    C : float
+    n : int
+        Rows of all partitions.
+    problems : int
+    n_features : int
+    tol : float
+    passes : float
+        Over its rows that a partition does in a round.
+    max_rounds : int, optional
+    max_time : float, optional
+    seed : int
+    uses_lambda : bool
+    """
+
+    loss: Loss
+    C: float
+    n: int
+    problems: int
+    n_features: int
+    tol: float = 1e-4
+    passes: float = 2.0
+    max_rounds: int | None = None
+    max_time: float | None = None
+    seed: int = 0
+    uses_lambda: bool = False
+
+
+@dataclass
+class Solution:
+    """What came out: weights of shape (problems, d + 1), certificates, and the record of the rounds."""
+
+    W: np.ndarray
+    certificates: list[Certificate]
+    outcome: Outcome
+    rounds: int = 0
+    trace: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Rounds:
+    """A run under way."""
+
+    def __init__(self, plan: Plan, engine: Engine, watch: Callable[[dict[str, Any]], Any] | None = None) -> None:
+        self.plan, self.engine, self.watch = plan, engine, watch
+        self.W = np.zeros((plan.problems, plan.n_features + 1))
+        self.shares = np.zeros(plan.problems)
+        self.live = np.ones(plan.problems, dtype=bool)
+        self.scaling = np.tile(new_scaling(), (plan.problems, 1))
+        self.best_W = self.W.copy()
+        self.primal, self.dual = np.full(plan.problems, np.inf), np.full(plan.problems, -np.inf)
+        self.rounds = self.restarts = 0
+        self.trace: list[dict[str, Any]] = []
+        self.began = time.perf_counter()
+
+    def order(self) -> Order:
+        """What the next round asks of the partitions."""
+        plan = self.plan
+        sigmas = self.scaling[:, SIGMA].copy()
+        return Order(self.shares, sigmas, self.live, plan.loss, plan.C, plan.passes, plan.seed + 7919 * self.rounds)
+
+    def certificates(self) -> list[Certificate]:
+        """Of the best weights and the best bounds so far."""
+        unit = 1.0 / (self.plan.n * self.plan.C) if self.plan.uses_lambda else 1.0
+        form = "lambda" if self.plan.uses_lambda else "C"
+        return [Certificate(p * unit, d * unit, form) for p, d in zip(self.primal, self.dual, strict=True)]
+
+    def solution(self, outcome: Outcome) -> Solution:
+        """The best model so far."""
+        return Solution(self.best_W, self.certificates(), outcome, self.rounds, self.trace)
+
+    def run(self) -> Solution:
+        """Rounds until every problem is certified, or a limit is reached."""
+        while True:
+            try:
+                outcome = self.one_round()
+            except KeyboardInterrupt:
+                outcome = Outcome.INTERRUPTED
+            if outcome is not None:
+                return self.solution(outcome)
+
+    def one_round(self) -> Outcome | None:
+        """A round and its verdict; None to go on."""
+        began = time.perf_counter()
+        report = self.engine.improve(self.W, self.order())
+        if self.started_again():
+            return None
+        self.look(report.sums)
+        self.rounds += 1
+        self.record(report, time.perf_counter() - began)
+        if not self.live.any():
+            return Outcome.CERTIFIED if self.confirm() else None
+        self.take(report)
+        return self.limit()
+
+    def look(self, sums: np.ndarray) -> None:
+        """Certify the point that the sums speak of; problems that are done are left alone from now on."""
+        C = self.plan.C
+        for k in np.flatnonzero(self.live):
+            half = 0.5 * float(self.W[k] @ self.W[k])
+            primal, dual = half + C * sums[k, PAID], -C * sums[k, CONJUGATES] - half
+            if primal <= self.primal[k]:
+                self.primal[k], self.best_W[k] = primal, self.W[k]
+            self.dual[k] = max(self.dual[k], dual)
+            self.live[k] = not Certificate(primal, dual).relative_gap <= self.plan.tol or self.plan.tol == 0.0
+
+    def take(self, report: Report) -> None:
+        """Take the share of each problem's proposals that is best for its dual objective, as far as is known."""
+        self.shares = np.zeros(self.plan.problems)
+        for k in np.flatnonzero(self.live):
+            move, sums, scaling = report.moves[k], report.sums[k], self.scaling[k]
+            square = float(move @ move)
+            gain = self.plan.C * (sums[CONJUGATES] - sums[PROPOSED]) - float(self.W[k] @ move)
+            self.shares[k] = safe_share(gain, square)
+            self.W[k] += self.shares[k] * move
+            note(scaling, square, sums[SQUARES])
+            follow(scaling, self.engine.parts)
+
+    def rebuild(self) -> None:
+        """Go on from the dual variables that there are: any are feasible, and w follows from them."""
+        self.shares = np.zeros(self.plan.problems)
+        self.W = self.engine.weights(self.order())
+
+    def confirm(self) -> bool:
+        """Whether the certificates hold for weights that are computed anew from the rows; else go on from these."""
+        self.rebuild()
+        self.live[:] = True
+        self.primal[:], self.dual[:] = np.inf, -np.inf
+        report = self.engine.sums(self.W, self.order())
+        if self.started_again():
+            return False
+        self.look(report.sums)
+        return not self.live.any()
+
+    def started_again(self) -> bool:
+        """Whether the engine lost dual variables and went on from others; w is then theirs."""
+        if self.engine.restarts == self.restarts:
+            return False
+        self.rebuild()
+        self.restarts = self.engine.restarts
+        return True
+
+    def limit(self) -> Outcome | None:
+        """A limit that is reached, or no progress."""
+        plan = self.plan
+        if plan.max_rounds is not None and self.rounds >= plan.max_rounds:
+            return Outcome.EPOCH_LIMIT
+        if plan.max_time is not None and time.perf_counter() - self.began >= plan.max_time:
+            return Outcome.TIME_LIMIT
+        if self.rounds > STALL_ROUNDS and plan.tol > 0.0:
+            before, now = self.trace[-STALL_ROUNDS]["relative_gap"], self.trace[-1]["relative_gap"]
+            if now > STALL_FACTOR * before:
+                return Outcome.NO_PROGRESS
+        return None
+
+    def record(self, report: Report, seconds: float) -> None:
+        """Note what the round was."""
+        primal, dual = float(self.primal.sum()), float(self.dual.sum())
+        mean = report.work / max(report.parts, 1)
+        whole = Certificate(primal, dual)
+        unit = 1.0 / (self.plan.n * self.plan.C) if self.plan.uses_lambda else 1.0
+        row = {
+            "round": self.rounds,
+            "seconds": time.perf_counter() - self.began,
+            "seconds_round": seconds,
+            "seconds_work": report.longest,
+            "seconds_communication": max(seconds - report.longest, 0.0),
+            "straggler": report.longest / mean if mean > 0.0 else 1.0,
+            "bytes_up": report.nbytes * self.engine.parts,
+            "bytes_down": self.W.nbytes * self.engine.parts,
+            "primal": primal * unit,
+            "dual": dual * unit,
+            "gap": whole.gap * unit,
+            "relative_gap": whole.relative_gap,
+            "sigma": float(self.scaling[:, SIGMA].max()),
+            "live": int(self.live.sum()),
+            "restarts": self.restarts,
+        }
+        self.trace.append(row)
+        if self.watch:
+            self.watch(row)
+
+
+def narrate(row: dict[str, Any]) -> None:
+    """A line on standard error for a round."""
+    print(
+        f"round {row['round']}: relative gap {row['relative_gap']:.1e}, {row['live']} problems left; "
+        f"{row['seconds_work']:.2f} s work, {row['seconds_communication']:.2f} s communication, "
+        f"slowest partition {row['straggler']:.1f} times the mean, "
+        f"{(row['bytes_up'] + row['bytes_down']) / 1e6:.1f} MB, sigma {row['sigma']:.2f}",
+        file=sys.stderr,
+    )

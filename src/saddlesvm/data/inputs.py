@@ -1,0 +1,234 @@
+"""Bad input gets its error here, before any work: the one place where data are converted and checked.
+
+float32 and float64, dense C-contiguous and CSR (with int32 or int64 indices), read-only or mapped, pass without a copy.
+Everything else that scikit-learn accepts is converted once.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from saddlesvm.data.store import Store
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.csr_checks import all_in_order, first_bad_row
+from saddlesvm.rows.layouts import Rows
+
+PRECISIONS = (np.float64, np.float32)
+
+
+def parts_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, labels and weights; those of the store where X is one and no labels are given."""
+    if isinstance(X, Store) and y is None:
+        return X.X, X.y, X.sample_weight if sample_weight is None else sample_weight
+    return X, y, sample_weight
+
+
+def check_design(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """X as a C-contiguous array or CSR matrix of float32 or float64, its feature names and number noted or compared.
+
+    Raises
+    ------
+    ValueError
+        No rows or features, a wrong number of features, indices out of range.
+    """
+    X = X.X if isinstance(X, Store) else X
+    if usable(X):
+        return validate_data(estimator, X, reset=reset, skip_check_array=True)
+    checked = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+    )
+    return canonical(checked) if sparse.issparse(checked) else checked
+
+
+def usable(X: Any) -> bool:
+    """Whether X is an array that needs neither conversion nor scikit-learn's checks of shape and type."""
+    return type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.flags.c_contiguous and X.dtype in PRECISIONS
+
+
+def as_design(X: Any) -> Any:
+    """Like :func:`check_design` for functions, which have no estimator to note the features on."""
+    X = X.X if isinstance(X, Store) else X
+    checked = check_array(
+        X, accept_sparse="csr", accept_large_sparse=True, dtype=[np.float64, np.float32], order="C",
+        ensure_all_finite=False,
+    )  # fmt: skip
+    return canonical(checked) if sparse.issparse(checked) else checked
+
+
+def canonical(X: Any) -> Any:
+    """A CSR matrix whose indices are in range, sorted and unique: X itself, or a copy with duplicates summed.
+
+    Raises
+    ------
+    ValueError
+        An index is out of range, or the row pointers are not ascending.
+    """
+    if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
+        raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
+    if all_in_order(X.indices, X.indptr, X.shape[1]):
+        return X
+    bad = int(first_bad_row(X.indices, X.indptr, X.shape[1]))
+    if bad == -1:
+        return X
+    if bad <= -2:
+        raise ValueError(
+            f"the sparse matrix is malformed in row {-2 - bad}: column indices must be from 0 to {X.shape[1] - 1}, "
+            "and row pointers ascending"
+        )
+    repaired = X.copy()
+    repaired.has_canonical_format = False
+    repaired.sum_duplicates()
+    return repaired
+
+
+def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
+    """Squared row norms, shape (n,), float64; computing them is the check that all values are finite.
+
+    Parameters
+    ----------
+    X : Dense or CSR
+    threads : int, default=1
+        At most so many pass over the rows.
+
+    Raises
+    ------
+    ValueError
+        X holds NaN, infinity, or values whose square overflows; the message names the row.
+    """
+    norms = rows.squared_norms(X, rows.n_rows(X), threads)
+    finite = np.isfinite(norms)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
+        raise ValueError(f"Input X contains {kind} in row {i}: all values must be finite.")
+    return norms
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Row weights as float64 of shape (n,), or None.
+
+    Raises
+    ------
+    ValueError
+        Wrong shape or length, NaN, infinity, a negative weight, or nothing but zeros.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, sample_weight, dtype=np.float64)
+    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar")
+    if weights.size != n:
+        raise ValueError(f"sample_weight has {weights.size} entries; X has {n} rows")
+    if (weights < 0).any():
+        raise ValueError(f"sample_weight must not be negative; entry {int(np.argmin(weights))} is {weights.min():g}")
+    if not weights.any():
+        raise ValueError("sample_weight is zero everywhere: no row is left to learn from")
+    return weights
+
+
+def check_labels(y: Any, n: int) -> np.ndarray:
+    """Labels or targets of shape (n,), still in their own type.
+
+    Raises
+    ------
+    ValueError
+        No labels, more than one column, or a length other than n.
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
+    labels = y if plain else column_or_1d(y, warn=True)
+    if labels.size != n:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n} rows, y {labels.size}")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity: labels and targets must be finite.")
+    return labels
+
+
+def encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, ascending, and the number of each label's; whole numbers are told apart without sorting.
+
+    Raises
+    ------
+    ValueError
+        The labels are not classes: numbers with fractions, or of a type that has no order.
+    """
+    if labels.dtype.kind in "biuf":
+        low, high = labels.min(), labels.max()
+        upper = labels == high
+        two = low != high and np.count_nonzero(labels == low) + np.count_nonzero(upper) == labels.size
+        if two and low == np.rint(low) and high == np.rint(high):
+            return np.array([low, high], dtype=labels.dtype), upper.view(np.int8)
+        if np.can_cast(labels.dtype, np.int64) and 2 * (int(high) - int(low)) < labels.size:
+            return _looked_up(labels, int(low))
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, _narrow(codes)
+
+
+def _looked_up(labels: np.ndarray, low: int) -> tuple[np.ndarray, np.ndarray]:
+    """Classes and codes of whole numbers that lie close together, `low` the smallest."""
+    places = labels.astype(np.int64) - low
+    present = np.bincount(places) > 0
+    classes = (np.flatnonzero(present) + low).astype(labels.dtype)
+    return classes, _narrow((np.cumsum(present) - 1)[places])
+
+
+def _narrow(codes: np.ndarray) -> np.ndarray:
+    """Codes in the smallest signed type that holds them."""
+    return codes.astype(np.promote_types(np.min_scalar_type(codes.max(initial=0)), np.int8))
+
+
+def codes_among(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The number of each label's class among `classes`, which are ascending.
+
+    Raises
+    ------
+    ValueError
+        A label is none of them.
+    """
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise ValueError(f"y holds {unknown.tolist()[0]!r}, which is not among the classes {classes.tolist()}")
+    return np.searchsorted(classes, labels)
+
+
+def check_targets(y: Any, n: int) -> np.ndarray:
+    """Regression targets as finite float64 of shape (n,).
+
+    Raises
+    ------
+    ValueError
+        As for labels, or not numbers, NaN or infinity.
+    """
+    targets = check_array(check_labels(y, n), ensure_2d=False, dtype=np.float64, input_name="y")
+    return np.ascontiguousarray(targets)
+
+
+def signs(y: np.ndarray) -> np.ndarray:
+    """Labels as -1 and +1 in float64.
+
+    Raises
+    ------
+    ValueError
+        There are not exactly two classes.
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    if classes.size != 2:
+        raise ValueError(f"y must hold two classes; it holds {classes.size}")
+    return 2.0 * codes - 1.0

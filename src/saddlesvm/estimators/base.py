@@ -1,0 +1,147 @@
+"""What all estimators share: options of the solver, C or lambda, labels, weights, and what is kept of a fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.class_weight import compute_class_weight
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.sklearn_callbacks import in_use
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.trace import Trace
+from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, POSITIVE, THREADS, check
+from saddlesvm.solvers import make_solver
+from saddlesvm.solvers.base import SolverBase
+
+COMMON = {
+    "tol": NOT_NEGATIVE,
+    "max_iter": LIMIT,
+    "max_time": LIMIT,
+    "intercept_scaling": POSITIVE,
+    "n_jobs": THREADS,
+    "callbacks": CALLBACKS,
+}
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a fit that raises leave the estimator as it was."""
+
+    @functools.wraps(fit)
+    def whole(estimator: Any, *arguments: Any, **options: Any) -> Any:
+        before = dict(vars(estimator))
+        try:
+            return fit(estimator, *arguments, **options)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return whole
+
+
+class Estimator(BaseEstimator):
+    """Options that every estimator has, and the facts that every fit leaves behind."""
+
+    C: float
+    lam: float | None
+    solver: Any
+    tol: float
+    max_iter: float | None
+    max_time: float | None
+    callbacks: Sequence[Any] | None
+
+    def set_params(self, **params: Any) -> Any:
+        """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""
+        inner = {key.removeprefix("solver__"): params.pop(key) for key in list(params) if key.startswith("solver__")}
+        super().set_params(**params)
+        if inner:
+            solver = self._made_solver()
+            unknown = [key for key in inner if key not in solver.get_params()]
+            if unknown:
+                known = ", ".join(solver.get_params()) or "none"
+                raise ValueError(f"the solver {solver.name!r} has no option {unknown[0]!r}; it has: {known}")
+            self.solver = dataclasses.replace(solver, **inner)
+        return self
+
+    def _made_solver(self) -> Any:
+        return make_solver(self.solver)
+
+    def _check_common(self) -> None:
+        """Check the options that every estimator has, but for those that have a check of their own."""
+        for name, allowed in COMMON.items():
+            check(name, getattr(self, name), allowed)
+        self._strength()
+
+    def _limits(self, solver: SolverBase) -> Limits:
+        """When a fit stops; ValueError where it never would."""
+        limited = self.max_iter is not None or self.max_time is not None or solver.ends_itself
+        if self.tol == 0 and not (limited or self.callbacks or in_use(self)):
+            raise ValueError("tol=0 never ends a fit: give max_iter or max_time too, or a callback that stops it")
+        return Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
+
+    def _strength(self) -> dict[str, float]:
+        """C or lam, whichever is in force, checked."""
+        if self.lam is not None and self.C not in (None, 1.0):
+            raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
+        name, given = ("C", self.C) if self.lam is None else ("lam", self.lam)
+        check(name, given, POSITIVE)
+        return {name: given}
+
+    def _forget(self) -> None:
+        """Drop what earlier fits left behind."""
+        for name in list(vars(self)):
+            if name.endswith("_") or name in ("_phases", "_fitted_C"):
+                delattr(self, name)
+
+    def _note(self, results: list[FitResult]) -> None:
+        """Set the attributes that say how the sub-problems were solved."""
+        worst = multiclass.worst_outcome(results)
+        self.certificates_ = [result.certificate for result in results]
+        self.certificate_ = multiclass.total_certificate(results)
+        self.outcome_ = worst.outcome
+        self.n_iter_ = max(1, int(np.ceil(max(result.epochs for result in results))))
+        self.seconds_solving_ = sum(result.seconds_solving for result in results)
+        self.seconds_certifying_ = sum(result.seconds_certifying for result in results)
+        self.trace_ = Trace(record for result in results for record in result.trace)
+
+
+class Classes:
+    """Labels and row weights of a classifier."""
+
+    class_weight: Any
+    classes_: Any
+
+    def _encode(self, y: Any, n: int) -> np.ndarray:
+        """Class numbers of the labels; ``classes_`` is set."""
+        self.classes_, codes = inputs.encoded(inputs.check_labels(y, n))
+        if self.classes_.size < 2:
+            raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
+        return codes
+
+    def _weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray | None:
+        """Row weights with the class weights multiplied in; every class must have a row of positive weight."""
+        weights = inputs.check_weights(sample_weight, codes.size)
+        if weights is not None:
+            left = np.bincount(codes[weights > 0], minlength=self.classes_.size)
+            if not left.all():
+                absent = self.classes_.tolist()[int(np.argmin(left))]
+                raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
+        return self._times_class_weights(weights, codes)
+
+    def _times_class_weights(self, weights: np.ndarray | None, codes: np.ndarray) -> np.ndarray | None:
+        if self.class_weight is None:
+            return weights
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weights
+        )
+        if not (np.isfinite(factors) & (factors > 0)).all():
+            raise ValueError(f"class_weight must hold positive finite factors; got {self.class_weight!r}")
+        return factors[codes] * (1.0 if weights is None else weights)

@@ -1,0 +1,198 @@
+"""Certify any linear model, also one that was trained elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.linear import LinearSVC
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.multiclass import splits
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.certificate import Certificate, Point, evaluate
+from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.problem import Intercept, Problem, is_classification, make_problem
+from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.allowed import COUNT, POSITIVE, check
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.dcd import DCD
+
+
+def certify(
+    X: Any,
+    y: Any,
+    coef: Any,
+    intercept: float = 0.0,
+    *,
+    loss: str | Loss = "squared_hinge",
+    C: float | None = None,
+    lam: float | None = None,
+    dual: Any = None,
+    sample_weight: Any = None,
+    penalized_intercept: bool | None = None,
+    intercept_scaling: float = 1.0,
+    width: float = 1.0,
+    epsilon: float = 0.0,
+    refine: int = 0,
+) -> Certificate:
+    """How far a linear model is from the optimum of its own training problem, at most.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        The training rows.
+    y : array-like of shape (n,)
+        Two classes for a classification loss (the larger label is the positive one), or targets.
+    coef : array-like of shape (d,) or (1, d)
+    intercept : float, default=0.0
+    loss : str or Loss, default="squared_hinge"
+    C, lam : float
+        One of the two, ``C = 1 / (lambda n)``.
+    dual : array-like of shape (n,), optional
+        A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef = sum_i dual_i x_i``.
+        Without it one is derived from the margins: the bound is true, but may be loose.
+    sample_weight : array-like of shape (n,), optional
+    penalized_intercept : bool, optional
+        Whether the intercept is the weight of a constant feature of value `intercept_scaling`, and penalised (as in
+        LIBLINEAR and ``sklearn.svm.LinearSVC``), or free of penalty. By default there is none where `intercept` is
+        zero, and it is free where it is not.
+    intercept_scaling : float, default=1.0
+    width, epsilon : float
+        Of the smooth hinge and of the epsilon-insensitive losses.
+    refine : int, default=0
+        Epochs of dual coordinate ascent, begun at the dual point, that tighten the bound. The model is not touched.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        Bad data, or a model that does not fit them.
+    """
+    check("refine", refine, COUNT)
+    check("intercept_scaling", intercept_scaling, POSITIVE)
+    made = make_loss(loss, width=width, epsilon=epsilon)
+    design = inputs.as_design(X)
+    n, d = design.shape
+    w = np.ravel(np.asarray(coef, dtype=np.float64))
+    if w.size != d:
+        raise ValueError(f"coef has {w.size} entries; X has {d} features")
+    offset = float(np.ravel(intercept)[0]) if np.size(intercept) == 1 else np.nan
+    if not (np.isfinite(w).all() and np.isfinite(offset)):
+        raise ValueError("coef and intercept must be finite numbers of one linear model")
+    labels = inputs.check_targets(y, n) if not is_classification(made) else inputs.signs(inputs.check_labels(y, n))
+    kind: Intercept = "regularized" if penalized_intercept else "free"
+    if penalized_intercept is None and offset == 0.0:
+        kind = "none"
+    plain = rows.as_rows(design, 0.0 if kind == "none" else float(intercept_scaling))
+    problem = make_problem(
+        plain,
+        labels,
+        made,
+        C=C,
+        lam=lam,
+        weights=inputs.check_weights(sample_weight, n),
+        intercept=kind,
+        norms=inputs.finite_norms(plain),
+    )
+    w = np.append(w, offset / intercept_scaling if kind != "none" else 0.0)
+    alpha = None
+    if dual is not None:
+        alpha = np.ravel(np.asarray(dual.toarray() if hasattr(dual, "toarray") else dual, dtype=np.float64)) / problem.C
+        if alpha.size != n:
+            raise ValueError(f"dual has {alpha.size} entries; X has {n} rows")
+        if not np.isfinite(alpha).all():
+            raise ValueError("dual must hold finite numbers")
+    return _judged(problem, Point(w, alpha), refine)
+
+
+def certify_model(
+    model: LinearModel,
+    X: Any,
+    y: Any,
+    *,
+    C: float | None = None,
+    lam: float | None = None,
+    sample_weight: Any = None,
+    refine: int = 0,
+) -> list[Certificate]:
+    """The same of a fitted estimator, whichever way it splits its classes: a certificate for each sub-problem.
+
+    Parameters
+    ----------
+    model : LinearSVC or LinearSVR
+    X, y, sample_weight, refine
+        As in :func:`certify`; every class of the model must occur in `y`, and no other.
+    C, lam : float, optional
+        Instead of the model's own. Without them the model's dual point is used, where it has one for so many rows.
+
+    Raises
+    ------
+    ValueError
+        Bad data, or a model that does not fit them.
+    """
+    check("refine", refine, COUNT)
+    design = inputs.as_design(X)
+    kind = model._intercept_kind()
+    plain = rows.as_rows(design, 0.0 if kind == "none" else float(model.intercept_scaling))
+    own = C is None and lam is None
+    strength = model._strength() if own else {"C": C, "lam": lam}
+    subs, loss, weights = _sub_problems(model, y, sample_weight, design.shape[0])
+    options = dict(weights=weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
+    W = np.column_stack([np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_) / (plain.bias or 1.0)])
+    duals = getattr(model, "dual_coef_", None) if own else None
+    duals = None if duals is None or duals.shape[1] != design.shape[0] else duals
+    found = []
+    for sub in subs:
+        problem = sub.problem(plain, loss, **options)
+        found.append(_judged(problem, _point(sub, problem, W, duals), refine))
+    return found
+
+
+def _sub_problems(
+    model: LinearModel, y: Any, sample_weight: Any, n: int
+) -> tuple[list[SubProblem], Loss, np.ndarray | None]:
+    """The sub-problems that the model solves on such labels, their loss, and the weights of the rows."""
+    if not isinstance(model, LinearSVC):
+        loss = make_loss(model.loss, epsilon=getattr(model, "epsilon", 0.0))
+        return [SubProblem(0, "", inputs.check_targets(y, n))], loss, inputs.check_weights(sample_weight, n)
+    labels = inputs.check_labels(y, n)
+    known = model.classes_.tolist()
+    for unlike, what in ((np.setdiff1d(labels, known), "holds"), (np.setdiff1d(known, labels), "does not hold")):
+        if unlike.size:
+            raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
+    codes = np.searchsorted(model.classes_, labels)
+    loss = splits.loss_for(model.multi_class, make_loss(model.loss, width=model.width))
+    subs = [make() for make in splits.SPLITS[model.multi_class](codes, model.classes_)]
+    return subs, loss, model._weights(sample_weight, codes)
+
+
+def _point(sub: SubProblem, problem: Problem, W: np.ndarray, duals: Any) -> Point:
+    """The model's weights and, if it has one, its dual point, as the sub-problem has them."""
+    if isinstance(problem, JointProblem):
+        w = W if len(W) > 1 else np.vstack([-0.5 * W, 0.5 * W])
+    else:
+        w = W[sub.index]
+        duals = None if duals is None else duals[[sub.index]]
+    if duals is None:
+        return Point(w)
+    start = sub.start(problem, duals.toarray() if hasattr(duals, "toarray") else duals, problem.C, w)
+    return Point(w, start.alpha)
+
+
+def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
+    """The certificate of a point as it stands, its bound tightened by epochs of dual ascent."""
+    own = evaluate(problem, point, given_offset=True)
+    if not refine:
+        return own.certificate
+    solver: Any = CrammerSinger() if isinstance(problem, JointProblem) else DCD()
+    state = solver.init(problem, 0, Point(point.w, own.alpha))
+    state = solver.step(problem, state, Budget(refine * problem.members.size))
+    better = evaluate(problem, Point(alpha=solver.solution(problem, state).alpha)).certificate
+    return Certificate(own.certificate.primal, max(own.certificate.dual, better.dual), own.certificate.form)

@@ -1,0 +1,219 @@
+"""Choosing C by cross-validation: in every fold the fits go up the grid of C, each from where the last one ended."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.linear import LinearSVC
+from saddlesvm.estimators.path import check_Cs, check_model, fit_path
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.interrupt import interruptible
+
+Fold = list[tuple[float, float]]  # score and relative gap for each C
+RULES = ("best", "one_standard_error")
+
+
+def reached_by_all(Cs: np.ndarray, folds: Sequence[Fold]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The C that every fold has come to, their scores and their gaps, shape (k, n_folds); fewer than all: a warning.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        There are none.
+    """
+    k = min(len(fold) for fold in folds)
+    if k == 0:
+        raise KeyboardInterrupt("the search was interrupted before every fold had come to the smallest C")
+    if k < Cs.size:
+        came = f"interrupted: C is chosen among the {k} smallest of {Cs.size}, those that every fold came to"
+        warnings.warn(came, stacklevel=3)
+    scores, gaps = np.array([fold[:k] for fold in folds]).T
+    return Cs[:k], scores, gaps
+
+
+def standard_errors(scores: np.ndarray) -> np.ndarray:
+    """Of the mean of each row's scores, shape (k,); NaN with one column."""
+    k, n_folds = scores.shape
+    return scores.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(k, np.nan)
+
+
+def _has(name: str) -> Any:
+    def check(estimator: Any) -> bool:
+        getattr(getattr(estimator, "best_estimator_", estimator.template()), name)
+        return True
+
+    return available_if(check)
+
+
+class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Linear support vector classification with C chosen by cross-validation.
+
+    In every fold the fits go up the grid of C, each from where the last one ended, and each certified. The chosen C is
+    then fitted to all rows.
+
+    Parameters
+    ----------
+    estimator : LinearSVC, optional
+        With the options to use; its C is ignored, and it must have no lam and no checkpoint.
+    Cs : int or sequence of float, default=13
+        Values of C, or how many between 1e-3 and 1e3.
+    cv : int, splitter or iterable, optional
+        Folds, as in scikit-learn; 5 by default.
+    scoring : str or callable, optional
+        As in scikit-learn; accuracy by default.
+    rule : {"best", "one_standard_error"}, default="best"
+        The best mean score, or the smallest C whose mean score is within one standard error of it (Hastie, Tibshirani
+        and Friedman 2009, section 7.10).
+    n_jobs : int, optional
+        Threads over the folds.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen one.
+    Cs_ : ndarray of shape (k,)
+        Those that were tried.
+    scores_ : ndarray of shape (k, n_folds)
+    mean_scores_, standard_errors_ : ndarray of shape (k,)
+        Errors of NaN with one fold.
+    relative_gaps_ : ndarray of shape (k, n_folds)
+        What each fit proved.
+    best_estimator_ : LinearSVC
+        Fitted to all rows with ``C_``.
+    classes_, coef_, intercept_, certificate_, n_features_in_
+        Of `best_estimator_`.
+    """
+
+    def __init__(
+        self,
+        estimator: LinearSVC | None = None,
+        *,
+        Cs: int | Sequence[float] = 13,
+        cv: Any = None,
+        scoring: Any = None,
+        rule: str = "best",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def template(self) -> LinearSVC:
+        """The estimator whose options are used."""
+        return LinearSVC() if self.estimator is None else self.estimator
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
+        """Choose C and fit it to all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`LinearSVC.fit`; the weights are for the fits, and scores are not weighted.
+        groups : array-like of shape (n,), optional
+            For a splitter that keeps groups together.
+
+        Raises
+        ------
+        ValueError
+            Bad data or options, or no score for any C.
+        KeyboardInterrupt
+            Ctrl-C, or a callback, stopped a fit before every fold had come to the smallest C.
+
+        Warns
+        -----
+        UserWarning
+            Ctrl-C, or a callback, stopped a fit later than that: C is chosen among those that every fold came to.
+        """
+        if self.rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")
+        Cs = check_Cs(self.Cs)
+        template = clone(self.template())
+        check_model(template)
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+        design = inputs.as_design(X)
+        inputs.finite_norms(rows.as_rows(design))
+        y = inputs.check_labels(y, design.shape[0])
+        weights = inputs.check_weights(sample_weight, y.size)
+        splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
+        if self.rule == "one_standard_error" and len(splits) < 2:
+            raise ValueError("rule='one_standard_error' needs at least two splits to know the error; cv makes one")
+        folds = self._fit_folds(template, design, y, weights, splits, Cs)
+        self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, folds)
+        self.mean_scores_ = self.scores_.mean(axis=1)
+        self.standard_errors_ = standard_errors(self.scores_)
+        self.C_ = float(self.Cs_[self._choose()])
+        self.best_estimator_ = template.set_params(C=self.C_).fit(X, y, sample_weight=weights)
+        return self
+
+    def _fit_folds(
+        self, template: LinearSVC, X: Any, y: np.ndarray, weights: np.ndarray | None, splits: list[Any], Cs: np.ndarray
+    ) -> list[Fold]:
+        """Fit a path in each fold; those that follow an interrupted one have nothing."""
+        scorer = check_scoring(template, scoring=self.scoring)
+
+        def one_fold(train: np.ndarray, test: np.ndarray, interrupted: threading.Event) -> Fold:
+            if interrupted.is_set():
+                return []
+            path = fit_path(template, X[train], y[train], Cs, None if weights is None else weights[train])
+            complete = [model for model in path.models if model.outcome_ is not Outcome.INTERRUPTED]
+            if len(complete) < Cs.size:
+                interrupted.set()
+            held_out = X[test], y[test]
+            return [(float(scorer(model, *held_out)), model.certificate_.relative_gap) for model in complete]
+
+        with warnings.catch_warnings(), interruptible() as stop:
+            warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
+            parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
+            return parallel(delayed(one_fold)(train, test, stop) for train, test in splits)
+
+    def _choose(self) -> int:
+        """The place of the chosen C; one without a score in some fold (NaN) is never chosen."""
+        if np.isnan(self.mean_scores_).all():
+            raise ValueError(f"scoring={self.scoring!r} gave NaN in some fold for every C: there is none to choose")
+        best = int(np.nanargmax(self.mean_scores_))
+        if self.rule == "best":
+            return best
+        return int(np.argmax(self.mean_scores_ >= self.mean_scores_[best] - self.standard_errors_[best]))
+
+    def __getattr__(self, name: str) -> Any:
+        shown = ("classes_", "coef_", "intercept_", "certificate_", "n_features_in_", "feature_names_in_", "n_iter_")
+        if name in shown and "best_estimator_" in vars(self):
+            return getattr(self.best_estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """As :meth:`LinearSVC.decision_function`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """As :meth:`LinearSVC.predict`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict(X)
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """As :meth:`LinearSVC.predict_proba`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_proba(X)

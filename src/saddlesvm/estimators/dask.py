@@ -1,0 +1,289 @@
+"""LinearSVC and LinearSVR on a Dask cluster: the same models and certificates, on rows that are on many machines.
+
+The rows stay where they are. In each round every partition improves its own part of the dual against the shared
+weights; as many numbers as there are features go up and down, and the duality gap is computed where the data are. See
+:mod:`saddlesvm.cluster.rounds`. Needs Dask: ``pip install 'saddlesvm[dask]'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+try:
+    import dask
+    import dask.array as da
+    from distributed import Client
+except ImportError as error:
+    raise ImportError("saddlesvm.dask needs Dask: pip install 'saddlesvm[dask]'") from error
+
+from saddlesvm.cluster.dask_engine import ClusterLostError
+from saddlesvm.cluster.model import DistributedModel
+from saddlesvm.cluster.part import as_matrix, labels_of
+from saddlesvm.cluster.sources import Block, blocks_of, feature_names
+from saddlesvm.estimators import linear as estimators
+from saddlesvm.problem.losses import CLASSIFICATION, REGRESSION, Loss, make_loss
+from saddlesvm.rows.scores import linear_scores
+
+__all__ = ["ClusterLostError", "LinearSVC", "LinearSVR"]
+
+
+class LinearSVC(ClassifierMixin, DistributedModel):
+    """Linear support vector classification on a Dask cluster, trained to a certified relative duality gap.
+
+    The same problem as :class:`saddlesvm.LinearSVC` with one class against the rest; options of the same name mean the
+    same. Labels are found on the workers, and no row ever reaches the client.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="squared_hinge"
+    tol : float, default=1e-4
+        Relative duality gap to prove, for every class.
+    C : float, default=1.0
+    lam : float, optional
+    fit_intercept : bool, default=True
+        The intercept is regularised, as a feature of value `intercept_scaling`.
+    intercept_scaling : float, default=1.0
+    class_weight : dict or "balanced", optional
+    width : float, default=1.0
+        Of the smooth hinge.
+    max_iter : int, optional
+        Rounds at most.
+    max_time : float, optional
+        Seconds at most.
+    passes : float, default=3.0
+        Passes over its rows that a partition does in a round: more where communication is dear.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 prints a line a round on standard error.
+    callbacks : sequence of callables, optional
+        Called with a dict for each round: see ``trace_``.
+    client : distributed.Client, optional
+        The one in force by default.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, d) or (n_classes, d)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray
+    certificate_, certificates_, outcome_, n_features_in_, feature_names_in_
+        As in :class:`saddlesvm.LinearSVC`.
+    n_iter_ : int
+        Rounds.
+    trace_ : list of dict
+        A row for each round: objectives and gap, seconds of work (of the slowest partition) and of communication, how
+        much slower that one was than the mean, bytes up and down, sigma, and how often the fit had to start again from
+        kept dual variables.
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared_hinge",
+        *,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        lam: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        width: float = 1.0,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        passes: float = 3.0,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
+        client: Client | None = None,
+    ) -> None:
+        self.loss = loss
+        self.tol = tol
+        self.C = C
+        self.lam = lam
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.width = width
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.passes = passes
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.client = client
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : Dask array (dense, or of scipy CSR blocks), Dask DataFrame, or list of files or stores
+            Files are read on the workers, which must see them.
+        y : Dask array or Series, or ndarray; for a list of files the name of the label column, or None
+        sample_weight : like y, optional
+
+        Raises
+        ------
+        ValueError
+            Bad data or options.
+        ClusterLostError
+            The scheduler is gone, or there is no worker left; ``error.model`` is the best model so far.
+        """
+        loss = make_loss(self.loss, width=self.width, among=CLASSIFICATION)
+        blocks, client = blocks_of(X, y, sample_weight), self._client()
+        found = client.gather(client.compute([dask.delayed(labels_of)(one) for _, one, _ in blocks]))
+        self.classes_ = np.unique(np.concatenate([labels for labels in found if labels.size] or [np.empty(0)]))
+        if self.classes_.size < 2:
+            raise ValueError(f"y holds {self.classes_.size} class only: at least two are needed")
+        self._solve(blocks, loss, self.classes_, self._factors(client, blocks))
+        names = feature_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def _factors(self, client: Client, blocks: list[Block]) -> np.ndarray | None:
+        """What the class weights multiply row weights by, a class."""
+        if self.class_weight is None:
+            return None
+        if self.class_weight == "balanced":
+            tasks = [dask.delayed(class_sums)(y, s, self.classes_) for _, y, s in blocks]
+            sums = np.sum(client.gather(client.compute(tasks)), axis=0)
+            return sums.sum() / (self.classes_.size * sums)
+        if not isinstance(self.class_weight, dict):
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}")
+        return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_.tolist()])
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores, shape (n,) or (n, n_classes); lazy for Dask input."""
+        coef, intercept = self.coef_, self.intercept_
+        return self._lazily(X, lambda block: _scores(block, coef, intercept), np.float64, len(coef))
+
+    def predict(self, X: Any) -> Any:
+        """Classes, shape (n,); lazy for Dask input."""
+        coef, intercept, classes = self.coef_, self.intercept_, self.classes_
+        return self._lazily(X, lambda block: _classes(block, coef, intercept, classes), classes.dtype, 1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Accuracy; a lazy Dask number for Dask input."""
+        right = self.predict(X) == _as_array(y)
+        return right.mean() if sample_weight is None else (right * sample_weight).sum() / sample_weight.sum()
+
+    def to_local(self) -> estimators.LinearSVC:
+        """The same model as a :class:`saddlesvm.LinearSVC`, to save and to use without Dask."""
+        check_is_fitted(self)
+        model = estimators.LinearSVC(
+            loss=self.loss, tol=self.tol, fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling,
+            class_weight=self.class_weight, width=self.width, **self._strength(),
+        )  # fmt: skip
+        model.classes_ = self.classes_
+        return _filled(model, self, self.coef_, self.intercept_)
+
+
+class LinearSVR(RegressorMixin, DistributedModel):
+    """Linear support vector regression on a Dask cluster; see :class:`LinearSVC` and :class:`saddlesvm.LinearSVR`.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+    loss : str or Loss, default="epsilon_insensitive"
+    tol, C, lam, fit_intercept, intercept_scaling, max_iter, max_time, passes, random_state, verbose, callbacks, client
+        As in :class:`LinearSVC`.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.0,
+        loss: str | Loss = "epsilon_insensitive",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        lam: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        passes: float = 3.0,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
+        client: Client | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.loss = loss
+        self.tol = tol
+        self.C = C
+        self.lam = lam
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.passes = passes
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.client = client
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
+        """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`."""
+        loss = make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)
+        self._solve(blocks_of(X, y, sample_weight), loss, None, None)
+        names = feature_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Targets, shape (n,); lazy for Dask input."""
+        coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        return self._lazily(X, lambda block: _scores(block, coef, intercept), np.float64, 1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """R2; a lazy Dask number for Dask input."""
+        y, predicted = _as_array(y), self.predict(X)
+        s = da.ones_like(y) if sample_weight is None else sample_weight
+        mean = (s * y).sum() / s.sum()
+        return 1.0 - (s * (y - predicted) ** 2).sum() / (s * (y - mean) ** 2).sum()
+
+    def to_local(self) -> estimators.LinearSVR:
+        """The same model as a :class:`saddlesvm.LinearSVR`, to save and to use without Dask."""
+        check_is_fitted(self)
+        model = estimators.LinearSVR(
+            loss=self.loss, epsilon=self.epsilon, tol=self.tol, fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling, **self._strength(),
+        )  # fmt: skip
+        return _filled(model, self, self.coef_, self.intercept_)
+
+
+def class_sums(y: Any, weights: Any, classes: np.ndarray) -> np.ndarray:
+    """Sum of the row weights of each class in a partition."""
+    codes = np.searchsorted(classes, np.asarray(y).ravel())
+    return np.bincount(codes, None if weights is None else np.asarray(weights).ravel(), classes.size)
+
+
+def _scores(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    scores = linear_scores(as_matrix(X), coef, intercept)
+    return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def _classes(X: Any, coef: np.ndarray, intercept: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    scores = linear_scores(as_matrix(X), coef, intercept)
+    return classes[(scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)]
+
+
+def _as_array(y: Any) -> Any:
+    return y.to_dask_array() if hasattr(y, "to_dask_array") else y
+
+
+def _filled(model: Any, fitted: DistributedModel, coef: Any, intercept: Any) -> Any:
+    """The fitted attributes that a model in memory has."""
+    model.coef_, model.intercept_ = coef, intercept
+    model.certificate_, model.certificates_ = fitted.certificate_, fitted.certificates_
+    model.outcome_, model.n_iter_ = fitted.outcome_, fitted.n_iter_
+    model.n_features_in_ = fitted.n_features_in_
+    if hasattr(fitted, "feature_names_in_"):
+        model.feature_names_in_ = fitted.feature_names_in_
+    return model

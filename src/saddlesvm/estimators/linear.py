@@ -1,0 +1,457 @@
+"""The scikit-learn face: LinearSVC and LinearSVR, drop-in replacements that say how far from the optimum they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.base import Classes, all_or_nothing
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
+from saddlesvm.estimators.path import check_Cs, fit_path
+from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
+from saddlesvm.multiclass import splits
+from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass.one_vs_one import vote
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
+from saddlesvm.problem.problem import resolve_C
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.scores import linear_scores
+from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.solvers import make_solver
+from saddlesvm.solvers.base import SolverBase
+from saddlesvm.solvers.pegasos import Pegasos
+
+
+def _is_logistic(estimator: Any) -> bool:
+    if estimator.multi_class != "ovr":
+        raise AttributeError(f"predict_proba needs multi_class='ovr'; this model has {estimator.multi_class!r}")
+    if loss_name(make_loss(estimator.loss, width=estimator.width)) != "logistic":
+        raise AttributeError(f"predict_proba needs loss='logistic'; this model has loss={estimator.loss!r}")
+    return True
+
+
+def _is_pegasos(estimator: Any) -> bool:
+    if estimator.multi_class != "ovr":
+        raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
+    if not isinstance(make_solver(estimator.solver), Pegasos):
+        raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
+    return True
+
+
+class LinearSVC(Classes, ClassifierMixin, LinearModel):
+    """Linear support vector classification, trained to a certified relative duality gap.
+
+    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
+    within the fraction `tol` of the optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
+    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here (but see
+    `class_weight`).
+
+    Parameters
+    ----------
+    penalty : {"l2"}, default="l2"
+        Kept for compatibility; only the l2 norm is supported.
+    loss : str or Loss, default="squared_hinge"
+        "hinge", "squared_hinge", "smooth_hinge" (see `width`) or "logistic".
+    dual : "auto" or bool, default="auto"
+        Kept for compatibility and without effect: the same optimum is found either way.
+    tol : float, default=1e-4
+        Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
+    C : float, default=1.0
+        Weight of the losses, ``C = 1 / (lambda n)``.
+    lam : float, optional
+        lambda instead of C; objectives are then reported in the lambda form.
+    multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+        More than two classes: each against the rest; each against each other (C, or lambda, is the same for all pairs);
+        or all in one problem (its loss is the hinge; `loss` may be "hinge" or left alone).
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With ``multi_class="ovo"``: a column of votes a class, or a column of scores a pair.
+    fit_intercept : bool, default=True
+    intercept : {"regularized", "free"}, default="regularized"
+        The intercept is the weight of a constant feature of value `intercept_scaling` and penalised like the others (as
+        in LIBLINEAR and scikit-learn), or exactly unpenalised (as in kernel machines).
+    intercept_scaling : float, default=1.0
+    class_weight : dict or "balanced", optional
+        Positive factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more
+        LIBLINEAR and scikit-learn weigh the rows of the class that a sub-problem is about so, and all the rest by 1.)
+    solver : str or solver object, default="auto"
+        "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
+    width : float, default=1.0
+        Width of the smooth hinge.
+    max_iter : int, optional
+        Epochs at most; no limit by default, since every problem ends certified.
+    max_time : float, optional
+        Seconds at most, for all sub-problems together.
+    warm_start : bool, default=False
+        Begin at the last fit's dual point, if it fits the problem.
+    random_state : int, RandomState or None, default=None
+        Makes a fit repeatable bit for bit.
+    n_jobs : int, optional
+        Threads, -1 for as many as there are cores: over the sub-problems where there are several, and within each fit
+        where some are left ("auto", "dcd" and "sdca"; problems that are solved in a moment keep to one). What comes out
+        is the same for the same seed and number of threads.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callbacks : sequence of callables, optional
+        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate; True stops the fit.
+    checkpoint : path-like, optional
+        The fit writes its state there now and then, and continues from it if it exists.
+    memory : int or str, optional
+        Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, CSR
+        over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default more
+        than half of the memory that is available, are read and trained on block by block. Rows that are in memory
+        already are used in place, whatever it says.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, d) for two classes, (n_classes, d) or (n_pairs, d), float64
+    intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
+    classes_ : ndarray of shape (n_classes,)
+    dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
+        Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` comes close to
+        ``coef_`` as the gap closes: with "ovr" and "ovo" each row is at most ``sqrt(2 gap)`` away, the gap being that
+        of its sub-problem in the C form.
+    certificate_ : Certificate
+        Primal, dual and gap; summed over the sub-problems where there are several.
+    certificates_ : list of Certificate
+        One a sub-problem.
+    outcome_ : Outcome
+        Why it stopped; the worst of the sub-problems'.
+    trace_ : Trace
+        A row for each certificate on the way.
+    n_iter_ : int
+        Epochs.
+    phases_ : dict of str to float
+        Seconds of solving by what was at work.
+    seconds_solving_, seconds_certifying_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(C=1.0, random_state=0).fit(notes.X, notes.y)
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
+    """
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        loss: str | Loss = "squared_hinge",
+        *,
+        dual: str | bool = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        lam: float | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        fit_intercept: bool = True,
+        intercept: str = "regularized",
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        solver: str | SolverBase = "auto",
+        width: float = 1.0,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Any] | None = None,
+        checkpoint: Any = None,
+        memory: int | str | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.lam = lam
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.solver = solver
+        self.width = width
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.memory = memory
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Store of shape (n, d)
+        y : array-like of shape (n,)
+            Labels, at least two different ones. Left out: those of the store.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice. Left out
+            with `y`: those of the store.
+
+        Raises
+        ------
+        ValueError
+            Bad data or options; the message says what was found and what is allowed.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the gap asked for was proven.
+        """
+        loss = self._check_options()
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+        X = inputs.check_design(self, X, reset=True)
+        codes = self._encode(y, X.shape[0])
+        weights = self._weights(sample_weight, codes)
+        problems = splits.SPLITS[self.multi_class](codes, self.classes_)
+        self.__dict__.pop("_stream", None)  # partial_fit begins anew
+        tasks = FitTasks(self, X, y, sample_weight, len(problems))
+        self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks)
+        if self.multi_class == "crammer_singer" and self.classes_.size == 2:
+            splits.use_two_class_form(self)
+        tasks.end()
+        return self
+
+    def _made_solver(self) -> Any:
+        return splits.solver_for(self.multi_class, self.solver)
+
+    def _check_options(self) -> Loss:
+        self._check_common()
+        if self.penalty != "l2":
+            raise ValueError(f"penalty={self.penalty!r} is not supported: use penalty='l2'")
+        if self.dual not in ("auto", True, False):
+            raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
+        splits.check_split(self.multi_class, self.decision_function_shape, self.intercept if self.fit_intercept else "")
+        return make_loss(self.loss, width=self.width, among=CLASSIFICATION)
+
+    @classmethod
+    def path(cls, X: Any, y: Any, *, Cs: Any = 13, sample_weight: Any = None, **options: Any) -> Any:
+        """Models for a grid of C, each fit started from its neighbour, each certified.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        Cs : int or sequence of float, default=13
+            Values of C, or how many between 1e-3 and 1e3.
+        sample_weight : array-like of shape (n,), optional
+        **options
+            Of the estimator; not `lam` and `checkpoint`.
+
+        Returns
+        -------
+        saddlesvm.estimators.path.RegularizationPath
+
+        Raises
+        ------
+        ValueError
+            Bad data or options.
+        """
+        return fit_path(cls(**options), X, y, check_Cs(Cs), sample_weight)
+
+    @available_if(_is_pegasos)
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LinearSVC:
+        """One more pass of Pegasos, over rows that need not be in memory together with the ones before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like, optional
+            All labels there will be, at least two; needed in the first call, unless the model was fitted before. A call
+            after :meth:`fit` is a first one: it begins anew.
+        sample_weight : array-like of shape (n,), optional
+
+        Raises
+        ------
+        ValueError
+            Bad data or options, ``class_weight="balanced"``, or classes other than those of the first call.
+
+        Notes
+        -----
+        lambda stays what it is in the first call: `lam`, or ``1 / (C n)`` with the n of that call. ``certificate_``
+        speaks of the rows of the last call.
+        """
+        loss = self._check_options()
+        first = not hasattr(self, "_stream")
+        known = check_stream(classes, getattr(self, "classes_", None), first, self.class_weight)
+        if first:
+            self._forget()
+            self.classes_ = known
+        X = inputs.check_design(self, X, reset=first)
+        codes = inputs.codes_among(inputs.check_labels(y, X.shape[0]), known)
+        weights = self._times_class_weights(inputs.check_weights(sample_weight, codes.size), codes)
+        inputs.finite_norms(rows.as_rows(X))
+        if first:
+            self._stream = PegasosStream(
+                make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling,
+                resolve_C(**({"C": None, "lam": None} | self._strength()), n=X.shape[0])[1],
+                seed_of(self.random_state),
+            )  # fmt: skip
+        problems = [make() for make in multiclass.one_vs_rest(codes, known)]
+        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, [p.y for p in problems], weights)
+        self.certificate_ = Certificate(
+            sum(c.primal for c in self.certificates_), sum(c.dual for c in self.certificates_), "lambda"
+        )
+        self.n_iter_ = self._stream.passes
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more.
+
+        With ``multi_class="ovo"`` and ``decision_function_shape="ovo"`` shape (n, n_pairs): pairs in the order (0, 1),
+        (0, 2), ..., (1, 2), ..., positive for the later class.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        if self.multi_class == "ovo" and self.decision_function_shape == "ovr":
+            return vote(scores, self.classes_.size)
+        return scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most likely class of each row, shape (n,)."""
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
+        if self.multi_class == "ovo":
+            scores = vote(scores, self.classes_.size)
+        return self.classes_[scores.argmax(axis=1)]
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, shape (n, n_classes); for the logistic loss.
+
+        With more than two classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn.
+        """
+        scores = self._scores(X).astype(np.float64)
+        positive = expit(scores)
+        if positive.shape[1] == 1:
+            return np.hstack([1.0 - positive, positive])
+        sums = positive.sum(axis=1, keepdims=True)
+        return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
+
+    @available_if(_is_logistic)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class LinearSVR(RegressorMixin, LinearModel):
+    """Linear support vector regression, trained to a certified relative duality gap.
+
+    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(x_i . w + b - y_i)``. See :class:`LinearSVC` for what is not listed.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Half-width of the tube in which errors cost nothing, for the two epsilon losses.
+    tol, C, lam, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, warm_start, random_state, \
+n_jobs, verbose, callbacks, checkpoint, memory
+        As in :class:`LinearSVC`.
+    loss : str or Loss, default="epsilon_insensitive"
+        "epsilon_insensitive", "squared_epsilon_insensitive", "absolute" or "squared".
+    dual : "auto" or bool, default="auto"
+        Kept for compatibility and without effect.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,), float64
+    intercept_ : float
+    dual_coef_ : ndarray of shape (1, n)
+    certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, n_features_in_, feature_names_in_
+        As in :class:`LinearSVC`.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        lam: float | None = None,
+        loss: str | Loss = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept: str = "regularized",
+        intercept_scaling: float = 1.0,
+        dual: str | bool = "auto",
+        solver: str | SolverBase = "auto",
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Any] | None = None,
+        checkpoint: Any = None,
+        memory: int | str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.lam = lam
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.solver = solver
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.memory = memory
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
+        """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
+        self._check_common()
+        if self.dual not in ("auto", True, False):
+            raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
+        loss = make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+        X = inputs.check_design(self, X, reset=True)
+        targets = inputs.check_targets(y, X.shape[0])
+        weights = inputs.check_weights(sample_weight, targets.size)
+        tasks = FitTasks(self, X, y, sample_weight, 1)
+        self._solve(X, [lambda: SubProblem(0, "", targets)], loss, weights, self.n_jobs, tasks)
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        tasks.end()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, shape (n,)."""
+        check_is_fitted(self)
+        X = inputs.check_design(self, X, reset=False)
+        inputs.finite_norms(rows.as_rows(X))
+        return linear_scores(X, self.coef_[None, :], np.array([self.intercept_]))[:, 0]

@@ -1,0 +1,101 @@
+"""Pegasos over batches of rows that come one after the other: what ``partial_fit`` keeps between two calls."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate, evaluate
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.problem import Intercept, make_problem
+from saddlesvm.rows import layouts as rows
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.pegasos import Pegasos, PegasosState
+
+
+def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight: Any) -> np.ndarray:
+    """The classes of a stream, ascending.
+
+    Parameters
+    ----------
+    given : array-like or None
+        What this call names.
+    known : ndarray or None
+        Those of the calls, or the fit, before.
+    first : bool
+        This call begins the stream.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two classes, other ones than before, or class weights that need all labels at once.
+    """
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} needs all labels at once: for partial_fit, give a dict, such as one of "
+            "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y) with a large sample of y"
+        )
+    classes = known if given is None else np.unique(given)
+    if classes is None:
+        raise ValueError("classes must be given in the first call of partial_fit")
+    if not (first or known is None or np.array_equal(classes, known)):
+        raise ValueError(f"classes are {known.tolist()} since the first call of partial_fit; got {classes.tolist()}")
+    if classes.size < 2:
+        raise ValueError(f"classes must hold at least two labels; got {classes.tolist()}")
+    return classes
+
+
+class PegasosStream:
+    """The iterates of one or more two-class problems that see the same rows, a call at a time.
+
+    Parameters
+    ----------
+    solver : Pegasos
+    loss : Loss
+    intercept : {"none", "regularized", "free"}
+    scaling : float
+        Value of the virtual constant feature.
+    lam : float
+        lambda, the same for all calls.
+    seed : int
+    """
+
+    def __init__(
+        self, solver: Pegasos, loss: Loss, intercept: Intercept, scaling: float, lam: float, seed: int
+    ) -> None:
+        self.solver, self.loss, self.intercept = solver, loss, intercept
+        self.scaling, self.lam, self.seed = float(scaling), lam, seed
+        self.states: list[PegasosState] = []
+        self.passes = 0
+
+    def learn(
+        self, X: Any, labels: list[np.ndarray], weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
+        """One pass over the rows for each of the label vectors: coefficients, intercepts and certificates."""
+        design = rows.as_rows(X, 0.0 if self.intercept == "none" else self.scaling)
+        coefs, intercepts, certificates = [], [], []
+        for k, y in enumerate(labels):
+            problem = make_problem(
+                design, y, self.loss, lam=self.lam, weights=weights, intercept=self.intercept
+            )  # fmt: skip
+            solver = dataclasses.replace(self.solver, batch_size=min(self.solver.batch_size, problem.members.size))
+            fresh = solver.init(problem, self.seed + k + 7919 * self.passes)
+            state = fresh if k >= len(self.states) else _continued(self.states[k], fresh)
+            goal = state.rows_touched + problem.members.size
+            while state.rows_touched < goal:
+                state = solver.step(problem, state, Budget(goal - state.rows_touched))
+            self.states[k : k + 1] = [state]
+            evaluation = evaluate(problem, solver.solution(problem, state))
+            coefs.append(evaluation.coef)
+            intercepts.append(evaluation.intercept)
+            certificates.append(evaluation.certificate)
+        self.passes += 1
+        return np.stack(coefs), np.array(intercepts), certificates
+
+
+def _continued(old: PegasosState, fresh: PegasosState) -> PegasosState:
+    """The old iterates with room for the new rows."""
+    kept = ("w", "u", "numbers", "earlier", "chosen", "iteration", "rows_touched", "window_start", "earlier_start")
+    return dataclasses.replace(fresh, **{name: getattr(old, name) for name in kept})

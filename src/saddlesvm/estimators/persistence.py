@@ -1,0 +1,198 @@
+"""Estimators to files and back: plain arrays and JSON, no pickle, nothing executed on loading."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.data import DataError, load_model, save_model
+from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
+from saddlesvm.data.models import is_model
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.trace import Trace
+from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.losses import LOSSES, loss_name, make_loss
+from saddlesvm.rows.kernels import Kernel
+from saddlesvm.solvers import SOLVERS
+from saddlesvm.solvers.base import SolverBase
+
+KINDS: dict[str, Any] = {"LinearSVC": LinearSVC, "LinearSVR": LinearSVR, "KernelSVC": KernelSVC}
+UNSAVED = ("callbacks", "checkpoint", "random_state")
+NUMBERS = ("n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "phases_", "_phases", "_fitted_C")
+ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "support_", "n_support_")
+MATRICES = ("dual_coef_", "support_vectors_")  # dense or CSR
+CSR_PARTS = ("data", "indices", "indptr", "shape")
+
+
+def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
+    """Write a fitted estimator to `path` (to a temporary name first, then renamed).
+
+    Parameters
+    ----------
+    model : LinearSVC, LinearSVR or KernelSVC
+    path : path-like
+    notes : dict, optional
+        Plain facts to keep with it, such as where the data came from.
+
+    Raises
+    ------
+    DataError
+        The file cannot be written, the labels are objects other than text, the kernel is a function of yours, or the
+        model is of another kind.
+    """
+    if type(model) not in KINDS.values():
+        inner = ": save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {', '.join(KINDS)}{inner}")
+    arrays = {name: np.asarray(getattr(model, name)) for name in ARRAYS if hasattr(model, name)}
+    for name in MATRICES:
+        if hasattr(model, name):
+            arrays |= _parts(name, getattr(model, name))
+    if callable(getattr(model, "kernel", None)):
+        raise DataError(f"{path}: a model whose kernel is a Python function cannot be saved: only data are")
+    certificates = getattr(model, "certificates_", [])
+    meta = {
+        "params": {name: _plain(given) for name, given in model.get_params(False).items() if name not in UNSAVED},
+        "numbers": {name: getattr(model, name) for name in NUMBERS if hasattr(model, name)},
+        "certificates": [dataclasses.asdict(one) for one in certificates],
+        "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
+        "outcome": str(getattr(model, "outcome_", "")),
+        "trace": list(getattr(model, "trace_", [])),
+        "notes": notes or {},
+    }
+    save_model(path, type(model).__name__, arrays, meta)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that :func:`save` wrote, or a LIBLINEAR text model; ``notes_`` holds its notes.
+
+    Raises
+    ------
+    DataError
+        No such file, a damaged or foreign file, or one of a newer version.
+    """
+    if not os.path.exists(path):
+        raise DataError(f"{path}: no such file")
+    if not is_model(path):
+        return _from_liblinear(path)
+    kind, arrays, meta = load_model(path)
+    if kind not in KINDS:
+        raise DataError(f"{path}: holds a model of the kind {kind!r}; this version knows {', '.join(KINDS)}")
+    model: Any = KINDS[kind](**{name: _restored(name, given) for name, given in meta["params"].items()})
+    for name in ARRAYS:
+        if name in arrays:
+            setattr(model, name, arrays[name])
+    for name, given in meta["numbers"].items():
+        setattr(model, name, given)
+    if kind == "LinearSVR":
+        model.intercept_ = float(model.intercept_)
+    for name in MATRICES:
+        if name in arrays:
+            setattr(model, name, arrays[name])
+        elif f"{name}data" in arrays:
+            data, indices, indptr, shape = (arrays[name + part] for part in CSR_PARTS)
+            setattr(model, name, sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist())))
+    if meta["kernel"]:
+        model.kernel_ = Kernel(**meta["kernel"])
+    model.certificates_ = [Certificate(**one) for one in meta["certificates"]]
+    if model.certificates_:
+        primal, dual_sum = (sum(getattr(one, side) for one in model.certificates_) for side in ("primal", "dual"))
+        model.certificate_ = Certificate(primal, dual_sum, model.certificates_[0].form)
+    if meta["outcome"]:
+        model.outcome_ = Outcome(meta["outcome"])
+    model.trace_ = Trace(meta["trace"])
+    model.notes_ = meta["notes"]
+    return model
+
+
+def _parts(name: str, matrix: Any) -> dict[str, np.ndarray]:
+    """A matrix as plain arrays: itself, or the parts of a CSR matrix."""
+    if not sparse.issparse(matrix):
+        return {name: np.asarray(matrix)}
+    csr = sparse.csr_array(matrix)
+    return {
+        name + part: np.asarray(one)
+        for part, one in zip(CSR_PARTS, (csr.data, csr.indices, csr.indptr, csr.shape), strict=True)
+    }
+
+
+def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator as a LIBLINEAR text model.
+
+    Raises
+    ------
+    DataError
+        LIBLINEAR has no such loss, or the labels are not whole numbers.
+    """
+    classes = getattr(model, "classes_", None)
+    write_liblinear(
+        path,
+        np.atleast_2d(model.coef_),
+        np.atleast_1d(model.intercept_),
+        classes,
+        intercept_scaling=model.intercept_scaling if model.fit_intercept else None,
+        **liblinear_kind(model, path, classes),
+    )
+
+
+def liblinear_kind(model: LinearModel, path: str | os.PathLike[str], classes: Any) -> dict[str, str]:
+    """Loss and way to split classes of an estimator, fitted or not yet, as LIBLINEAR models have them.
+
+    Raises
+    ------
+    DataError
+        As :func:`save_liblinear`, before there is a model.
+    """
+    multi_class = getattr(model, "multi_class", "ovr")
+    if multi_class == "ovo":
+        if len(classes) > 2:
+            raise DataError(f"{path}: LIBLINEAR has no one-vs-one models; use multi_class='ovr' or 'crammer_singer'")
+        multi_class = "ovr"
+    loss = loss_name(make_loss(model.loss) if isinstance(model.loss, str) else model.loss)
+    solver_and_labels(path, classes, loss=loss, multi_class=multi_class)
+    return {"loss": loss, "multi_class": multi_class}
+
+
+def _from_liblinear(path: str | os.PathLike[str]) -> Any:
+    stored = read_liblinear(path)
+    options: dict[str, Any] = {"loss": stored.loss, "fit_intercept": stored.bias is not None and stored.bias > 0}
+    if options["fit_intercept"]:
+        options["intercept_scaling"] = float(stored.bias)
+    if stored.classes is None:
+        model: Any = LinearSVR(**options)
+        model.coef_, model.intercept_ = stored.coef.ravel(), float(np.ravel(stored.intercept)[0])
+    else:
+        model = LinearSVC(**options, multi_class=stored.multi_class)
+        model.coef_, model.intercept_, model.classes_ = stored.coef, np.atleast_1d(stored.intercept), stored.classes
+    model.n_features_in_ = np.atleast_2d(stored.coef).shape[1]
+    model.notes_ = {"written by": f"LIBLINEAR ({stored.solver_type})"}
+    return model
+
+
+def _plain(option: Any) -> Any:
+    """An option as JSON can hold it: solver and loss objects as name and fields, dict keys as pairs."""
+    if isinstance(option, SolverBase):
+        return {"solver": option.name, "options": option.get_params(), "kernel": option.name in KERNEL_SOLVERS}
+    if type(option) in LOSSES.values():
+        return {"loss": loss_name(option), "options": option._asdict()}
+    if isinstance(option, dict):
+        keys = [key.item() if isinstance(key, np.generic) else key for key in option]
+        return {"pairs": [[key, float(factor)] for key, factor in zip(keys, option.values(), strict=True)]}
+    return option.item() if isinstance(option, np.generic) else option
+
+
+def _restored(name: str, given: Any) -> Any:
+    if not isinstance(given, dict):
+        return given
+    if "solver" in given:
+        return (KERNEL_SOLVERS if given["kernel"] else SOLVERS)[given["solver"]](**given["options"])
+    if "loss" in given:
+        return LOSSES[given["loss"]](**given["options"])
+    return {key: factor for key, factor in given["pairs"]}  # noqa: C416

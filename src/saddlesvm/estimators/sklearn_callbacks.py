@@ -1,0 +1,129 @@
+"""scikit-learn's own callbacks (``sklearn.callback``, new in 1.9) on our estimators, where that version is installed.
+
+``LinearSVC().set_callbacks(ProgressBar())``, or callbacks of a grid search or pipeline that reach its estimators: the
+fit is a task, each certificate one below it; with several sub-problems these come between. A callback that asks to stop
+ends the fit with the best model so far, as Ctrl-C does. Without such callbacks nothing of scikit-learn's is loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.metaestimators import available_if
+
+from saddlesvm.fit.trace import Record
+from saddlesvm.multiclass.sub_problems import SubProblem
+
+
+@functools.cache
+def installed() -> bool:
+    """Whether scikit-learn has callbacks."""
+    return find_spec("sklearn.callback") is not None
+
+
+class CallbackSupport:
+    """The method by which estimators take scikit-learn's callbacks."""
+
+    @available_if(lambda estimator: installed())
+    def set_callbacks(self, *callbacks: Any) -> Any:
+        """Set scikit-learn's callbacks, those that were set before being dropped; needs scikit-learn 1.9.
+
+        Parameters
+        ----------
+        *callbacks : objects with the methods of ``sklearn.callback.FitCallback``
+
+        Raises
+        ------
+        TypeError
+            One of them is none.
+        """
+        from sklearn.callback import CallbackSupportMixin
+
+        return CallbackSupportMixin.set_callbacks(self, *callbacks)
+
+
+def with_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a fit tear its callbacks down when it ends, however it ends."""
+
+    @functools.wraps(fit)
+    def managed(estimator: Any, *arguments: Any, **options: Any) -> Any:
+        if not in_use(estimator):
+            return fit(estimator, *arguments, **options)
+        from sklearn.callback import with_callbacks as theirs
+
+        return theirs(fit)(estimator, *arguments, **options)
+
+    return managed
+
+
+class FitTasks:
+    """The tasks of one fit, as scikit-learn's callbacks are told of them; nothing where there are none.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its :meth:`fit` is managed by :func:`with_callbacks`.
+    X, y, sample_weight
+        What it is fitted to.
+    problems : int
+        Number of sub-problems.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, problems: int) -> None:
+        self.estimator, self.alone = estimator, problems == 1
+        self.root: Any = None
+        if not in_use(estimator):
+            return
+        from sklearn.callback import CallbackSupportMixin
+
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self.root = CallbackSupportMixin._init_callback_context(
+            estimator, max_subtasks=None if self.alone else problems, sequential_subtasks=self.alone
+        )
+        self.root.call_on_fit_task_begin(**self.told)
+
+    def callback(self, sub: SubProblem) -> list[Callable[[Record], bool]]:
+        """What the fit of a sub-problem tells its certificates to: one callable, or none."""
+        if self.root is None:
+            return []
+        if self.alone:
+            return [functools.partial(self._certified, self.root)]
+        task = self.root.subcontext(sub.label, task_id=sub.index, max_subtasks=None)
+        task.call_on_fit_task_begin(**self.told)
+        return [functools.partial(self._certified, task)]
+
+    def _certified(self, parent: Any, record: Record) -> bool:
+        """Tell of a certificate; whether a callback asks to stop."""
+        task = parent.subcontext("certificate")
+        task.call_on_fit_task_begin(**self.told)
+        return bool(task.call_on_fit_task_end(**self.told, reconstruction_attributes=self._model(record)))
+
+    def _model(self, record: Record) -> Callable[[], dict[str, Any]] | None:
+        """What makes the estimator predict like the certified model; only where that is all of it."""
+        if not self.alone or getattr(self.estimator, "multi_class", "") == "crammer_singer":
+            return None
+        coef, intercept = np.array(record.coef), float(record.intercept)
+        if is_classifier(self.estimator):
+            return lambda: {"coef_": coef[None, :], "intercept_": np.array([intercept])}
+        return lambda: {"coef_": coef, "intercept_": intercept}
+
+    def end(self) -> None:
+        """The fit is done and the estimator fitted."""
+        if self.root is None:
+            return
+        if not self.alone:
+            for task in list(self.root)[1:]:
+                if task.parent is self.root:
+                    task.call_on_fit_task_end(**self.told)
+        self.root.call_on_fit_task_end(**self.told, reconstruction_attributes=dict)
+
+
+def in_use(estimator: Any) -> bool:
+    """Whether callbacks are set, or an outer estimator has some."""
+    return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")

@@ -1,0 +1,39 @@
+"""When a fit stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saddlesvm.runtime.allowed import LIMIT, NOT_NEGATIVE, check
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop.
+
+    Attributes
+    ----------
+    tol : float, default=1e-4
+        Relative duality gap to prove; 0 never stops on the gap.
+    max_epochs : float, optional
+    max_time : float, optional
+        Seconds, certificates included.
+    certify_every : float, optional
+        Epochs between certificates; left out, at growing intervals and when the solver's estimate is below `tol`.
+    certify_growth : float, default=0.0
+        With `certify_every`: at least this share of the epochs done between certificates, so that they become rarer.
+    certify_start : bool, default=False
+        Certify the point that the fit starts from before any work: it may do.
+    """
+
+    tol: float = 1e-4
+    max_epochs: float | None = None
+    max_time: float | None = None
+    certify_every: float | None = None
+    certify_growth: float = 0.0
+    certify_start: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "max_time", "certify_every"):
+            check(name, getattr(self, name), LIMIT)
+        check("tol", self.tol, NOT_NEGATIVE)

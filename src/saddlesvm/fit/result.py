@@ -1,0 +1,71 @@
+"""What a fit returns: a model, its certificate, why it ended there, and how it came about."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.fit.trace import Trace
+from saddlesvm.problem.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a fit returns.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d,), float64
+    intercept : float
+    alpha : ndarray of shape (n_all,), float64
+        Dual point behind the certificate.
+    certificate : Certificate
+    outcome : Outcome
+    tol : float
+        The relative gap that was asked for.
+    epochs : float
+    rows_touched : int
+    seconds_solving, seconds_certifying : float
+    trace : Trace
+    reason : str
+        Why it ended, in words.
+    phases : dict of str to float
+        Seconds solving by what was at work: the solver, or the phases of one that has several.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    alpha: np.ndarray
+    certificate: Certificate
+    outcome: Outcome
+    tol: float
+    epochs: float
+    rows_touched: int
+    seconds_solving: float
+    seconds_certifying: float
+    trace: Trace = field(repr=False)
+    reason: str = ""
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """Outcome, what the gap means, and advice: what the warning of an early stop says."""
+        excess = self.certificate.excess
+        if np.isfinite(excess):
+            meaning = f"the objective is at most {100 * max(excess, 0.0):.3g} % above the optimum"
+        else:
+            meaning = "the dual bound is not positive yet, so nothing is known about the optimum"
+        return (
+            f"stopped before the certificate ({self.outcome}, {self.reason}): the relative gap is "
+            f"{self.certificate.relative_gap:.2g}, {self.tol:.2g} was asked for; {meaning}. {self.outcome.advice}"
+        )
+
+    def warn(self, stacklevel: int = 3, hints: Sequence[object] = ()) -> None:
+        """Warn if the certificate asked for (if one was) was not reached; `hints` say what was found in the data."""
+        if self.outcome is not Outcome.CERTIFIED and self.tol > 0.0:
+            found = "".join(f" Found in the data: {hint}." for hint in hints)
+            warnings.warn(self.message + found, NotCertifiedWarning, stacklevel=stacklevel)

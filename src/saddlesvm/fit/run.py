@@ -1,0 +1,250 @@
+"""A fit under way: what is known of it, when to look at it next, and why to stop.
+
+Nothing here depends on the clock (but for the moment a time limit ends it): slices of work and the epochs at which a
+certificate is asked for are fixed by the data, so a seeded fit is repeatable bit for bit.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.fit.checkpoint import Saved
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.trace import Record, Trace, read_only
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
+from saddlesvm.problem.problem import Problem
+from saddlesvm.solvers.base import Budget
+
+SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
+THREAD_SLICES = 4  # as many for each thread of several, which are slow to begin together
+CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
+ESTIMATED_SHARE = 0.05  # the same for solvers that know about where they are without
+GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0
+ROUGH = 0.1  # relative gap that a first epoch may well reach
+EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say that it is reached
+SMALLEST_ESTIMATE = 1e-300
+RATIOS = (0.1, 1e12)  # believable quotients of gap and estimate
+STALL_EPOCHS = 64  # no verdict of "no progress" before
+STALL_FACTOR = 0.98  # the gap, or an objective, must move by this factor whenever the epochs double
+TINY_SHARE = 1e-6  # of the primal objective: a dual one below it counts as that much
+
+
+class Stopwatches:
+    """Time spent solving and certifying, and since the start."""
+
+    def __init__(self) -> None:
+        self.solving = self.certifying = 0.0
+        self.began = self.last = time.perf_counter()
+
+    def lap(self, kind: str) -> None:
+        """Add the time since the last lap to the stopwatch `kind`."""
+        now = time.perf_counter()
+        setattr(self, kind, getattr(self, kind) + now - self.last)
+        self.last = now
+
+    def skip(self) -> None:
+        """Leave out the time since the last lap: it belongs to callbacks."""
+        self.last = time.perf_counter()
+
+    @property
+    def total(self) -> float:
+        """Seconds on both stopwatches."""
+        return self.solving + self.certifying
+
+
+def proof(model: Evaluation, bound: Evaluation) -> Certificate:
+    """What one point's dual objective proves of another one's model."""
+    return Certificate(model.certificate.primal, bound.certificate.dual, model.certificate.form)
+
+
+class Run:
+    """One fit under way: what is known, when to look next, and why to stop."""
+
+    def __init__(self, problem: Problem, solver: Any, limits: Limits, label: str) -> None:
+        self.problem, self.solver, self.limits, self.label = problem, solver, limits, label
+        self.watches = Stopwatches()
+        self.phases: dict[str, float] = {}
+        self.trace = Trace()
+        self.last: Evaluation | None = None
+        self.best: Evaluation | None = None
+        self.bound: Evaluation | None = None
+        self.passes = 0.0
+        self.looked_at = 0.0
+        self.ratio = 1.0
+        self.history: list[tuple[float, float, float, float]] = []
+        self.phase = ""
+
+    @property
+    def chosen(self) -> tuple[Evaluation, Evaluation]:
+        """What a fit that ended now would return, the model and the dual point: both of the last certificate where
+        that is enough alone, since they belong together, and the best of each otherwise."""
+        assert self.best is not None and self.bound is not None
+        if self.last is not None and self.enough(self.last.certificate):
+            return self.last, self.last
+        return self.best, self.bound
+
+    def enough(self, certificate: Certificate) -> bool:
+        """Whether a certificate proves the gap that was asked for, if one was."""
+        return self.limits.tol > 0.0 and certificate.relative_gap <= self.limits.tol
+
+    def budget(self, state: Any) -> Budget:
+        """Work until the next certificate or limit, in slices of bounded length."""
+        n = self.problem.members.size
+        stops = [self.next_look(state), self.limits.max_epochs or np.inf]
+        until = max(1, round((min(stops) - state.epochs) * n)) if np.isfinite(min(stops)) else np.inf
+        values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
+        slice_rows = max(1, int(values / self.problem.values_per_row))
+        seconds = (self.limits.max_time or np.inf) - self.watches.total
+        return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
+
+    def threshold(self) -> float:
+        """The estimate at which a certificate is worth asking for, from how gap and estimate compared before."""
+        return EAGERNESS * self.limits.tol / self.ratio
+
+    def next_look(self, state: Any) -> float:
+        """The epoch of the next scheduled certificate."""
+        if self.limits.certify_every is not None:
+            return self.looked_at + max(self.limits.certify_every, self.limits.certify_growth * self.looked_at)
+        if self.looked_at == 0.0 and self.limits.tol >= ROUGH and not state.proven:
+            return 1.0
+        share = ESTIMATED_SHARE if np.isfinite(state.estimate) else CERTIFICATE_SHARE
+        return max((self.passes + GLANCE_PASSES) / share, 1.3 * self.looked_at)
+
+    def reason_to_end(self, state: Any, stopped: bool) -> tuple[Outcome, str] | None:
+        """A limit, an interrupt or the solver's own rule, if one ends the fit now."""
+        limits = self.limits
+        if stopped:
+            return Outcome.INTERRUPTED, "interrupted"
+        if not np.isfinite(state.w).all():
+            return Outcome.FAILED, "the weights are not finite"
+        if limits.max_epochs is not None and state.epochs >= limits.max_epochs - 1e-9:
+            return Outcome.EPOCH_LIMIT, f"{state.epochs:.0f} epochs"
+        if limits.max_time is not None and self.watches.total >= limits.max_time:
+            return Outcome.TIME_LIMIT, f"{self.watches.total:.3g} s"
+        if state.satisfied:
+            return Outcome.RULE_MET, "the solver's own stopping rule"
+        return None
+
+    def worked(self, phase: str) -> None:
+        """Note the time of a step."""
+        before = self.watches.solving
+        self.watches.lap("solving")
+        self.phases[phase] = self.phases.get(phase, 0.0) + self.watches.solving - before
+
+    def look_due(self, state: Any) -> bool:
+        """Whether the schedule or the solver's estimate asks for a certificate."""
+        return state.epochs >= self.next_look(state) - 1e-9 or self.promising(state)
+
+    def promising(self, state: Any) -> bool:
+        """Whether the solver's estimate says that the gap asked for is reached."""
+        return self.limits.tol > 0.0 and state.estimate <= self.threshold()
+
+    def look(self, state: Any, ending: bool) -> Any:
+        """Certify: a glance first, and the exact certificate where it may be the last."""
+        self.watches.lap("solving")
+        point = self.solver.solution(self.problem, state)
+        fine = state.w.dtype == np.float64  # a glance is exact then
+        likely = ending or self.promising(state) or not point.tracks
+        evaluation = evaluate(self.problem, point, exact=likely)
+        self.passes += EXACT_PASSES if likely and not fine else GLANCE_PASSES
+        seen = evaluation.certificate
+        if not (likely or fine) and (seen.relative_gap <= self.limits.tol or not seen.sound):
+            evaluation = evaluate(self.problem, point)
+            self.passes += EXACT_PASSES
+        self.looked_at = state.epochs
+        if 0.0 <= state.estimate < np.inf:
+            ratio = evaluation.certificate.relative_gap / max(state.estimate, SMALLEST_ESTIMATE)
+            self.ratio = float(np.clip(ratio, *RATIOS))
+        state = self.solver.certified(self.problem, state, evaluation)
+        self.keep(evaluation)
+        self.watches.lap("certifying")
+        return state
+
+    def keep(self, evaluation: Evaluation) -> None:
+        """Remember the last point, the best model and the best bound."""
+        own = evaluation.certificate
+        if not (np.isfinite(own.primal) and own.dual < np.inf):
+            return
+        self.last = evaluation
+        if self.best is None or own.primal <= self.best.certificate.primal:
+            self.best = evaluation
+        if self.bound is None or own.dual >= self.bound.certificate.dual:
+            self.bound = evaluation
+
+    def record(self, state: Any) -> Record:
+        """The record of the last certificate: of what a fit that ended now would return."""
+        model, bound = self.chosen
+        certificate = proof(model, bound)
+        return Record(
+            epoch=float(state.epochs),
+            rows_touched=int(state.rows_touched),
+            seconds_solving=self.watches.solving,
+            seconds_certifying=self.watches.certifying,
+            primal=certificate.primal,
+            dual=certificate.dual,
+            gap=certificate.gap,
+            relative_gap=certificate.relative_gap,
+            active=int(state.active),
+            change=float(state.change),
+            remark=state.remark,
+            coef=read_only(model.coef),
+            intercept=read_only(model.intercept),
+            problem=self.label,
+            form=certificate.form,
+        )
+
+    def saved(self, state: Any) -> Saved:
+        """Everything that a resumed run must know."""
+        numbers: dict[str, Any] = {
+            "solving": self.watches.solving,
+            "certifying": self.watches.certifying,
+            "looked_at": self.looked_at,
+            "passes": self.passes,
+            "ratio": self.ratio,
+            "history": self.history,
+            "phases": self.phases,
+        }
+        points = {"best": self.best, "bound": self.bound}
+        return Saved(state, numbers, {name: one for name, one in points.items() if one is not None}, self.trace)
+
+    def restore(self, saved: Saved) -> None:
+        """Go on where a saved run was."""
+        self.watches.solving, self.watches.certifying = saved.numbers["solving"], saved.numbers["certifying"]
+        self.looked_at, self.passes = saved.numbers["looked_at"], saved.numbers["passes"]
+        self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
+        self.history = [tuple(seen) for seen in saved.numbers["history"]]
+        self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
+        self.phase = getattr(saved.state, "phase", "")
+        self.trace.extend(saved.trace)
+
+    def verdict(self, state: Any) -> tuple[Outcome, str] | None:
+        """What the last certificate decides: certified, failed, or no progress."""
+        assert self.best is not None and self.bound is not None
+        certificate = proof(self.best, self.bound)
+        if not certificate.sound:
+            return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
+        told = proof(*self.chosen)
+        gap = told.relative_gap
+        if self.enough(told):
+            return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
+        if self.stalled(state, certificate) and self.limits.tol > 0.0:
+            return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since epoch {0.5 * state.epochs:.0f}"
+        return None
+
+    def stalled(self, state: Any, certificate: Certificate) -> bool:
+        """Whether neither the gap nor either objective has moved since half as many epochs, in the same phase."""
+        phase = getattr(state, "phase", "")
+        if phase != self.phase:
+            self.phase, self.history = phase, []
+        now = (float(state.epochs), certificate.relative_gap, certificate.primal, certificate.dual)
+        self.history.append(now)
+        earlier = [seen for seen in self.history if seen[0] <= 0.5 * now[0]]
+        if now[0] < STALL_EPOCHS or not earlier:
+            return False
+        _, gap, primal, dual = earlier[-1]
+        least = (1.0 - STALL_FACTOR) * max(abs(dual), TINY_SHARE * abs(primal))
+        return now[1] > STALL_FACTOR * gap and now[2] > STALL_FACTOR * primal and now[3] < dual + least

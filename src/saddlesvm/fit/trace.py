@@ -1,0 +1,93 @@
+"""What a fit records: one record a certificate, handed to callbacks; the recorder is one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate
+
+
+def read_only(value: Any) -> Any:
+    """A number, or a view of an array that cannot be written through: what a callback is shown stays the fit's."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+@dataclass(frozen=True)
+class Record:
+    """The state of a run when a certificate was computed.
+
+    Attributes
+    ----------
+    epoch : float
+        Passes over the data so far.
+    rows_touched : int
+    seconds_solving, seconds_certifying : float
+        Time spent so far, each on its own stopwatch.
+    primal, dual, gap, relative_gap : float
+    active : int
+        Rows that the solver still works on.
+    change : float
+        Norm of the change of w in the last pass; NaN where the solver does not measure it.
+    remark : str
+        What the solver decided, in words.
+    coef : ndarray of shape (d,)
+        Weights of the model that was certified, read-only; not kept by the recorder.
+    intercept : float
+    problem : str
+        Which sub-problem it is, where there are several.
+    form : {"C", "lambda"}
+        Which of the two objectives primal and dual are.
+    """
+
+    epoch: float
+    rows_touched: int
+    seconds_solving: float
+    seconds_certifying: float
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    active: int
+    change: float
+    remark: str
+    coef: np.ndarray = field(repr=False)
+    intercept: float = 0.0
+    problem: str = ""
+    form: str = "C"
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate behind the record (in the form the problem reports)."""
+        return Certificate(self.primal, self.dual, self.form)
+
+
+COLUMNS = tuple(column.name for column in fields(Record) if column.name not in ("coef", "intercept", "form"))
+
+
+class Callback(Protocol):
+    """Called with a record of each certificate; returning True asks the fit to stop (as if interrupted)."""
+
+    def __call__(self, record: Record, /) -> bool | None: ...
+
+
+class Trace(list[dict[str, Any]]):
+    """The recorder: a list of rows, one a certificate, each a dict with the keys of :data:`COLUMNS`."""
+
+    def __call__(self, record: Record, /) -> None:
+        self.append({name: getattr(record, name) for name in COLUMNS})
+
+    def column(self, name: str) -> np.ndarray:
+        """One column as an array."""
+        return np.array([row[name] for row in self])
+
+    def to_frame(self) -> Any:
+        """The trace as a pandas DataFrame (needs pandas)."""
+        import pandas
+
+        return pandas.DataFrame(list(self), columns=list(COLUMNS))

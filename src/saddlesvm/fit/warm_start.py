@@ -1,0 +1,65 @@
+"""Where to begin when a neighbouring problem was solved before: the same rows, another C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Point, best_scale, conjugate_sum, dual_of_margins, dual_weights, margins
+from saddlesvm.problem.intercepts import balance
+from saddlesvm.problem.problem import Pointwise, Problem, weight_of
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.solvers.second_order.kernels import feasible
+
+SCALE_PRECISION = 0.02  # of the factor that a point to begin from is scaled by
+
+
+@kernel
+def cut(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
+    """Bring every member's variable back to its bounds."""
+    for i in members:
+        alpha[i] = feasible(terms.loss, alpha[i], terms.y[i], weight_of(terms.weights, i))
+
+
+def carried(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray | None = None) -> Point:
+    """A feasible point to begin from, of the dual variables in the C form of a problem that differs in C.
+
+    Three points suggest themselves: the duals as they are, cut to their bounds (right for the rows inside their bounds,
+    and when C falls), the duals scaled with C (right for the rows at their upper bound, and when C grows; DeCoste and
+    Wagstaff 2000, "Alpha seeding for support vector machines"), and the sub-gradients at the former weights' margins
+    (right for smooth losses). Each is scaled for the best dual objective, and the best one is taken.
+
+    Parameters
+    ----------
+    problem : Problem
+    duals : ndarray of shape (n_all,)
+        ``former_C * alpha`` of the former problem.
+    former_C : float
+    w : ndarray of shape (d + 1,), optional
+        Weights of the former problem, for the solvers that can begin from them.
+    """
+    best, value = np.zeros(duals.size), 0.0
+    for alpha in _candidates(problem, duals, former_C, w):
+        cut(problem.pointwise, problem.members, alpha)
+        if problem.intercept == "free":
+            balance(problem.pointwise, problem.members, alpha)
+        reached = dual_weights(problem, alpha)
+        norm = float(reached @ reached)
+        factor = best_scale(problem, alpha, norm, SCALE_PRECISION)
+        paid = problem.C * conjugate_sum(problem.pointwise, problem.members, alpha, factor)
+        dual = -paid - 0.5 * factor * factor * norm
+        if dual > value:
+            best, value = factor * alpha, dual
+    return Point(w, best)
+
+
+def _candidates(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray | None) -> Iterator[np.ndarray]:
+    for divisor in {problem.C, former_C}:
+        alpha = np.zeros(duals.size)
+        alpha[problem.members] = duals[problem.members] / divisor
+        yield alpha
+    if w is not None and former_C != problem.C:
+        alpha = np.zeros(duals.size)
+        dual_of_margins(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha)
+        yield alpha

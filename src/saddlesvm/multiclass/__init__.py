@@ -1,0 +1,1 @@
+"""Several classes: their sub-problems, classes that share a reading, joint starts."""

@@ -1,0 +1,96 @@
+"""Many one-vs-rest problems begin together: a block of them descends over shared rows before each is certified alone.
+
+A fit of one class against the rest spends its time on loading rows and on its first passes, which all classes have in
+common. :mod:`saddlesvm.multiclass.class_descent` does these for a block of classes at once; the fit of each class then
+starts from what that came to, and proves its own certificate. Where each alone would begin with Newton's method on
+samples of the rows, they part after as much work as that takes, and those that are far from done begin so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass.class_descent import Block, stops
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.layouts import Dense, Rows
+
+FEWEST = 4  # problems that are worth a block
+LEAST_VALUES = 100_000_000  # values times problems below which separate fits are over in a moment
+LARGEST_BLOCK = 32
+WEIGHTS = 16_384  # of dense rows' problems that stay in the nearest cache
+TIME_SHARE = 0.5  # of the time that a block's problems have
+
+
+class SharedStart:
+    """Points to begin from, worked out a block at a time when the first problem of a block asks.
+
+    Parameters
+    ----------
+    problems : sequence of callables
+        The makers of the sub-problems, all over the same rows.
+    together : int
+        Problems a block.
+    tol : float
+        The relative gap that the fits will prove.
+    seed : int
+    most : float
+        Epochs after which they part: about what each of them takes alone, begun anew. Those do begin anew that have not
+        got half of the powers of ten behind them by then.
+    """
+
+    def __init__(
+        self, problems: Sequence[Callable[[], SubProblem]], together: int, tol: float, seed: int, most: float = np.inf
+    ) -> None:
+        self.problems, self.together, self.tol, self.seed, self.most = problems, together, tol, seed, most
+        self.ready: dict[int, np.ndarray | None] = {}
+        self.spent: dict[int, tuple[float, float]] = {}
+
+    def point(self, index: int, problem: Problem, stop: threading.Event, seconds: float | None) -> Point | None:
+        """Where sub-problem `index` begins, None: anew; `seconds` is what it may spend itself."""
+        if index not in self.ready:
+            self._work_out(index, problem, stop, seconds)
+        alpha = self.ready.pop(index)
+        return None if alpha is None else Point(alpha=alpha)
+
+    def _work_out(self, first: int, problem: Problem, stop: threading.Event, seconds: float | None) -> None:
+        """Let the block that begins with sub-problem `first` descend."""
+        began = time.perf_counter()
+        places = range(first, min(first + self.together, len(self.problems)))
+        labels = np.empty((problem.y.size, len(places)), dtype=np.int8)
+        for column, k in enumerate(places):
+            labels[:, column] = self.problems[k]().y
+        block = Block(problem, labels, np.zeros(labels.shape))
+        most = None if seconds is None else TIME_SHARE * seconds * len(places)
+        epochs, estimates = block.run(self.tol, self.seed + first, stops(stop, most), self.most)
+        for column, k in enumerate(places):
+            anew = epochs >= self.most and estimates[column] > math.sqrt(self.tol)
+            self.ready[k] = None if anew else block.alpha[:, column].copy()
+            self.spent[k] = (epochs, (time.perf_counter() - began) / len(places))
+
+    def credited(self, index: int, result: FitResult) -> FitResult:
+        """The result with the epochs and the share of the time that its block took."""
+        epochs, seconds = self.spent.pop(index)
+        return dataclasses.replace(
+            result, epochs=result.epochs + epochs, seconds_solving=result.seconds_solving + seconds
+        )
+
+
+def block_size(X: Rows, problems: int, jobs: int) -> int:
+    """How many problems to solve in one block; 1 where sharing does not pay."""
+    if problems < FEWEST * jobs or rows.n_values(X) * problems < LEAST_VALUES:
+        return 1
+    cached: Any = WEIGHTS // (rows.n_features(X) + 1) if isinstance(X, Dense) else LARGEST_BLOCK
+    most = min(max(FEWEST, cached), LARGEST_BLOCK)
+    bundles = -(-problems // most)
+    return -(-problems // (-(-bundles // jobs) * jobs))

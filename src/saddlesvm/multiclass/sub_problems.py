@@ -1,0 +1,162 @@
+"""Many classes over the binary machinery: which sub-problems there are, and how they share the data.
+
+All sub-problems use the same rows, squared norms and threads; a pair of classes is a view by row numbers, never a copy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.warm_start import carried
+from saddlesvm.problem.certificate import Certificate, Point
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows.layouts import Rows
+from saddlesvm.runtime.interrupt import interruptible
+
+SEVERITY = (
+    Outcome.CERTIFIED,
+    Outcome.RULE_MET,
+    Outcome.EPOCH_LIMIT,
+    Outcome.TIME_LIMIT,
+    Outcome.NO_PROGRESS,
+    Outcome.INTERRUPTED,
+    Outcome.FAILED,
+)
+
+
+@dataclass(frozen=True)
+class SubProblem:
+    """One two-class problem of a many-class one.
+
+    Attributes
+    ----------
+    index : int
+        Its place among the sub-problems.
+    label : str
+        Its name in the records.
+    y : ndarray of shape (n_all,)
+        -1 and +1, in any type; anything for rows that are not members.
+    members : ndarray or None
+        The rows that take part; None for all.
+    """
+
+    index: int
+    label: str
+    y: np.ndarray
+    members: np.ndarray | None = None
+
+    @property
+    def n_vectors(self) -> int:
+        """Rows of ``coef_`` and of ``dual_coef_`` that a fitted model keeps of it."""
+        return 1
+
+    def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
+        """The regularised risk problem behind it; :func:`~saddlesvm.problem.problem.make_problem` has the `options`."""
+        return make_problem(X, self.y, loss, members=self.members, **options)
+
+    def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
+        """A point to begin from, of an earlier fit's duals in the C form, shape (1, n_all), its C and its weights."""
+        return carried(problem, duals[0], former_C, w)
+
+
+class SharedTime:
+    """One time limit for a whole fit: each sub-problem may use its fair share of what is left when it begins.
+
+    Parameters
+    ----------
+    seconds : float or None
+        None for no limit.
+    problems : int
+    jobs : int
+        Sub-problems that are solved at the same time.
+    """
+
+    def __init__(self, seconds: float | None, problems: int, jobs: int) -> None:
+        self.end = None if seconds is None else time.perf_counter() + seconds
+        self.open, self.jobs = problems, jobs
+        self.lock = threading.Lock()
+
+    def share(self) -> float | None:
+        """Seconds for the next sub-problem; time that earlier ones left over is shared by all that follow."""
+        if self.end is None:
+            return None
+        left = max(self.end - time.perf_counter(), 1e-9)
+        with self.lock:
+            return left * min(1.0, self.jobs / max(self.open, 1))
+
+    def done(self) -> None:
+        """One sub-problem is finished."""
+        with self.lock:
+            self.open -= 1
+
+
+def one_vs_rest(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], SubProblem]]:
+    """Each class against all others, made when its turn comes; for two classes the second against the first."""
+    if classes.size == 2:
+        return [lambda: SubProblem(0, "", _against_rest(codes, 1))]
+
+    def make(k: int) -> Callable[[], SubProblem]:
+        return lambda: SubProblem(k, f"{classes[k]} against the rest", _against_rest(codes, k))
+
+    return [make(k) for k in range(classes.size)]
+
+
+def _against_rest(codes: np.ndarray, k: int) -> np.ndarray:
+    """+1 for class k and -1 for all others, in a byte a row: there may be many rows."""
+    return 2 * (codes == k).view(np.int8) - np.int8(1)
+
+
+def workers(problems: int, n_jobs: int | None) -> int:
+    """Threads that `n_jobs` means for so many sub-problems."""
+    return max(1, min(effective_n_jobs(n_jobs), problems))
+
+
+def threads_each(jobs: int, n_jobs: int | None) -> int:
+    """Threads within each sub-problem, of those `n_jobs` that are not taken by sub-problems solved at the same time."""
+    asked = effective_n_jobs(n_jobs)
+    return max(1, min(asked, cpu_count()) // jobs) if asked > jobs else 1  # counting cores takes a tenth of a ms
+
+
+def solve_all(
+    problems: Sequence[Callable[[], SubProblem]],
+    solve: Callable[[SubProblem, threading.Event], FitResult],
+    n_jobs: int | None,
+    together: int = 1,
+) -> list[FitResult]:
+    """Solve the sub-problems, in threads where asked for; Ctrl-C stops all of them with what they have.
+
+    Each thread takes `together` consecutive ones at a time.
+    """
+    with interruptible() as stop:
+
+        def solve_some(some: Sequence[Callable[[], SubProblem]]) -> list[FitResult]:
+            return [solve(make(), stop) for make in some]
+
+        bundles = [problems[k : k + together] for k in range(0, len(problems), together)]
+        jobs = workers(len(bundles), n_jobs)
+        if jobs == 1:
+            return solve_some(problems)
+        solved = Parallel(n_jobs=jobs, require="sharedmem")(delayed(solve_some)(some) for some in bundles)
+        return [result for some in solved for result in some]
+
+
+def total_certificate(results: Sequence[FitResult]) -> Certificate:
+    """Sums of the primal and dual objectives: the certificate of all sub-problems as one separable problem."""
+    primal = sum(result.certificate.primal for result in results)
+    dual = sum(result.certificate.dual for result in results)
+    return Certificate(primal, dual, results[0].certificate.form)
+
+
+def worst_outcome(results: Sequence[FitResult]) -> FitResult:
+    """The result whose outcome is worst; the largest gap among equals."""
+    return max(results, key=lambda result: (SEVERITY.index(result.outcome), result.certificate.relative_gap))

@@ -1,0 +1,148 @@
+"""Crammer and Singer's machine: one problem in which all classes compete, with its primal, dual and certificate.
+
+    P(W) = 1/2 sum_k ||w_k||^2 + C sum_i s_i max_k (e_ik + w_k . x_i - w_{y_i} . x_i),    e_ik = 0 if k = y_i else 1
+    D(a) = -1/2 sum_k ||w_k(a)||^2 + C sum_i a_{i y_i},    w_k(a) = C sum_i a_ik x_i
+           with  sum_k a_ik = 0,  a_ik <= 0 for k != y_i,  a_{i y_i} <= s_i
+
+A row's share of the gap, ``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
+zero exactly where the row's block of variables is optimal.
+
+Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.class_rows import add_combinations, all_scores, by_class, new_weights
+
+
+@dataclass(frozen=True, eq=False)
+class JointProblem(Problem):
+    """A joint problem over `n_classes` classes; ``y`` holds class numbers, the loss is the hinge of the best rival."""
+
+    n_classes: int = 2
+
+    @cached_property
+    def values_per_row(self) -> float:
+        """Mean number of stored values a row, once for each class."""
+        return self.n_classes * max(1.0, rows.n_values(self.X) / max(1, rows.n_rows(self.X)))
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Class numbers as whole numbers."""
+        return self.y.astype(np.int32)
+
+    @property
+    def row_weights(self) -> np.ndarray:
+        """Weights of all rows."""
+        return self.weights if self.weights.size else np.ones(self.y.size)
+
+    def feasible(self, alpha: np.ndarray) -> np.ndarray:
+        """Dual variables of shape (n_all, K) made feasible: rivals at most 0, together at least -s_i; zero sums."""
+        members, made = self.members, np.zeros(alpha.shape)
+        rivals = np.minimum(alpha[members], 0.0)
+        places, own = np.arange(members.size), self.codes[members]
+        rivals[places, own] = 0.0
+        taken = -rivals.sum(axis=1)
+        weights = self.row_weights[members]
+        rivals *= np.where(taken > weights, weights / np.maximum(taken, weights), 1.0)[:, None]
+        rivals[places, own] = np.minimum(-rivals.sum(axis=1), weights)
+        made[members] = rivals
+        return made
+
+    def describe(self) -> str:
+        """A line that says which problem this is."""
+        return f"Crammer and Singer's {super().describe()}, {self.n_classes} classes"
+
+
+def make_joint_problem(X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, **options: Any) -> JointProblem:
+    """Assemble a joint problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
+
+    Raises
+    ------
+    ValueError
+        A free intercept or another loss than the hinge is asked for, which the joint machine does not have.
+    """
+    if options.get("intercept") == "free" or not isinstance(loss, Hinge):
+        raise ValueError("Crammer and Singer's machine has the hinge loss, and no free intercept")
+    plain = make_problem(X, codes, loss, **options)
+    given = {column.name: getattr(plain, column.name) for column in fields(plain)}
+    return JointProblem(n_classes=n_classes, **given)
+
+
+def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
+    """``w_k(alpha)`` in float64, shape (K, d + 1)."""
+    W = new_weights(problem.X, problem.n_classes, np.float64)
+    add_combinations(problem.X, problem.members, alpha, W)
+    W *= problem.C
+    return np.ascontiguousarray(by_class(problem.X, W))
+
+
+def dual_of_weights(problem: JointProblem, W: np.ndarray) -> np.ndarray:
+    """The sub-gradient at the scores of W, each row against its best rival, scaled for the best bound."""
+    members, own = problem.members, problem.codes[problem.members]
+    scores = all_scores(problem.X, W)[members] + 1.0
+    scores[np.arange(members.size), own] -= 1.0
+    alpha = np.zeros((problem.y.size, problem.n_classes))
+    alpha[members, own] = problem.row_weights[members]
+    alpha[members, scores.argmax(axis=1)] -= problem.row_weights[members]
+    reached = joint_weights(problem, alpha)
+    norm = float(np.vdot(reached, reached))
+    alpha *= min(1.0, problem.C * float(alpha[members, own].sum()) / norm) if norm > 0.0 else 1.0
+    return alpha
+
+
+def evaluate_joint(
+    problem: JointProblem, point: Point, *, exact: bool = True, given_offset: bool = False
+) -> Evaluation:
+    """Certify a point: dual variables of shape (n_all, K), weights of shape (K, d + 1), or both.
+
+    Weights that are left out are ``w(alpha)``; a dual point that is left out is :func:`dual_of_weights`.
+
+    Parameters
+    ----------
+    exact : bool, default=True
+        False takes the solver's running weights for ``w(alpha)``, and saves rebuilding them: the dual objective is
+        then off by half the squared rounding error of W.
+    given_offset : bool
+        Makes no difference: there is no free intercept.
+    """
+    alpha, members = point.alpha, problem.members
+    if alpha is None:
+        assert point.w is not None
+        alpha = dual_of_weights(problem, point.w)
+    rebuild = point.w is None or (point.tracks and exact)
+    W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
+    rivals = all_scores(problem.X, W)
+    if not problem.whole:
+        rivals = rivals[members]
+    own_norm = dual_norm = float(np.vdot(W, W))
+    if point.tracks and not rebuild:
+        dual_norm = 2.0 * problem.C * float(np.vdot(alpha[members], rivals)) - own_norm
+    elif not rebuild:
+        dual_W = joint_weights(problem, alpha)
+        dual_norm = float(np.vdot(dual_W, dual_W))
+    places, own = np.arange(members.size), problem.codes[members]
+    own_scores = rivals[places, own]
+    rivals += 1.0
+    rivals[places, own] -= 1.0
+    weights = problem.row_weights[members]
+    paid = float(weights @ (rivals.max(axis=1) - own_scores))
+    gained = float(alpha[members, own].sum())
+    primal = 0.5 * own_norm + problem.C * paid
+    dual = problem.C * gained - 0.5 * dual_norm
+    form = "lambda" if problem.uses_lambda else "C"
+    certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
+    return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, alpha, certificate)  # type: ignore[arg-type]
+
+
+evaluate.register(JointProblem, evaluate_joint)

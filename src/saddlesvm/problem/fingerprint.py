@@ -1,0 +1,42 @@
+"""What tells one problem and solver from another, so that a checkpoint is continued by the fit that wrote it only."""
+
+from __future__ import annotations
+
+import zlib
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.layouts import Rows, dot_rows, n_features
+
+
+@singledispatch
+def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
+    """What must be the same for a checkpoint to be continued; another kind of problem registers its own way."""
+    return marks(problem, solver, sketch(problem.X, problem.members))
+
+
+def sketch(X: Rows, members: np.ndarray) -> np.ndarray:
+    """The products of rows with one random direction: they tell rows apart whose norms, or sums, are the same."""
+    direction = np.random.default_rng(0).standard_normal(n_features(X) + 1)
+    products = np.empty(members.size)
+    dot_rows(X, members, direction, products)
+    return products
+
+
+def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]:
+    """The problem's size, options and data sums (the rows' :func:`sketch` stands for them), and the solver."""
+    members = problem.members
+    weights = problem.weights[members] if problem.weights.size else problem.weights
+    return {
+        "problem": problem.describe(),
+        "loss": repr(problem.loss),
+        "scale": problem.scale,
+        "C": problem.C,
+        "labels": zlib.crc32(np.ascontiguousarray(problem.y[members]).data),
+        "rows": zlib.crc32(products.data),
+        "weights": zlib.crc32(np.ascontiguousarray(weights).data),
+        "solver": repr(solver),
+    }

@@ -1,0 +1,285 @@
+"""The regularised risk problem over a kernel's feature space, and the certificate of a point of it.
+
+    P(b, f) = C sum_i s_i phi_i(f_i + b) + (1/2) sum_i beta_i f_i,      f = K beta,  beta = C a
+    D(a)    = -C sum_i s_i phi_i*(-a_i / s_i) - (1/2) sum_i beta_i f_i
+
+This is :class:`saddlesvm.problem.problem.Problem` with ``w = sum_i beta_i k(x_i, .)`` known through its
+coefficients only.
+The gap bounds the distance to the optimum for positive semi-definite kernels. For others (sigmoid, some callables) the
+problem is not convex: the gap is then still not negative and zero exactly at stationary points, but bounds nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate, loss_sums
+from saddlesvm.problem.intercepts import balance, best_offset
+from saddlesvm.problem.losses import Hinge, Loss, SmoothHinge, SquaredHinge, loss_name
+from saddlesvm.problem.problem import INTERCEPTS, Intercept, resolve_C
+from saddlesvm.rows.kernels import Kernel, Matrix, expand
+
+KERNEL_LOSSES: dict[str, type] = {"hinge": Hinge, "squared_hinge": SquaredHinge, "smooth_hinge": SmoothHinge}
+
+
+class KernelTerms(NamedTuple):
+    """What a compiled kernel needs of a problem."""
+
+    loss: Loss
+    y: np.ndarray
+    weights: np.ndarray  # empty when all are 1
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProblem:
+    """A two-class problem in the feature space of a kernel.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n, d); the n x n kernel matrix when it is precomputed
+    kernel : Kernel
+    y : ndarray of shape (n,), float64
+        Labels -1 and +1.
+    weights : ndarray of shape (n,) or (0,), float64
+        Positive row weights; empty when all are 1.
+    loss : Hinge, SquaredHinge or SmoothHinge
+    C : float
+    n_lambda : int
+        Number of rows that define ``lambda = 1 / (n C)``: all of them, and those of weight zero that were left out.
+    intercept : {"none", "regularized", "free"}
+    scale : float
+        Value of the virtual constant feature of a regularized intercept.
+    cache_size : float
+        Megabytes for rows of the kernel matrix.
+    uses_lambda : bool
+        Report objectives in the lambda form instead of the C form.
+    threads : int
+        That the fit may use.
+    """
+
+    X: Matrix
+    kernel: Kernel
+    y: np.ndarray
+    weights: np.ndarray
+    loss: Loss
+    C: float
+    n_lambda: int
+    intercept: Intercept
+    scale: float = 1.0
+    cache_size: float = 200.0
+    uses_lambda: bool = False
+    threads: int = 1
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.y.size
+
+    @property
+    def lam(self) -> float:
+        """lambda = 1 / (n C)."""
+        return 1.0 / (self.n_lambda * self.C)
+
+    @property
+    def unit(self) -> float:
+        """What an objective in the C form is multiplied by to be reported: 1, or lambda in the lambda form."""
+        return self.lam if self.uses_lambda else 1.0
+
+    @property
+    def offset(self) -> float:
+        """What a regularized intercept adds to every kernel value."""
+        return self.scale**2 if self.intercept == "regularized" else 0.0
+
+    @cached_property
+    def members(self) -> np.ndarray:
+        """The rows that take part: all."""
+        return np.arange(self.n, dtype=np.int32)
+
+    @cached_property
+    def terms(self) -> Any:
+        """The part of :class:`saddlesvm.problem.problem.Terms` that compiled kernels look at."""
+        return KernelTerms(self.loss, self.y, self.weights)
+
+    @cached_property
+    def row_weights(self) -> np.ndarray:
+        """Weights of all rows."""
+        return self.weights if self.weights.size else np.ones(self.n)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features; of rows, for a precomputed kernel."""
+        return self.X.shape[1]
+
+    @property
+    def values_per_row(self) -> float:
+        """Mean number of stored values a row."""
+        return max(1.0, (self.X.nnz if sparse.issparse(self.X) else self.X.size) / max(1, self.n))
+
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of ``beta_i``: y_i beta_i is in [0, C s_i], or in [0, inf) for the squared hinge."""
+        top = np.full(self.n, np.inf) if isinstance(self.loss, SquaredHinge) else self.C * self.row_weights
+        return np.where(self.y > 0.0, 0.0, -top), np.where(self.y > 0.0, top, 0.0)
+
+    def ridge(self) -> np.ndarray:
+        """What the conjugate of a smooth loss adds to the diagonal of the kernel matrix; zero for the hinge."""
+        if isinstance(self.loss, Hinge):
+            return np.zeros(self.n)
+        width = self.loss.width if isinstance(self.loss, SmoothHinge) else 0.5
+        return width / (self.C * self.row_weights)
+
+    def margins(self, beta: np.ndarray) -> np.ndarray:
+        """``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or (n, points)."""
+        support = np.flatnonzero(beta.any(axis=1) if beta.ndim == 2 else beta)
+        f = expand(self.kernel, self.X, self.kernel.centres(self.X, support), beta[support])
+        return f + self.offset * beta.sum(axis=0)
+
+    def describe(self) -> str:
+        """A line that says which problem this is."""
+        return (
+            f"{loss_name(self.loss)} loss, {self.kernel.name} kernel, {self.n:,} rows, "
+            f"C = {self.C:g} (lambda = {self.lam:g}), intercept {self.intercept}"
+        )
+
+
+def make_kernel_problem(
+    X: Matrix,
+    kernel: Kernel,
+    y: np.ndarray,
+    loss: Loss,
+    *,
+    C: float | None = None,
+    lam: float | None = None,
+    weights: np.ndarray | None = None,
+    members: np.ndarray | None = None,
+    intercept: Intercept = "free",
+    scale: float = 1.0,
+    cache_size: float = 200.0,
+) -> tuple[KernelProblem, np.ndarray]:
+    """Assemble a problem from checked parts; also the numbers of the rows that take part.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_all,)
+        -1 and +1; anything for rows that are not members.
+    weights : ndarray of shape (n_all,), optional
+        Not negative; rows of weight zero are left out.
+    members : ndarray, optional
+        Ascending row numbers; all rows when left out.
+
+    Raises
+    ------
+    ValueError
+        The loss is none of :data:`KERNEL_LOSSES`, the intercept is unknown, or C and lam do not fit together.
+    """
+    if type(loss) not in KERNEL_LOSSES.values():
+        raise ValueError(f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(KERNEL_LOSSES)}")
+    if intercept not in INTERCEPTS:
+        raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {intercept!r}")
+    chosen = np.arange(y.size) if members is None else members
+    n_lambda = chosen.size
+    uses_lambda = lam is not None
+    C, _ = resolve_C(C, lam, n_lambda)
+    s = np.empty(0)
+    if weights is not None:
+        chosen = chosen[weights[chosen] > 0.0]
+        s = np.asarray(weights, dtype=np.float64)[chosen]
+    if chosen.size < y.size:
+        X = X[np.ix_(chosen, chosen)] if kernel.precomputed else X[chosen]
+    problem = KernelProblem(
+        X=X,
+        kernel=kernel,
+        y=np.ascontiguousarray(y[chosen], dtype=np.float64),
+        weights=s,
+        loss=loss,
+        C=C,
+        n_lambda=n_lambda,
+        intercept=intercept,
+        scale=scale,
+        cache_size=cache_size,
+        uses_lambda=uses_lambda,
+    )
+    return problem, chosen
+
+
+@dataclass(frozen=True)
+class KernelPoint:
+    """What a kernel solver hands over.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n,)
+        Coefficients of the model ``sum_i beta_i k(x_i, .)``.
+    dual : ndarray of shape (n,), optional
+        A feasible point of the dual; left out: beta is one.
+    """
+
+    beta: np.ndarray
+    dual: np.ndarray | None = None
+
+    @property
+    def tracks(self) -> bool:
+        """No: what a solver keeps rests on float32 kernel values, and proves nothing."""
+        return False
+
+
+@dataclass(frozen=True)
+class KernelEvaluation(Evaluation):
+    """A certified model: `coef` holds beta, `margins` ``K beta`` (virtual feature included, free intercept not)."""
+
+    margins: np.ndarray
+
+
+def evaluate_kernel(problem: KernelProblem, point: KernelPoint, *, exact: bool = True) -> KernelEvaluation:
+    """Certify a point.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+    point : KernelPoint
+    exact : bool, default=True
+        Makes no difference: there is no cheaper certificate than the exact one.
+    """
+    beta = point.beta
+    if point.dual is None or np.array_equal(point.dual, beta):
+        f = problem.margins(beta)
+        return _certify(problem, beta, f, beta, f)
+    f, dual_f = problem.margins(np.column_stack([beta, point.dual])).T
+    return _certify(problem, beta, np.ascontiguousarray(f), point.dual, dual_f)
+
+
+def _certify(
+    problem: KernelProblem, beta: np.ndarray, f: np.ndarray, dual: np.ndarray, dual_f: np.ndarray
+) -> KernelEvaluation:
+    """The model ``f = K beta``, with the best free intercept, against the dual point with ``dual_f = K dual``."""
+    offset = best_offset(problem.terms, problem.members, f, 0.0) if problem.intercept == "free" else 0.0
+    alpha = alpha_of(problem, dual)
+    paid, conjugates, _ = loss_sums(problem.terms, problem.members, f, offset, alpha)
+    primal = problem.C * paid + 0.5 * float(beta @ f)
+    bound = -problem.C * conjugates - 0.5 * float(dual @ dual_f)
+    certificate = Certificate(primal * problem.unit, bound * problem.unit, "lambda" if problem.uses_lambda else "C")
+    return KernelEvaluation(beta, offset + problem.offset * float(beta.sum()), alpha, certificate, f)
+
+
+def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+    """``a = beta / C``, kept inside the bounds that rounding may have crossed."""
+    top = np.inf if isinstance(problem.loss, SquaredHinge) else problem.row_weights
+    return np.clip(beta / problem.C, -top, top)
+
+
+def feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+    """`beta` brought into its box and, for a free intercept, to the sum zero."""
+    low, high = problem.box()
+    clipped = np.clip(beta, low, high)
+    if problem.intercept == "free":
+        alpha = clipped / problem.C
+        balance(problem.terms, problem.members, alpha)
+        clipped = np.clip(alpha * problem.C, low, high)
+    return clipped
+
+
+evaluate.register(KernelProblem, evaluate_kernel)

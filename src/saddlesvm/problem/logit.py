@@ -1,0 +1,85 @@
+"""The arithmetic of the logistic loss: the sigmoid, its inverse, and the step of a dual coordinate.
+
+Everything is written so that a visit to a row takes few logarithms and exponentials, and the compiler sees which of
+them the value, the slopes and the step of a row share.
+"""
+
+from __future__ import annotations
+
+from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.exp_log import exp_of_negative, log_of
+
+LOGIT_STEPS = 100
+LOGIT_ROUNDING = 1e-11
+LOGIT_TOLERANCE = 0.3  # of a Halley step that is the last: what it misses by is of the order of its cube
+
+
+@inlined
+def logit(p: float) -> float:
+    """``log(p / (1 - p))``, finite at zero and one."""
+    return log_of(p / (1.0 - p))
+
+
+@inlined
+def sigmoid(t: float) -> float:
+    """``1 / (1 + exp(-t))`` without overflow."""
+    e = exp_of_negative(-abs(t))
+    return (1.0 if t >= 0.0 else e) / (1.0 + e)
+
+
+@inlined
+def moved_sigmoid(p: float, move: float) -> float:
+    """``sigmoid(t + move)`` from ``p = sigmoid(t)``, to the third power of a small move."""
+    v = p * (1.0 - p)
+    return p + v * move * (1.0 + move * ((0.5 - p) + move * (1.0 / 6.0 - v)))
+
+
+@inlined
+def halley_step(residual: float, p: float, qs: float) -> float:
+    """Halley's step for ``t + m + qs sigmoid(t)`` where ``p = sigmoid(t)``: Newton's, corrected by the curvature."""
+    bend = qs * p * (1.0 - p)
+    slope = 1.0 + bend
+    return -residual * slope / (slope * slope - residual * bend * (0.5 - p))
+
+
+@inlined
+def logit_step(b: float, m: float, q: float, s: float) -> float:
+    """The b in [0, s] where ``log(b / (s - b)) + m + q (b' - b) = 0``.
+
+    It is solved for ``t = log(b / (s - b))``, in which the equation ``t + m + q (s sigmoid(t) - b) = 0`` is
+    increasing with a slope between 1 and ``1 + q s / 4`` (compare Yu, Huang and Lin 2011, section 3). Mostly b is
+    near already, and one step of Halley's method is enough. (A small one never misleads: where the derivative's
+    change is not small beside itself, Halley's steps are longer than 2.)
+    """
+    p = b / s
+    t = logit(p)
+    move = halley_step(t + m, p, q * s)
+    if abs(move) <= LOGIT_TOLERANCE:
+        return s * moved_sigmoid(p, move)
+    return guarded_logit_step(b, t if 0.0 < b < s else -m, m, q, s)
+
+
+@inlined
+def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> float:
+    """The same from farther away: Halley's method guarded by a bracket, and by bisection wherever a step is not half
+    as long as the one before (for large q it may cycle)."""
+    low, high = -m - q * (s - b), -m + q * b
+    t = min(max(t, low), high)
+    p = sigmoid(t)
+    moved = 2.0 * (high - low)
+    for _ in range(LOGIT_STEPS):
+        residual = t + m + q * (s * p - b)
+        if residual > 0.0:
+            high = t
+        else:
+            low = t
+        move = halley_step(residual, p, q * s)
+        halved = not low <= t + move <= high or abs(move) > 0.5 * moved
+        if halved:
+            move = 0.5 * (low + high) - t
+        moved = abs(move)
+        if moved <= (LOGIT_ROUNDING if halved else LOGIT_TOLERANCE):
+            return s * moved_sigmoid(p, move)
+        t += move
+        p = sigmoid(t)
+    return s * p

@@ -1,0 +1,138 @@
+"""A problem whose rows are read block by block, and certificates that need no reading of their own.
+
+Weak duality holds for any pair of a primal and a dual point. A sweep over the blocks therefore proves two things on the
+way: each block, as it is read, gives its share of ``P(v)`` for the weights v from when the sweep began, and once its
+dual variables have moved, its share of ``D(a)``. At the end of the sweep ``P(v) - D(a)`` bounds how far v is from the
+optimum, with a of a sweep later: no pass over the data was spent on it, and both sums are in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.files import Block, BlockReader, rows_between
+from saddlesvm.rows.layouts import Rows
+
+SAMPLED = 256  # rows that stand for all
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedProblem(Problem):
+    """A problem over rows in files.
+
+    ``X`` are the mapped rows, for whatever needs no speed; labels are kept as int8, ``norms`` are filled as the blocks
+    are read for the first time.
+
+    Attributes
+    ----------
+    reader : BlockReader
+    duals : ndarray of shape (n_all,)
+        Where the solver keeps its dual variables, in memory or in a mapped file.
+    """
+
+    reader: BlockReader = field(kw_only=True, repr=False)
+    duals: np.ndarray = field(kw_only=True, repr=False)
+
+    def plain(self) -> Problem:
+        """The same problem over the mapped rows, as everything else in this package takes it."""
+        given = {column.name: getattr(self, column.name) for column in fields(Problem)}
+        return Problem(**given | {"y": self.y.astype(np.float64, copy=False)})
+
+    def local(self, block: Block) -> Problem:
+        """The problem of one block's rows against all others' as they are.
+
+        A free intercept is penalised here by its distance from the present multiplier: that is what
+        :func:`~saddlesvm.solvers.base.move_offset` makes of it.
+        """
+        weights = block.gather(self.weights) if self.weights.size else self.weights
+        members = np.arange(block.size, dtype=np.int32)
+        return Problem(
+            X=block.X,
+            y=block.gather(self.y).astype(np.float64, copy=False),
+            loss=self.loss,
+            C=self.C,
+            weights=weights,
+            norms=block.gather(self.norms),
+            members=members[weights > 0.0] if weights.size else members,
+            intercept="none" if self.intercept == "none" else "regularized",
+            n=self.n,
+        )
+
+    def penalty(self, w: np.ndarray) -> float:
+        """Half the squared norm of what the regulariser sees of w."""
+        seen = w if self.intercept == "regularized" else w[:-1]
+        return 0.5 * float(seen @ seen)
+
+
+def make_streamed_problem(
+    X: Rows, y: np.ndarray, loss: Loss, reader: BlockReader, duals: np.ndarray, **options: Any
+) -> StreamedProblem:
+    """Assemble a problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`."""
+    whole = make_problem(X, y, loss, norms=reader.norms, **options)
+    given = {column.name: getattr(whole, column.name) for column in fields(Problem)}
+    if is_classification(loss):
+        given["y"] = whole.y.astype(np.int8)
+    return StreamedProblem(reader=reader, duals=duals, **given)
+
+
+def sampled(X: Rows) -> np.ndarray:
+    """Some rows, evenly spread."""
+    return np.unique(np.linspace(0, rows.n_rows(X) - 1, SAMPLED).astype(np.int64))
+
+
+def sampled_norms(X: Rows) -> np.ndarray:
+    """Squared norms of some rows: a glance that costs next to nothing."""
+    return np.array([rows.squared_norms(rows_between(X, i, i + 1), 1)[0] for i in sampled(X)])
+
+
+@dataclass(frozen=True)
+class JudgedPoint(Point):
+    """A point whose model and bound a sweep has judged already.
+
+    Attributes
+    ----------
+    judged : Evaluation
+    enough : float
+        The relative gap from which the judged model will do, whatever else could be certified by reading all rows.
+    """
+
+    judged: Evaluation = field(kw_only=True)
+    enough: float = field(kw_only=True)
+
+
+def evaluate_streamed(
+    problem: StreamedProblem, point: Point, *, exact: bool = True, given_offset: bool = False
+) -> Evaluation:
+    """What the sweep has proven where that will do or a glance is asked for; otherwise a pass over the mapped rows."""
+    if isinstance(point, JudgedPoint) and (not exact or point.judged.certificate.relative_gap <= point.enough):
+        return point.judged
+    plain = Point(point.w, point.alpha, point.tracks)
+    return evaluate(problem.plain(), plain, exact=exact, given_offset=given_offset)
+
+
+def judgement(
+    problem: StreamedProblem, v: np.ndarray, paid: float, conjugates: float, w: np.ndarray, alpha: np.ndarray
+) -> Evaluation:
+    """The model v with its own losses, against the bound of a dual point with weights w and its sum of conjugates."""
+    primal = problem.penalty(v) + problem.C * paid
+    dual = -problem.C * conjugates - problem.penalty(w)
+    form = "lambda" if problem.uses_lambda else "C"
+    certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
+    return Evaluation(v[:-1].copy(), float(v[-1] * problem.scale), alpha, certificate)
+
+
+def streamed_fingerprint(problem: StreamedProblem, solver: Any) -> dict[str, Any]:
+    """Like that of any problem, by some of its rows."""
+    return marks(problem, solver, sketch(problem.X, sampled(problem.X)))
+
+
+evaluate.register(StreamedProblem, evaluate_streamed)
+fingerprint.register(StreamedProblem, streamed_fingerprint)

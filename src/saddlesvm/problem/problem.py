@@ -1,0 +1,232 @@
+"""One regularised risk problem: rows, labels, weights, loss, lambda, intercept. Nothing else knows about C.
+
+    P(w) = (1/n) sum_i s_i phi_i(x_i . w) + (lambda/2) ||w||^2          or, times n C = 1 / lambda,
+    C sum_i s_i phi_i(x_i . w) + (1/2) ||w||^2                          with  C = 1 / (lambda n).
+
+The dual point ``a`` gives ``w(a) = C sum_i a_i x_i``. Inside, everything is computed in the C form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from saddlesvm.problem.losses import CLASSIFICATION, Loss, loss_name
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.layouts import Rows
+from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.compiled import inlined
+
+Intercept = Literal["none", "regularized", "free"]
+INTERCEPTS: tuple[Intercept, ...] = ("none", "regularized", "free")
+
+
+class Terms(NamedTuple):
+    """What a compiled kernel needs of a problem."""
+
+    X: Rows
+    loss: Loss
+    y: np.ndarray
+    weights: np.ndarray  # empty when all are 1
+    norms: np.ndarray
+    C: float
+
+
+class Pointwise(NamedTuple):
+    """The part of the terms that does not see the rows: kernels over it need no version for each layout."""
+
+    loss: Loss
+    y: np.ndarray
+    weights: np.ndarray
+
+
+@inlined
+def weight_of(weights: np.ndarray, i: int) -> float:
+    """Weight of row i; an empty array means 1."""
+    return weights[i] if weights.size else 1.0
+
+
+def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]:
+    """C and lambda from the one that was given: ``C = 1 / (lambda n)``; the only place where this is done.
+
+    Raises
+    ------
+    ValueError
+        Both or neither were given, or the given one is not positive and finite.
+    """
+    if (C is None) == (lam is None):
+        raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
+    name, given = ("C", C) if C is not None else ("lam", lam)
+    check(name, given, POSITIVE)
+    assert given is not None
+    other = 1.0 / (float(given) * n)
+    return (float(given), other) if name == "C" else (other, float(given))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A regularised risk problem over (some of) the rows of a design matrix.
+
+    Attributes
+    ----------
+    X : Dense or CSR
+        The rows; their `bias` is `scale` unless the intercept is "none".
+    y : ndarray of shape (n_all,), float64
+        Labels -1 and +1, or targets. Rows that are not members are ignored.
+    loss : Loss
+    C : float
+        ``1 / (lambda n)``.
+    weights : ndarray of shape (n_all,) or (0,), float64
+        Non-negative row weights s_i; empty when all are 1.
+    norms : ndarray of shape (n_all,), float64
+        Squared norms of the rows, the virtual feature included.
+    members : ndarray of shape (n,), int32 or int64
+        The rows that take part, ascending; rows of weight zero are left out.
+    intercept : {"none", "regularized", "free"}
+    n : int
+        Number of rows that define lambda: the members, with those of weight zero.
+    uses_lambda : bool
+        Report objectives in the lambda form instead of the C form.
+    threads : int
+        That a pass over the rows may use.
+    """
+
+    X: Rows
+    y: np.ndarray
+    loss: Loss
+    C: float
+    weights: np.ndarray
+    norms: np.ndarray
+    members: np.ndarray
+    intercept: Intercept = "none"
+    n: int = 0
+    uses_lambda: bool = False
+    whole: bool = field(default=True)
+    threads: int = 1
+
+    @property
+    def lam(self) -> float:
+        """lambda = 1 / (n C)."""
+        return 1.0 / (self.n * self.C)
+
+    @property
+    def reading_time(self) -> float:
+        """Seconds of a pass over the members in their order, at least, roughly."""
+        return rows.reading_time(self.X, self.members.size * self.values_per_row)
+
+    @property
+    def unit(self) -> float:
+        """What an objective in the C form is multiplied by to be reported: 1, or lambda in the lambda form."""
+        return self.lam if self.uses_lambda else 1.0
+
+    @property
+    def scale(self) -> float:
+        """Value of the virtual feature; 0 without an intercept."""
+        return self.X.bias
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, the virtual one not counted."""
+        return rows.n_features(self.X)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The problem as compiled kernels take it."""
+        return Terms(self.X, self.loss, self.y, self.weights, self.norms, self.C)
+
+    @cached_property
+    def pointwise(self) -> Pointwise:
+        """Loss, labels and weights as compiled kernels take them."""
+        return Pointwise(self.loss, self.y, self.weights)
+
+    @cached_property
+    def of_members(self) -> Pointwise:
+        """Loss, labels and weights with one place for each member."""
+        return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights))
+
+    def gathered(self, values: np.ndarray) -> np.ndarray:
+        """The members' values among those of all rows; the array itself where all are members, or where it is empty."""
+        return values if values.size in (self.members.size, 0) else values[self.members]
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """The members' values as those of all rows, shape (n_all,), zero for others; the array itself where it can."""
+        if values.size == self.y.size:
+            return values
+        among_all = np.zeros(self.y.size)
+        among_all[self.members] = values
+        return among_all
+
+    @cached_property
+    def values_per_row(self) -> float:
+        """Mean number of stored values a row."""
+        return max(1.0, rows.n_values(self.X) / max(1, rows.n_rows(self.X)))
+
+    def describe(self) -> str:
+        """A line that says which problem this is."""
+        return (
+            f"{loss_name(self.loss)} loss, {self.members.size:,} rows x {self.n_features:,} features, "
+            f"C = {self.C:g} (lambda = {self.lam:g}), intercept {self.intercept}"
+        )
+
+
+def make_problem(
+    X: Rows,
+    y: np.ndarray,
+    loss: Loss,
+    *,
+    C: float | None = None,
+    lam: float | None = None,
+    weights: np.ndarray | None = None,
+    members: np.ndarray | None = None,
+    intercept: Intercept = "none",
+    norms: np.ndarray | None = None,
+) -> Problem:
+    """Assemble a problem from rows and options that are already checked.
+
+    Parameters
+    ----------
+    X : Dense or CSR
+        Rows with a `bias` that is non-zero exactly when `intercept` is not "none".
+    y : ndarray of shape (n_all,)
+        -1 and +1 for classification losses, targets otherwise.
+    weights : ndarray of shape (n_all,), optional
+        Non-negative, at least one member's positive.
+    members : ndarray, optional
+        Ascending row numbers; all rows when left out.
+    norms : ndarray of shape (n_all,), optional
+        Squared row norms, to be shared between problems over the same rows.
+    """
+    if intercept not in INTERCEPTS:
+        raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {intercept!r}")
+    if (intercept == "none") != (X.bias == 0.0):
+        raise ValueError(f"intercept {intercept!r} does not go with a virtual feature of value {X.bias:g}")
+    count = rows.n_rows(X)
+    dtype = np.int32 if count < 2**31 else np.int64
+    whole = members is None
+    chosen = np.arange(count, dtype=dtype) if members is None else np.ascontiguousarray(members, dtype=dtype)
+    n = chosen.size
+    C, _ = resolve_C(C, lam, n)
+    s = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    if s.size and not (heavy := s[chosen] > 0.0).all():
+        chosen, whole = chosen[heavy], False
+    return Problem(
+        X=X,
+        y=np.ascontiguousarray(y, dtype=np.float64),
+        loss=loss,
+        C=C,
+        weights=s,
+        norms=rows.squared_norms(X, count) if norms is None else norms,
+        members=chosen,
+        intercept=intercept,
+        n=n,
+        uses_lambda=lam is not None,
+        whole=whole,
+    )
+
+
+def is_classification(loss: Loss) -> bool:
+    """Whether labels are -1 and +1 for this loss."""
+    return type(loss) in CLASSIFICATION.values()

@@ -1,0 +1,51 @@
+"""Whether the indices of CSR matrices are in range and in order: one quick look, and one that finds the culprit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saddlesvm.rows.layouts import U
+from saddlesvm.runtime.compiled import kernel
+
+
+@kernel
+def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
+    """Whether all indices are in range and ascend strictly within their rows, and the row pointers ascend: quickly."""
+    if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
+        return False
+    for i in range(indptr.size - 1):
+        if indptr[i + 1] < indptr[i]:
+            return False
+    bad = 0
+    for i in range(indptr.size - 1):
+        start, stop = U(indptr[i]), U(indptr[i + 1])
+        if start == stop:
+            continue
+        bad += (indices[start] < 0) + (indices[stop - U(1)] >= n_features)
+        for p in range(start, stop - U(1)):
+            bad += indices[p + U(1)] <= indices[p]
+    return bad == 0
+
+
+@kernel
+def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> int:
+    """The first row of a CSR matrix whose indices are out of range, unsorted or repeated; -1 if all are in order.
+
+    Out of range counts as -2 - i, so that the two can be told apart.
+    """
+    if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
+        return -2
+    for i in range(indptr.size - 1):
+        if indptr[i + 1] < indptr[i]:
+            return -2 - i
+    answer = -1
+    for i in range(indptr.size - 1):
+        previous = -1
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            if j < 0 or j >= n_features:
+                return -2 - i
+            if j <= previous and answer < 0:
+                answer = i
+            previous = j
+    return answer

@@ -1,0 +1,307 @@
+"""Blocks of rows, read from their files one ahead of the one that is worked on.
+
+The rows are cut into chunks of some megabytes of neighbours, and a block is any choice of chunks: which ones go
+together is drawn anew in each sweep. They are copied from the file with plain reads into one of two buffers that are
+used again and again: only these count as memory of the process. The pages that the system keeps of a file are its own
+affair, and are given up when something else needs the space.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.layouts import CSR, Dense, Rows
+
+AHEAD = 8  # chunks that the system is asked to fetch while one is read and looked at
+
+
+class Place(NamedTuple):
+    """Where the bytes of an array begin in a file."""
+
+    path: str
+    offset: int
+
+
+def mapping_of(array: Any) -> np.memmap | None:
+    """The memory map that an array is, or is a view of."""
+    while array is not None and not isinstance(getattr(array, "base", None), mmap.mmap):
+        array = getattr(array, "base", None)
+    return array if isinstance(array, np.memmap) else None
+
+
+def place_of(array: np.ndarray) -> Place | None:
+    """Where a memory-mapped array, or a contiguous view of one, stands in its file.
+
+    None for arrays that are in memory, and for private mappings (mode "c"), which may differ from their file.
+    """
+    owner = mapping_of(array)
+    if owner is None or owner.filename is None or owner.mode == "c" or not array.flags.c_contiguous:
+        return None
+    return Place(os.fspath(owner.filename), int(owner.offset) + array.ctypes.data - owner.ctypes.data)
+
+
+def is_mapped(X: Any) -> bool:
+    """Whether the values of a matrix, dense or CSR, are mapped from a file."""
+    return place_of(np.asarray(getattr(X, "data", X) if hasattr(X, "indptr") else X)) is not None
+
+
+class Column:
+    """An array of which pieces along its first axis are read from its file; copied, where it is in memory."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.place = place_of(array)
+        self.item = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+        self.file = None if self.place is None else os.open(self.place.path, os.O_RDONLY)
+
+    def read(self, start: int, stop: int, out: np.ndarray) -> None:
+        """Fill the contiguous `out` with the items from `start` to `stop`.
+
+        Raises
+        ------
+        OSError
+            The file cannot be read, or ends too early.
+        """
+        if self.file is None or self.place is None:
+            np.copyto(out, self.array[start:stop])
+            return
+        position, left = self.place.offset + start * self.item, memoryview(out.data).cast("B")
+        while left:
+            done = os.preadv(self.file, [left], position)
+            if not done:
+                raise OSError(f"{self.place.path}: ends before byte {position + len(left)}: it was cut off")
+            position, left = position + done, left[done:]
+
+    def expect(self, start: int, stop: int) -> None:
+        """Ask the system to fetch the items from `start` to `stop` meanwhile."""
+        if self.file is not None and self.place is not None and hasattr(os, "posix_fadvise") and start < stop:
+            length = (stop - start) * self.item
+            os.posix_fadvise(self.file, self.place.offset + start * self.item, length, os.POSIX_FADV_WILLNEED)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.file is not None:
+            os.close(self.file)
+        self.file = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some chunks of rows in memory, one after another.
+
+    Attributes
+    ----------
+    chunks : tuple of int
+    parts : list of slice
+        The rows of each chunk in the whole matrix.
+    X : Dense or CSR
+        The values of all m rows, in a buffer that is used again for the block after the next.
+    judged : sequence of ndarray of shape (d + 1,)
+        The weights that were handed in with the request.
+    margins : ndarray of shape (len(judged), m)
+        ``x_i . w`` for each of them, in float64.
+    """
+
+    chunks: tuple[int, ...]
+    parts: list[slice]
+    X: Rows
+    judged: Sequence[np.ndarray]
+    margins: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.margins.shape[1]
+
+    def margins_of(self, w: np.ndarray) -> np.ndarray:
+        """``x_i . w`` of the rows, shape (m,), for one of the judged weights (the very array)."""
+        return self.margins[[id(one) for one in self.judged].index(id(w))]
+
+    def gather(self, array: np.ndarray) -> np.ndarray:
+        """The entries of the block's rows in an array over all rows, shape (m,): a copy."""
+        return np.concatenate([array[part] for part in self.parts])
+
+    def scatter(self, local: np.ndarray, array: np.ndarray) -> None:
+        """Write entries of the block's rows to their places in an array over all rows."""
+        done = 0
+        for part in self.parts:
+            array[part] = local[done : done + part.stop - part.start]
+            done += part.stop - part.start
+
+
+class Buffer:
+    """Room for one block; what the rows of a dense or CSR matrix are read into."""
+
+    def __init__(self, columns: Sequence[Column], most_rows: int, most_values: int, judges: int) -> None:
+        shapes = [(most_values,), (most_values,), (most_rows + 1,)]
+        if len(columns) == 1:
+            shapes = [(most_rows, *columns[0].array.shape[1:])]
+        self.parts = [np.empty(shape, column.array.dtype) for shape, column in zip(shapes, columns, strict=True)]
+        self.margins = np.empty((judges, most_rows))
+
+
+class BlockReader:
+    """Reads blocks of rows, the next one in the background.
+
+    Parameters
+    ----------
+    X : Dense or CSR
+        Rows over arrays that are mapped from files (or in memory), with the virtual feature.
+    edges : ndarray of shape (n_chunks + 1,)
+        The first row of each chunk, and the number of rows.
+    per_block : int
+        Chunks in a block, at most.
+    norms : ndarray of shape (n,)
+        Filled with the squared norms of the rows as each chunk is read for the first time.
+    judges : int, default=1
+        How many weights a request may ask margins for.
+    """
+
+    def __init__(self, X: Rows, edges: np.ndarray, per_block: int, norms: np.ndarray, judges: int = 1) -> None:
+        self.X, self.edges, self.per_block, self.norms, self.judges = X, edges, per_block, norms, judges
+        arrays = [X.values] if isinstance(X, Dense) else [X.data, X.indices, X.indptr]
+        self.columns = [Column(array) for array in arrays]
+        self.starts = edges if isinstance(X, Dense) else np.asarray(X.indptr[edges], dtype=np.int64)
+        self.normed = np.zeros(self.n_chunks, dtype=bool)
+        self.buffers: list[Buffer] = []
+        self.bytes_read = 0
+        self.thread: ThreadPoolExecutor | None = None
+        self.pending: tuple[tuple[int, ...], list[np.ndarray], Future[Block]] | None = None
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks."""
+        return self.edges.size - 1
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks in a sweep."""
+        return -(-self.n_chunks // self.per_block)
+
+    def __enter__(self) -> BlockReader:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for the read under way, and give buffers and files back."""
+        if self.thread is not None:
+            self.thread.shutdown(wait=True, cancel_futures=True)
+        self.thread, self.pending, self.buffers = None, None, []
+        for column in self.columns:
+            column.close()
+
+    def fetch(
+        self,
+        chunks: Sequence[int],
+        judged: Sequence[np.ndarray] = (),
+        then: Sequence[int] = (),
+        then_judged: Sequence[np.ndarray] = (),
+    ) -> Block:
+        """The block of the given chunks, its rows judged by the given weights; the block `then` is read meanwhile.
+
+        Raises
+        ------
+        ValueError
+            A value is NaN or infinite; the message names its row.
+        OSError
+            A file cannot be read.
+        """
+        wanted, waiting = tuple(chunks), self.pending
+        if waiting is not None and waiting[0] == wanted and {id(w) for w in judged} <= {id(w) for w in waiting[1]}:
+            block = waiting[2].result()
+        else:
+            block = self._start(wanted, judged).result()
+        self.pending = None
+        if len(then):
+            self.pending = (tuple(then), list(then_judged), self._start(tuple(then), then_judged))
+        return block
+
+    def _start(self, chunks: tuple[int, ...], judged: Sequence[np.ndarray]) -> Future[Block]:
+        if self.thread is None:
+            self.thread = ThreadPoolExecutor(1, thread_name_prefix="saddlesvm-reader")
+            most = [self.per_block * int(np.diff(ends).max()) for ends in (self.edges, self.starts)]
+            self.buffers = [Buffer(self.columns, most[0], most[1], self.judges) for _ in range(2)]
+        self.buffers.reverse()  # the other one belongs to the block that is worked on
+        return self.thread.submit(self._read, chunks, list(judged), self.buffers[0])
+
+    def _read(self, chunks: tuple[int, ...], judged: list[np.ndarray], buffer: Buffer) -> Block:
+        parts = [slice(int(self.edges[chunk]), int(self.edges[chunk + 1])) for chunk in chunks]
+        ends = np.cumsum([0, *(part.stop - part.start for part in parts)])
+        values = np.cumsum([0, *(self.starts[chunk + 1] - self.starts[chunk] for chunk in chunks)])
+        X = self._view(buffer, int(ends[-1]), int(values[-1]))
+        block = Block(chunks, parts, X, judged, buffer.margins[: len(judged), : ends[-1]])
+        for chunk in chunks[1:AHEAD]:
+            self._expect(chunk)
+        for k, chunk in enumerate(chunks):
+            for later in chunks[k + AHEAD : k + AHEAD + 1]:
+                self._expect(later)
+            self._fill(buffer, chunk, int(ends[k]), int(values[k]))
+            self._look(block, chunk, parts[k], int(ends[k]), int(ends[k + 1]))
+        return block
+
+    def _spans(self, chunk: int) -> list[tuple[int, int]]:
+        """Where the items of a chunk stand in each of the columns."""
+        of_rows = (int(self.edges[chunk]), int(self.edges[chunk + 1]))
+        if isinstance(self.X, Dense):
+            return [of_rows]
+        of_values = (int(self.starts[chunk]), int(self.starts[chunk + 1]))
+        return [of_values, of_values, (of_rows[0], of_rows[1] + 1)]
+
+    def _expect(self, chunk: int) -> None:
+        for column, span in zip(self.columns, self._spans(chunk), strict=True):
+            column.expect(*span)
+
+    def _fill(self, buffer: Buffer, chunk: int, row: int, value: int) -> None:
+        """Read a chunk to the places behind `row` and `value` of the buffer."""
+        at = [row] if isinstance(self.X, Dense) else [value, value, row]
+        for column, room, first, span in zip(self.columns, buffer.parts, at, self._spans(chunk), strict=True):
+            column.read(*span, room[first : first + span[1] - span[0]])
+            self.bytes_read += (span[1] - span[0]) * column.item
+        if len(self.columns) > 1:
+            pointers = buffer.parts[2][row : row + int(self.edges[chunk + 1] - self.edges[chunk]) + 1]
+            pointers += pointers.dtype.type(value - int(self.starts[chunk]))
+
+    def _view(self, buffer: Buffer, count: int, values: int) -> Rows:
+        """The rows of a block as kernels take them."""
+        if isinstance(self.X, Dense):
+            return rows.as_rows(buffer.parts[0][:count], self.X.bias)
+        data, indices, indptr = buffer.parts
+        matrix = (_read_only(data[:values]), _read_only(indices[:values]), _read_only(indptr[: count + 1]))
+        return CSR(*matrix, self.X.bias, self.X.n_features)
+
+    def _look(self, block: Block, chunk: int, part: slice, first: int, last: int) -> None:
+        """Norms (at the first reading) and margins of a chunk, while the processor's cache holds it."""
+        chunk_rows = rows_between(block.X, first, last)
+        if not self.normed[chunk]:
+            norms = rows.squared_norms(chunk_rows, last - first)
+            if not np.isfinite(norms).all():
+                row = part.start + int(np.argmin(np.isfinite(norms)))
+                raise ValueError(f"Input X contains NaN, infinity or too large a value in row {row}.")
+            self.norms[part] = norms
+            self.normed[chunk] = True
+        for w, margins in zip(block.judged, block.margins, strict=True):
+            rows.dot_rows(chunk_rows, np.arange(last - first, dtype=np.int32), w, margins[first:last])
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written: the kernels for mapped rows then serve those in a buffer too."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def rows_between(X: Rows, first: int, last: int) -> Rows:
+    """Some neighbouring rows, without a copy."""
+    if isinstance(X, Dense):
+        return X._replace(values=X.values[first:last])
+    return X._replace(indptr=X.indptr[first : last + 1])

@@ -1,0 +1,223 @@
+"""Rows of a kernel matrix over the active points: computed in blocks by BLAS, held in a bounded cache.
+
+These rows steer a solver and prove nothing, so they are held in float32, as in LIBSVM, and computed in float32 where
+that is accurate enough. One product of a block of 64 to 512 rows with all active points runs at the speed of the
+processor's matrix multiplication; the same rows one after the other run at the speed of its memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.rows.kernels import Kernel, Matrix, dense_if_quicker, in_float64
+
+DENSE_VALUES = 2**24  # values that a block of sparse rows may take when it is made dense
+FLOAT32_EXPONENT = 1024.0  # largest exponent of the radial kernel that float32 still resolves to about 1e-4
+
+
+class RowSource(Protocol):
+    """Rows of the kernel matrix over the active points, computed in blocks in working precision."""
+
+    @property
+    def count(self) -> int:
+        """Number of active points: columns, and rows that may be asked for."""
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Write the kernel values of points `rows` against all active points into `out`."""
+
+    def restrict(self, keep: np.ndarray) -> RowSource:
+        """The same over the points `keep` only."""
+
+
+@dataclass(frozen=True)
+class RadialRows:
+    """``exp(-gamma ||x - z||^2) = exp(2 gamma x.z - h_x - h_z)``, ``h = gamma ||x||^2``, points shifted to mean zero.
+
+    A shift leaves the kernel as it is and keeps the exponents small, which float32 needs.
+    """
+
+    points: Matrix
+    half: np.ndarray  # h, in the precision of the points
+    gamma: float
+
+    @property
+    def count(self) -> int:
+        return self.half.size
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        values = out if out.dtype == self.half.dtype else np.empty(out.shape, self.half.dtype)
+        products(self.points[rows] * self.half.dtype.type(2.0 * self.gamma), self.points, values)
+        values -= self.half
+        values -= self.half[rows, None]
+        np.minimum(values, 0.0, out=values)
+        np.exp(values, out=values)
+        if values is not out:
+            out[...] = values
+
+    def restrict(self, keep: np.ndarray) -> RadialRows:
+        return replace(self, points=self.points[keep], half=self.half[keep])
+
+
+@dataclass(frozen=True)
+class PairwiseRows:
+    """Rows of any other kernel, by its function."""
+
+    points: Matrix
+    kernel: Kernel
+
+    @property
+    def count(self) -> int:
+        return self.points.shape[0]
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        out[...] = self.kernel(self.points[rows], self.points)
+
+    def restrict(self, keep: np.ndarray) -> PairwiseRows:
+        return replace(self, points=self.points[keep])
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Rows of a precomputed kernel matrix; `active` are the rows and columns of it that take part."""
+
+    matrix: np.ndarray
+    active: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return self.active.size
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        for k, i in enumerate(self.active[rows]):
+            out[k] = self.matrix[i, self.active]
+
+    def restrict(self, keep: np.ndarray) -> GivenRows:
+        return replace(self, active=self.active[keep])
+
+
+def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
+    """``out = A B'``; sparse rows of `A` are made dense a few at a time."""
+    if not sparse.issparse(A):
+        np.matmul(A, B.T, out=out)
+        return
+    few = max(1, DENSE_VALUES // A.shape[1])
+    for start in range(0, A.shape[0], few):
+        part = A[start : start + few].toarray()
+        out[start : start + few] = (B @ part.T).T
+
+
+def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
+    """Rows of the radial kernel, in `dtype`, or in float64 where its exponents are too large for float32."""
+    X = dense_if_quicker(X)
+    if sparse.issparse(X):
+        half = gamma * np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
+        points = X
+    else:
+        X = X if dtype == np.float32 else X.astype(np.float64)
+        shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+        half = gamma * np.concatenate([np.einsum("ij,ij->i", part - shift, part - shift) for part in in_float64(X)])
+        points = X - shift
+    dtype = dtype if half.max(initial=0.0) <= FLOAT32_EXPONENT else np.float64
+    return RadialRows(points.astype(dtype, copy=False), half.astype(dtype), gamma)
+
+
+def row_source(kernel: Kernel, X: Matrix, dtype: type = np.float32) -> RowSource:
+    """The way to compute working rows of `kernel` over the rows of `X`, accurate to about `dtype`."""
+    if kernel.precomputed:
+        return GivenRows(X, np.arange(X.shape[0]))
+    if kernel.metric == "rbf":
+        return radial_rows(X, kernel.gamma, dtype)
+    return PairwiseRows(dense_if_quicker(X if dtype == np.float32 else X.astype(np.float64)), kernel)
+
+
+class RowCache:
+    """Rows of a kernel matrix over the active points, at most `megabytes` of them; the least recently used go first.
+
+    Parameters
+    ----------
+    source : RowSource
+    megabytes : float
+        Bound on the memory for kernel values. Two rows always fit.
+    offset : float, default=0.0
+        Added to every kernel value: the square of the value of a virtual constant feature.
+    dtype : type, default=float32
+        Precision of the values held.
+
+    Attributes
+    ----------
+    table : ndarray of shape (capacity, source.count)
+        The rows that are held, by slot.
+    slot : ndarray of shape (source.count,)
+        Where the row of each point is held; -1 where it is not.
+    computed : int
+        Number of rows computed so far.
+    """
+
+    def __init__(self, source: RowSource, megabytes: float, offset: float = 0.0, dtype: type = np.float32) -> None:
+        count = max(1, source.count)
+        allowed = int(megabytes * 2**20 / np.dtype(dtype).itemsize)
+        self.buffer: np.ndarray = np.empty(max(min(2, count) * count, min(count * count, allowed)), dtype)
+        self.offset = self.buffer.dtype.type(offset)
+        self.computed = 0
+        self._arrange(source)
+
+    def _arrange(self, source: RowSource) -> None:
+        self.source = source
+        count = source.count
+        self.capacity = min(count, self.buffer.size // max(1, count))
+        self.table = self.buffer[: self.capacity * count].reshape(self.capacity, count)
+        self.slot = np.full(count, -1)
+        self.owner = np.full(self.capacity, -1)
+        self.last_use = np.zeros(self.capacity, np.int64)
+        self.clock = 0
+
+    def fetch(self, rows: np.ndarray) -> np.ndarray:
+        """Slots that hold the kernel rows of the distinct points `rows` (at most `capacity`); computes missing ones."""
+        self.touch(rows)
+        missing = rows[self.slot[rows] < 0]
+        if missing.size:
+            self._compute(missing)
+        return self.slot[rows]
+
+    def touch(self, rows: np.ndarray) -> int:
+        """Note that the rows of these points, where held, are in use; how many are held."""
+        self.clock += 1
+        slots = self.slot[rows]
+        held = slots[slots >= 0]
+        self.last_use[held] = self.clock
+        return held.size
+
+    def _compute(self, missing: np.ndarray) -> None:
+        slots = np.sort(np.argsort(self.last_use, kind="stable")[: missing.size])
+        evicted = self.owner[slots]
+        self.slot[evicted[evicted >= 0]] = -1
+        first, last = int(slots[0]), int(slots[-1]) + 1
+        in_place = last - first == slots.size
+        block = self.table[first:last] if in_place else np.empty((slots.size, self.source.count), self.buffer.dtype)
+        self.source.block(missing, block)
+        block += self.offset
+        if not in_place:
+            self.table[slots] = block
+        self.slot[missing] = slots
+        self.owner[slots] = missing
+        self.last_use[slots] = self.clock
+        self.computed += missing.size
+
+    def restrict(self, keep: np.ndarray) -> None:
+        """Drop all points but `keep` (ascending); the rows held for those stay, shortened in place."""
+        held = np.flatnonzero(self.slot[keep] >= 0)
+        slots = self.slot[keep[held]]
+        order = np.argsort(slots)
+        held, slots = held[order], slots[order]
+        table, last_use, clock = self.table, self.last_use[slots], self.clock
+        self._arrange(self.source.restrict(keep))
+        for new, old in enumerate(slots):
+            self.table[new] = table[old, keep]  # ends before the next row to be read begins
+        self.slot[held] = np.arange(held.size)
+        self.owner[: held.size] = held
+        self.last_use[: held.size] = last_use
+        self.clock = clock

@@ -1,0 +1,146 @@
+"""Mercer kernels: their functions, their parameters, and sums of them over support vectors, in float64.
+
+The functions are those of :mod:`sklearn.metrics.pairwise`. What a certificate or a prediction rests on is computed
+here, in float64 throughout; the float32 rows that steer a solver are those of :mod:`saddlesvm.rows.kernel_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+from sklearn import config_context
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+Matrix: TypeAlias = Any  # a dense array, a CSR matrix or a CSR array
+
+KERNELS: tuple[str, ...] = (*sorted(set(PAIRWISE_KERNEL_FUNCTIONS)), "precomputed")
+WORTH_DENSE = 0.05  # share of non-zeros from which dense arithmetic on a sparse matrix is the quicker one
+BLOCK_VALUES = 2**21  # values of a float64 block of the kernel matrix
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function with its parameters.
+
+    Attributes
+    ----------
+    metric : str or callable
+        A name of :data:`KERNELS`, or a function of two matrices that gives the matrix of kernel values.
+    gamma, degree, coef0 : float
+        Parameters of the kernels that have them; ignored by the others.
+    """
+
+    metric: str | Callable[..., Any] = "rbf"
+    gamma: float = 1.0
+    degree: float = 3
+    coef0: float = 0.0
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows of the data *are* rows of the kernel matrix."""
+        return self.metric == "precomputed"
+
+    @property
+    def definite(self) -> bool:
+        """Whether every matrix of its values is positive semi-definite, as far as its name and parameters tell."""
+        if self.metric in ("poly", "polynomial"):
+            return min(self.gamma, self.coef0, self.degree) >= 0.0 and float(self.degree).is_integer()
+        return self.metric in ("linear", "cosine") or (
+            self.metric in ("rbf", "laplacian", "chi2") and self.gamma >= 0.0
+        )
+
+    @property
+    def name(self) -> str:
+        """The metric for people."""
+        return self.metric if isinstance(self.metric, str) else getattr(self.metric, "__name__", "callable")
+
+    def centres(self, X: Matrix, chosen: np.ndarray) -> Any:
+        """What stands for the rows `chosen` of the training data as second argument of the kernel."""
+        return chosen if self.precomputed else X[chosen]
+
+    def __call__(self, A: Matrix, centres: Any) -> np.ndarray:
+        """Kernel values between the rows of `A` and `centres`, shape (rows, centres), in the precision of `A`.
+
+        Raises
+        ------
+        ValueError
+            A value is not finite, or a callable kernel gave an array of another shape.
+        """
+        if self.precomputed:
+            return A[:, centres]
+        values = self._values(A, centres)
+        if not np.isfinite(values).all():
+            raise ValueError(f"the kernel {self.name} gave values that are not finite: no model can be made of them")
+        return values
+
+    def _values(self, A: Matrix, centres: Any) -> np.ndarray:
+        if not callable(self.metric):
+            parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            with config_context(assume_finite=True):
+                return pairwise_kernels(A, centres, metric=self.metric, filter_params=True, **parameters)
+        values = np.asarray(self.metric(A, centres), dtype=np.float64)
+        shape = (A.shape[0], centres.shape[0])
+        if values.shape != shape:
+            raise ValueError(f"the kernel function gave shape {values.shape} for {shape[0]} and {shape[1]} rows")
+        return values
+
+
+def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | None = None) -> float:
+    """gamma as a number: ``"scale"`` is ``1 / (d Var(X))``, ``"auto"`` is ``1 / d``, as in scikit-learn.
+
+    Row weights count in the variance as repetitions of the rows.
+    """
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma != "scale":
+        return float(gamma)
+    s = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    size = s.sum() * X.shape[1]
+    mean = float(s @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / size
+    if sparse.issparse(X):
+        squares = np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
+        variance = float(s @ squares) / size - mean**2
+    else:
+        squares = np.concatenate([np.square(part - mean).sum(axis=1) for part in in_float64(X)])
+        variance = float(s @ squares) / size
+    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+
+def dense_if_quicker(X: Matrix) -> Matrix:
+    """`X`, or a dense copy of a sparse matrix with so few zeros that products with it are quicker."""
+    if sparse.issparse(X) and X.nnz > WORTH_DENSE * X.shape[0] * X.shape[1]:
+        return X.toarray()
+    return X
+
+
+def in_float64(X: Matrix, block: int = 512) -> Iterator[Matrix]:
+    """The rows of `X`, a block at a time, in float64."""
+    for start in range(0, X.shape[0], block):
+        yield X[start : start + block].astype(np.float64)
+
+
+def expand(kernel: Kernel, A: Matrix, centres: Any, coefficients: np.ndarray) -> np.ndarray:
+    """``sum_j coefficients[j] k(a_i, centre_j)`` for every row of `A`, in float64 and in bounded memory.
+
+    Parameters
+    ----------
+    A : array or CSR matrix of shape (rows, d); of shape (rows, n) for a precomputed kernel
+    centres : see :meth:`Kernel.centres`
+    coefficients : ndarray of shape (centres,) or (centres, outputs)
+    """
+    out = np.zeros((A.shape[0], *coefficients.shape[1:]))
+    count = coefficients.shape[0]
+    if count == 0:
+        return out
+    if not kernel.precomputed:
+        centres = dense_if_quicker(centres.astype(np.float64))
+    both_dense = not sparse.issparse(centres)
+    block = min(512, max(1, BLOCK_VALUES // count))
+    for k, part in enumerate(in_float64(A, block)):
+        part = part.toarray() if both_dense and sparse.issparse(part) else part
+        out[k * block : (k + 1) * block] = kernel(part, centres) @ coefficients
+    return out

@@ -1,0 +1,175 @@
+"""How data that do not fit into memory are cut up: from the memory given to the rows of a block."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.files import is_mapped
+from saddlesvm.rows.layouts import Dense, Rows
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+FITS = 0.5  # of the memory: what mapped data may take and still be trained on in place
+BLOCKS_SHARE = 0.55  # of the memory, for the two blocks that are in it at once; the rest is for rows' variables
+VARIABLES_SHARE = 0.25  # of the memory, beyond which the variables of the rows go to a mapped file
+RESERVE = 96 * 2**20  # for compiled code and the small things, but never more than a fifth of the memory
+FEWEST_BLOCKS = 8  # where data are cut at all: reading ahead then hides all but the first block
+CHUNK_BYTES = 1 << 22  # of neighbouring rows that are read at once
+FEWEST_CHUNKS = 24  # in a block: each sweep puts others together
+WORK_BYTES = 40  # a row of the block at work: labels, order, members, former variables, steps
+LEAST_MEMORY = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How training goes about data in files.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes that it may take.
+    edges : ndarray of shape (n_chunks + 1,)
+        The first row of each chunk, and the number of rows.
+    per_block : int
+        Chunks in a block.
+    mapped : bool
+        The variables of the rows are kept in a file too.
+    folder : str or None
+        Where that file goes; None for the system's place for temporary files.
+    """
+
+    memory: int
+    edges: np.ndarray
+    per_block: int
+    mapped: bool
+    folder: str | None = None
+
+    def row_array(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Zeros with an entry for each row: in memory, or in a nameless file that vanishes with the process."""
+        if not self.mapped:
+            return np.zeros(shape)
+        with tempfile.TemporaryFile(dir=self.folder, prefix="saddlesvm-") as file:
+            file.truncate(8 * int(np.prod(shape)))
+            return np.asarray(np.memmap(file, dtype=np.float64, mode="r+", shape=shape))
+
+
+def memory_bytes(memory: Any) -> int:
+    """Bytes from a number of them, or from text such as ``"512M"`` or ``"1.5G"`` (powers of 1,024).
+
+    Raises
+    ------
+    ValueError
+        It is neither, or less than 16M.
+    """
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", memory, re.I)
+        if not found:
+            raise ValueError(f"memory must be bytes, or text such as '512M' or '1.5G'; got {memory!r}")
+        memory = float(found[1]) * UNITS[found[2].upper()]
+    if isinstance(memory, bool) or not isinstance(memory, (int, float, np.number)) or not np.isfinite(memory):
+        raise ValueError(f"memory must be bytes, or text such as '512M' or '1.5G'; got {memory!r}")
+    if memory < LEAST_MEMORY:
+        raise ValueError(f"memory must be at least {LEAST_MEMORY >> 20}M; got {memory!r}")
+    return int(memory)
+
+
+def available_memory() -> int:
+    """Bytes of memory that the system could give, as far as it says so."""
+    limits = [2**63]
+    try:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 2**62
+    for path, pattern in (("/proc/meminfo", r"MemAvailable:\s*(\d+) kB"), ("/sys/fs/cgroup/memory.max", r"(\d+)")):
+        try:
+            found = re.search(pattern, Path(path).read_text())
+        except OSError:
+            continue
+        if found:
+            limits.append(int(found[1]) * (1024 if "kB" in pattern else 1))
+    return min(limits)
+
+
+def matrix_bytes(X: Rows) -> int:
+    """Bytes of the arrays of a matrix."""
+    parts = [X.values] if isinstance(X, Dense) else [X.data, X.indices, X.indptr]
+    return sum(part.nbytes for part in parts)
+
+
+def does_not_fit(X: Any, memory: int | None) -> bool:
+    """Whether X is mapped from files and larger than half of the memory given, or of what there is."""
+    if not is_mapped(X):
+        return False
+    size = matrix_bytes(rows.as_rows(X))
+    return size > FITS * (available_memory() if memory is None else memory)
+
+
+def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = None, most_rows: int = 0) -> Plan:
+    """Cut the rows into chunks of about equal bytes; two blocks of them go into the memory with all else.
+
+    Parameters
+    ----------
+    X : Dense or CSR
+    memory : int or None
+        Bytes; None for half of what is available.
+    problems : int
+        That are solved side by side.
+    folder : str, optional
+        For the variables of the rows, where they are too many for the memory.
+    most_rows : int, default=0
+        Of a block; 0 for as many as the memory allows.
+
+    Raises
+    ------
+    ValueError
+        The memory is too small for even a single row.
+    """
+    memory = memory or available_memory() // 2
+    n = rows.n_rows(X)
+    kept = n * (8 * (problems + 1) + problems + 12)
+    mapped = n * 8 * (problems + 1) > VARIABLES_SHARE * memory
+    kept -= n * 8 * (problems + 1) if mapped else 0
+    room = min(BLOCKS_SHARE * memory, memory - kept - min(RESERVE, memory // 5))
+    size = matrix_bytes(X)
+    a_row = size / n + 8 * problems + WORK_BYTES / 2
+    block_rows = int(room / 2 / a_row)
+    if block_rows < 1:
+        raise ValueError(
+            f"memory={memory} is too small: {n:,} rows need {kept:,} bytes besides their values; give more memory"
+        )
+    block_rows = min(block_rows, -(-n // FEWEST_BLOCKS), most_rows or n)
+    per_block = min(max(FEWEST_CHUNKS, int(block_rows * size / n / CHUNK_BYTES)), block_rows)
+    edges = _edges(X, n, -(-n * per_block // block_rows))
+    return Plan(memory, edges, per_block, mapped, folder)
+
+
+def _edges(X: Rows, n: int, count: int) -> np.ndarray:
+    """The first row of each of `count` chunks of about the same number of bytes, and n."""
+    if isinstance(X, Dense):
+        edges = np.linspace(0, n, count + 1).round()
+    else:
+        weight = X.data.itemsize + X.indices.itemsize
+        per_row = X.indptr.itemsize + WORK_BYTES
+        total = int(X.indptr[-1]) * weight + n * per_row
+        edges = np.array([_row_at(X, total * k / count, weight, per_row) for k in range(count + 1)], dtype=np.float64)
+        edges[0], edges[-1] = 0, n
+    return np.unique(edges.astype(np.int64))
+
+
+def _row_at(X: Any, size: float, weight: int, per_row: int) -> int:
+    """The first row before which there are at least `size` bytes, by bisection on the mapped row pointers."""
+    low, high = 0, X.indptr.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if int(X.indptr[middle]) * weight + middle * per_row < size:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,92 @@
+"""How this project compiles its kernels: one decorator, one way to give an operation a body by type.
+
+Kernels are plain Python functions compiled by Numba. They release the GIL, are cached on disk, and may reassociate
+sums (which is what lets a dot product be vectorised), but keep NaN and infinity: shrinking compares with infinity.
+
+Numba keys its cache by the file a kernel stands in only. After a change to what kernels of other files take over
+(losses, ``logit.py``, ``exp_log.py``, ``layouts.py``) those are stale: ``python -m saddlesvm.clear_cache``
+removes every cached kernel of this package.
+
+Processes that compile at the same time number their files alike, and the index that one of them writes last may then
+lead to code that the other has written for other types. So the files of each process have names of their own here; what
+such an index misses is compiled once more.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba import njit
+from numba.core import types
+from numba.extending import overload
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+PLAIN: dict[str, Any] = {"nogil": True, "fastmath": REASSOCIATE, "error_model": "numpy", "_nrt": False}
+INLINE: Any = {"forceinline": True}  # a call with its many arguments takes longer than a product with a short row
+BODY: Any = {"fastmath": REASSOCIATE, "error_model": "numpy"} | INLINE  # of an operation
+TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
+
+
+class OwnNames(str):
+    """Numba's pattern of the names of a kernel's files, which here are no other process's."""
+
+    def format(self, *, number: int) -> str:  # type: ignore[override]
+        """The name of the file of this number."""
+        return self.replace("{number:d}", f"{number}-{os.getpid()}-{TOKEN}")
+
+
+def cached(compiled: Any) -> Any:
+    """The compiled function, its files under names of this process where Numba keeps them as we know it to."""
+    file = getattr(compiled._cache, "_cache_file", None)
+    pattern = getattr(file, "_data_name_pattern", None)
+    if pattern is not None:
+        file._data_name_pattern = OwnNames(pattern)  # type: ignore[union-attr]
+    return compiled
+
+
+def kernel(function: Function) -> Function:
+    """Compile `function` at its first call for each combination of argument types; cached on disk, without the GIL.
+
+    A kernel makes no arrays: it is compiled without reference counting, whose atomic operations cost more than a
+    short row does. One that must make some is an :func:`allocating_kernel`.
+    """
+    compiled: Any = cached(njit(function, cache=True, **PLAIN))
+    return compiled
+
+
+def allocating_kernel(function: Function) -> Function:
+    """A kernel that makes arrays."""
+    compiled: Any = cached(njit(function, cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy"))
+    return compiled
+
+
+def inlined(function: Function) -> Function:
+    """Compile a small helper that becomes part of the kernels that call it, and so needs no cache of its own.
+
+    Called from Python it is compiled anew in every process, which takes longer than most fits: only tests do.
+    """
+    compiled: Any = njit(function, **(PLAIN | INLINE))
+    return compiled
+
+
+def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Function], Function]:
+    """Let compiled code use the decorated function, with the body that `pick` chooses from the argument *types*.
+
+    Types, not functions, carry the choice: a kernel that takes a jitted function as an argument cannot be cached.
+    """
+
+    def declare(stub: Function) -> Function:
+        overload(stub, strict=False, jit_options=BODY)(pick)
+        return stub
+
+    return declare
+
+
+def python_class(numba_type: types.Type) -> type | None:
+    """The NamedTuple class behind a Numba type; None when it is something else."""
+    return getattr(numba_type, "instance_class", None)

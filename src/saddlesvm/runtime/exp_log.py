@@ -1,0 +1,86 @@
+"""The exponential and the logarithm without a branch, a table or a call.
+
+The C library's take one number at a time. Loops over these become vector instructions, some fifteen times as fast: the
+logistic loss of all rows then costs less than their margins. Both reduce their argument to a short interval around the
+point where the function is simple, by powers of two that are the exponent bits of a double, and take a polynomial there
+(Muller and others 2018, "Handbook of floating-point arithmetic", chapter 10).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
+
+from saddlesvm.runtime.compiled import inlined
+
+FRACTION = 52  # bits of a double below its exponent
+LEAST = -707.0  # below, exponentials are hardly numbers of full precision any more
+TINY = 1e-300  # instead of zero, whose logarithm is then multiplied by zero or not used
+LOG_2, ROOT_2 = float(np.log(2.0)), float(np.sqrt(2.0))
+ROOT_HALF = int(np.sqrt(np.float64(0.5)).view(np.int64))  # its bits
+# The powers of the series from the highest one down: 1 / 12! to 1 / 0!, and 1 / 21 to 1 / 1.
+HIGHEST, FACTORIALS = math.factorial(12), tuple(float(math.factorial(k)) for k in range(11, -1, -1))
+LAST_ODD, ODDS = 21.0, tuple(float(k) for k in range(19, 0, -2))
+
+
+def _reread(to: types.Type, of: types.Type) -> Any:
+    """The bits of a number of type `of` read as one of type `to`."""
+
+    @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+    def reread(typingctx: Any, x: types.Type) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], context.get_value_type(to))
+
+        return to(of), generate
+
+    return reread
+
+
+bits_of = _reread(types.int64, types.float64)
+double_of = _reread(types.float64, types.int64)
+
+
+@inlined
+def exp_of_negative(t: float) -> float:
+    """``exp(t)`` for t <= 0, to a relative accuracy of ``(4 - t) 1e-16``; zero where it is below 1e-307."""
+    near = LEAST if t < LEAST else t
+    k = np.int32(near / LOG_2 - 0.5)  # the nearest whole number: what is behind the point is cut off
+    r = near - k * LOG_2
+    p = 1.0 / HIGHEST
+    for factorial in FACTORIALS:
+        p = p * r + 1.0 / factorial
+    return 0.0 if t < LEAST else double_of(bits_of(p) + (np.int64(k) << FRACTION))
+
+
+@inlined
+def log_of_quotient(above: float, below: float) -> float:
+    """``log((below + above) / (below - above))`` where above is 0.172 of below at most: an odd series in their
+    quotient."""
+    s = above / below
+    ss = s * s
+    p = 1.0 / LAST_ODD
+    for odd in ODDS:
+        p = p * ss + 1.0 / odd
+    return 2.0 * s * p
+
+
+@inlined
+def log_of(p: float) -> float:
+    """``log p`` for p >= 0, finite at zero, to a few units of the last place."""
+    bits = bits_of(max(p, TINY))
+    k = (bits - ROOT_HALF) >> FRACTION
+    m = double_of(bits - (k << FRACTION))  # between the roots of a half and of two
+    return k * LOG_2 + log_of_quotient(m - 1.0, m + 1.0)
+
+
+@inlined
+def log_one_plus(u: float) -> float:
+    """``log(1 + u)`` for u in [-1/2, 1], to a few units of the last place, however small u is."""
+    halved, doubled = u > ROOT_2 - 1.0, u < 0.5 * ROOT_2 - 1.0
+    above = u - 1.0 if halved else 1.0 + 2.0 * u if doubled else u
+    below = u + 3.0 if halved else 3.0 + 2.0 * u if doubled else u + 2.0
+    return log_of_quotient(above, below) + (LOG_2 if halved else -LOG_2 if doubled else 0.0)

@@ -1,0 +1,101 @@
+"""A small seeded generator whose state is an array that is passed in: it belongs to one fit, never to a thread.
+
+The generator is splitmix64 (Steele, Lea and Flood 2014): one 64-bit counter, so it can be stored in a checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from saddlesvm.runtime.compiled import inlined, kernel
+
+U = np.uint64
+SEEDS = 2**31 - 1
+
+
+def seeded(seed: int) -> np.ndarray:
+    """The state of a generator, shape (1,), uint64."""
+    return np.array([np.uint64(seed & 0xFFFFFFFFFFFFFFFF)], dtype=np.uint64)
+
+
+@inlined
+def next_random(state: np.ndarray) -> Any:
+    """The next 64 random bits."""
+    state[0] += U(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
+    return z ^ (z >> U(31))
+
+
+@inlined
+def below(state: np.ndarray, n: int) -> Any:
+    """A random integer in [0, n), n under 2^32 (bias under n / 2^32)."""
+    return np.int64(((next_random(state) >> U(32)) * U(n)) >> U(32))
+
+
+@kernel
+def shuffle(state: np.ndarray, items: np.ndarray, size: int) -> None:
+    """Bring the first `size` items into random order (Fisher and Yates)."""
+    for k in range(size - 1, 0, -1):
+        j = below(state, k + 1)
+        items[k], items[j] = items[j], items[k]
+
+
+@inlined
+def copy_items(items: np.ndarray, size: int, out: np.ndarray) -> None:
+    """``out[:size] = items[:size]``, without the buffer that an assignment of slices would make."""
+    for k in range(size):
+        out[k] = items[k]
+
+
+@kernel
+def deal(state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.ndarray, out: np.ndarray) -> None:
+    """Put the first `size` items into `out` in random order, `run` neighbours staying together; 1 is a permutation.
+
+    The runs are cut at random places and shuffled, by way of `blocks` (room for ``size // run + 2`` of them; none is
+    needed for runs of 1), and so is each in itself.
+    """
+    if run <= 1:
+        copy_items(items, size, out)
+        shuffle(state, out, size)
+        return
+    shift = below(state, run)
+    count = (size + shift + run - 1) // run
+    for k in range(count):
+        blocks[k] = k
+    shuffle(state, blocks, count)
+    place = 0
+    for k in range(count):
+        start = blocks[k] * run - shift
+        first = place
+        for p in range(max(start, 0), min(start + run, size)):
+            out[place] = items[p]
+            j = first + below(state, place - first + 1)
+            out[place], out[j] = out[j], out[place]
+            place += 1
+
+
+@kernel
+def draw(state: np.ndarray, n: int) -> int:
+    """A random integer in [0, n), for callers outside compiled code."""
+    return below(state, n)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
+
+    An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a RandomState, or None for
+    NumPy's global one, is asked for its next number.
+
+    Raises
+    ------
+    ValueError
+        It is none of these, or an int that is negative or not below 2^32.
+    """
+    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:
+        return int(draw(seeded(int(random_state)), SEEDS))
+    return int(check_random_state(random_state).randint(SEEDS))

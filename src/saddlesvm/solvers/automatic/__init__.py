@@ -1,0 +1,1 @@
+"""The solver that chooses between the others by predicted costs."""

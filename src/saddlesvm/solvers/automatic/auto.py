@@ -1,0 +1,330 @@
+"""The automatic solver: dual coordinate descent, watched by its own progress, with a second-order finish.
+
+Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. From how fast its estimate of the
+gap falls, the work that is left for it is predicted; from the sizes of the problem and the number of rows that bend,
+the work of the Newton steps that are left for the finish. It changes over when those are cheaper, and changes back when
+the finish does not keep what was predicted. It looks early, for smooth losses whose bending rows span the features are
+the finish's own ground: Newton's method needs no good start there, and few steps. Where such a problem has many more
+rows than features, or is steep, it begins with it. All predictions count operations, not seconds: the decisions do not
+depend on the clock, and a fit is repeatable.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.losses import is_smooth, largest_curvature
+from saddlesvm.problem.problem import Problem
+from saddlesvm.solvers.automatic.predictions import (
+    LOOK,
+    descent_epochs,
+    fall_rate,
+    look_cost,
+    newton_steps,
+    passes_cost,
+    sampled_epochs,
+    steepness,
+    steps_cost,
+)
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
+from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.second_order.newton import CORNERLESS, Newton, NewtonState, bending, needs_no_proximity
+from saddlesvm.solvers.second_order.sample import sample_shares
+from saddlesvm.solvers.threaded.descent import descent
+
+LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
+NEXT_LOOK = 1.25  # growth of the epochs between two later ones
+PLENTY = 2.25  # rows that bend for each feature, so many that fewer of them later on will still span the features
+SOON, LATE = 0.15, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
+CHEAP = 4.0  # epochs of a Newton step, at most, for a smooth problem to begin with it
+BEND_AT_LAST = 0.5  # share of the rows that bend after the samples, roughly, where the loss' derivative has corners
+STEEP = 1.0  # curvature of the coordinate steps from which the first epochs lead nowhere
+BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
+MORE_PATIENCE = 4.0  # for the finish, when it gets another chance: after as long a time as the run has taken until then
+SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
+COORDINATES, FINISH = "coordinate descent", "Newton"
+
+
+@dataclass
+class AutoState(State):
+    """Where a run stands: the solver at work (`phase`), its state, and what the predictions go by.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_all,)
+        The dual point to go on from (of the solver at work).
+    begun : bool
+        It is chosen what to begin with.
+    seen : ndarray of shape (k, 2)
+        Epochs and estimates of coordinate descent, for the rate.
+    inner : DCDState, ParallelState or NewtonState
+        Made anew from `alpha` and `w` after a checkpoint.
+    patience : float
+        With the finish; grows with every change back.
+    rests_until : float
+        Epoch before which the finish gets no other chance.
+    """
+
+    alpha: np.ndarray = field(default_factory=nothing)
+    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    phase: str = COORDINATES
+    begun: bool = False
+    seed: int = 0
+    next_prediction: float = LOOKS[0]
+    base_epochs: float = 0.0
+    base_rows: int = 0
+    promised: float = 0.0
+    spent: float = 0.0
+    gap_then: float = np.inf
+    primal_then: float = np.inf
+    patience: float = 1.0
+    rests_until: float = 0.0
+    decision: str = ""
+    inner: Any = field(default=None, repr=False)
+    equations: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Auto(SolverBase):
+    """Coordinate descent with a second-order finish, each while it is the cheaper one.
+
+    Parameters
+    ----------
+    memory : float, default=1e9
+        Bytes that factored matrices of the finish may take.
+    begin : {"coordinate descent", "Newton"}, default="coordinate descent"
+        What to begin with; the finish is worth it where a neighbouring problem, solved before, ended with it. At a
+        neighbour's weights, smooth problems with cheap Newton steps begin with it anyway.
+    """
+
+    name: ClassVar[str] = "auto"
+    memory: float = 1e9
+    begin: str = COORDINATES
+
+    def check(self) -> None:
+        one_of("begin", self.begin, (COORDINATES, FINISH))
+        if not self.memory > 0.0:
+            raise ValueError(f"memory must be positive; got {self.memory!r}")
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
+        """Begin with coordinate descent, unless told otherwise."""
+        inner = descent(problem).init(problem, seed, start)
+        state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
+        _mirror(state)
+        state.next_prediction = max(LOOKS[0], look_cost(problem))
+        if start is None and is_smooth(problem.loss):
+            state.seen = np.array([[0.0, 1.0]])
+        if start is not None:
+            state.begun = True
+            if self.begin == FINISH or self._is_near(problem, state, start):
+                self._begin_with(state, Newton(memory=self.memory).init(problem, seed, start))
+        return state
+
+    def _choose(self, problem: Problem, state: AutoState, target: float) -> None:
+        """What to begin with where no starting point is given."""
+        state.begun = True
+        if self._from_samples(problem, state, target) < np.inf:
+            inner = Newton(memory=self.memory).init(problem, state.seed)
+            if isinstance(problem.loss, CORNERLESS) or inner.active > problem.n_features:
+                self._begin_with(state, inner, " on samples of the rows")
+            else:  # the samples were solved for nothing
+                state.base_rows, state.base_epochs = inner.rows_touched, inner.epochs
+        elif self._is_steep(problem, state):
+            self._begin_with(state, Newton(memory=self.memory, warm_up=0).init(problem, state.seed))
+
+    @staticmethod
+    def _begin_with(state: AutoState, inner: NewtonState, where: str = "") -> None:
+        state.phase, state.inner, state.promised = FINISH, inner, np.inf
+        inner.equations = inner.equations or state.equations
+        state.decision = f"epoch 0: beginning with Newton's method{where}"
+        _mirror(state)
+        state.gap_then = state.estimate
+
+    def epochs_from_samples(self, problem: Problem, target: float) -> float:
+        """What a fit to this relative gap takes, in epochs of coordinate descent, where it would begin with Newton's
+        method on samples of the rows; infinite where it would not."""
+        return self._from_samples(problem, AutoState(w=nothing(), alpha=np.zeros(problem.y.size)), target)
+
+    def _from_samples(self, problem: Problem, state: AutoState, target: float) -> float:
+        """The same, with the run's own equations."""
+        if not is_smooth(problem.loss) or not sample_shares(problem):
+            return np.inf
+        descent, passes = descent_epochs(problem, target), passes_cost(problem)
+        if sampled_epochs(problem, target, passes) >= descent:
+            return np.inf
+        share = 1.0 if isinstance(problem.loss, CORNERLESS) else BEND_AT_LAST
+        epochs = sampled_epochs(problem, target, passes + share * self._solving_cost(problem, state))
+        return epochs if epochs < descent else np.inf
+
+    def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
+        """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""
+        return start.w is not None and needs_no_proximity(problem, state.alpha) and self._is_cheap(problem, state)
+
+    def _is_steep(self, problem: Problem, state: AutoState) -> bool:
+        """Whether Newton's method, from zero, needs no more steps than coordinate descent needs epochs to get going."""
+        steep = isinstance(problem.loss, CORNERLESS) and steepness(problem) >= STEEP
+        return steep and self._is_cheap(problem, state)
+
+    def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
+        return self._step_cost(problem, state) <= CHEAP * epoch_cost(problem)
+
+    def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
+        """A step of the solver at work, and a prediction when it is time for one."""
+        if state.inner is None:
+            self._enter(problem, state, state.phase)
+        if not state.begun:
+            self._choose(problem, state, budget.relative_gap)
+        if state.phase == FINISH:
+            return self._newton_step(problem, state, budget)
+        rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
+        until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
+        state.inner = descent(problem).step(problem, state.inner, until)
+        _mirror(state)
+        _note(state)
+        if state.epochs >= state.next_prediction - 1e-9:
+            later = next((look for look in LOOKS if look > state.epochs + 1e-9), NEXT_LOOK * state.epochs)
+            state.next_prediction = max(later, state.epochs + look_cost(problem))
+            if np.inf > state.estimate > budget.relative_gap > 0.0:
+                self._predict(problem, state, budget.relative_gap)
+        return state
+
+    def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
+        state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
+        _mirror(state)
+        state.spent += passes_cost(problem) + state.inner.equations.cost
+        if state.spent > BROKEN_PROMISE * state.patience * state.promised:
+            falling = state.inner.best_primal <= FALLEN * state.primal_then  # the gap falls last
+            if state.estimate > SHOWN * state.gap_then and not falling:
+                fall = f"from {state.gap_then:.1e} to {state.estimate:.1e} only"
+                why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
+                self._change(problem, state, COORDINATES, why)
+            else:
+                state.spent, state.gap_then = 0.0, min(state.estimate, state.gap_then)
+                state.primal_then = state.inner.best_primal
+        return state
+
+    def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
+        """Compare what is left for either solver, and say so."""
+        rate = fall_rate(_until_now(state))
+        if state.epochs < state.rests_until or rate is None:
+            return
+        left = math.log(state.estimate / target) / rate if rate > 0.0 else np.inf
+        epoch = epoch_cost(problem)
+        passes = passes_cost(problem)
+        looks = min(math.log1p(left / state.epochs) / math.log(NEXT_LOOK), left / look_cost(problem))
+        here = left * epoch + LOOK * looks
+        steps = newton_steps(problem.loss, state.estimate, target)
+        there, change, or_else = np.inf, False, ""
+        if here > steps * passes:
+            there = steps_cost(self._step_cost(problem, state), passes, steps)
+            early = needs_no_proximity(problem, state.alpha, PLENTY)
+            soon = state.epochs >= (min(LATE, SOON * there / epoch) if early else LATE) - 1e-9
+            change = soon and there < here
+            or_else = f", or about {steps:.0f} Newton steps of {there / steps / epoch:.2g} epochs"
+        falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch" if rate > 0.0 else "not falling"
+        until = f"about {left:.0f} epochs left" if np.isfinite(left) else "no end in sight"
+        verdict = "changing over" if change else "staying"
+        why = f"gap {state.estimate:.1e}, {falling}; {until}{or_else}: {verdict}"
+        state.decision = f"epoch {state.epochs:.0f}: {why}"
+        state.remark = state.decision
+        if change:
+            state.promised, state.spent = there, 0.0
+            state.gap_then, state.primal_then = state.estimate, np.inf
+            self._change(problem, state, FINISH, why)
+
+    def _step_cost(self, problem: Problem, state: AutoState) -> float:
+        """Roughly the seconds of a Newton step whose Hessian has the rows that bend at the present point."""
+        return passes_cost(problem) + self._solving_cost(problem, state)
+
+    def _solving_cost(self, problem: Problem, state: AutoState) -> float:
+        """The part of it that the equations take."""
+        bend = bending(problem, state.alpha)
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
+        active = np.flatnonzero(bend)
+        if active.size and isinstance(problem.loss, CORNERLESS):
+            return state.equations.expected(active, bend * problem.C * largest_curvature(problem.loss))
+        return state.equations.cheapest(active, bend).cost if active.size else 0.0
+
+    def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
+        """Hand the present point to the other solver."""
+        if state.phase == FINISH:
+            state.w, state.alpha = state.inner.best_w, state.inner.best_alpha
+            state.patience, state.rests_until = MORE_PATIENCE * state.patience, 2.0 * state.epochs
+        state.base_epochs, state.base_rows = state.epochs, state.rows_touched
+        state.decision = f"epoch {state.epochs:.0f}: {why}"
+        state.seen = np.empty((0, 2))
+        self._enter(problem, state, phase)
+
+    def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
+        state.phase = phase
+        start = Point(state.w.astype(np.float64), state.alpha)
+        state.inner = self._at_work(problem, state).init(problem, state.seed, start)
+        if phase == FINISH and state.equations is not None:
+            state.inner.equations = state.equations
+        state.base_epochs, state.base_rows = state.epochs, state.rows_touched
+        _mirror(state)
+
+    def solution(self, problem: Problem, state: AutoState) -> Point:
+        """The point of the solver at work."""
+        return self._at_work(problem, state).solution(problem, state.inner)
+
+    def certified(self, problem: Problem, state: AutoState, evaluation: Evaluation) -> AutoState:
+        """Tell the solver at work."""
+        state.inner = self._at_work(problem, state).certified(problem, state.inner, evaluation)
+        state.w = state.inner.w
+        return state
+
+    def otherwise(self, problem: Problem, state: AutoState) -> AutoState | None:
+        """Newton's method, where coordinate descent came to a standstill before a prediction said so.
+
+        Or the other way round, once, where no row bends: Newton's method has nothing to go by there.
+        """
+        if state.phase == FINISH:
+            if state.inner.active or state.patience > 1.0:
+                return None
+            self._change(problem, state, COORDINATES, "no row bends: changing back")
+            return state
+        self._change(problem, state, FINISH, "no progress: changing over")
+        state.promised = np.inf
+        return state
+
+    def _at_work(self, problem: Problem, state: AutoState) -> Any:
+        return Newton(memory=self.memory) if state.phase == FINISH else descent(problem)
+
+
+def _mirror(state: AutoState) -> AutoState:
+    """Show the inner solver's progress as one's own."""
+    inner = state.inner
+    state.w, state.alpha = inner.w, inner.best_alpha if state.phase == FINISH else inner.alpha
+    state.rows_touched = state.base_rows + inner.rows_touched
+    state.epochs = state.base_epochs + inner.epochs
+    state.estimate, state.proven = inner.estimate, inner.proven
+    state.active, state.change = inner.active, inner.change
+    state.remark = " | ".join(part for part in (state.decision, inner.remark) if part)
+    return state
+
+
+def _note(state: AutoState) -> None:
+    """Remember a new estimate over all rows: those of the active ones fall and rise again when the others come back.
+
+    One of zero says nothing: the sum of the dual variables may still be amiss, where the intercept is free.
+    """
+    inner = state.inner
+    epoch = state.base_epochs + inner.known_at
+    if inner.known_at > 0.0 and (not state.seen.size or epoch > state.seen[-1, 0]) and 0.0 < inner.known < np.inf:
+        state.seen = np.vstack([state.seen, [epoch, inner.known]])
+
+
+def _until_now(state: AutoState) -> np.ndarray:
+    """The estimates over all rows, and the present one where it is lower, or they are long ago."""
+    seen, now = state.seen, [state.epochs, state.estimate]
+    if not seen.size:
+        return np.array([now])
+    return seen if now[0] <= seen[-1, 0] else np.vstack([seen, [now[0], min(now[1], seen[-1, 1])]])

@@ -1,0 +1,1 @@
+"""Solvers for problems with a Mercer kernel."""

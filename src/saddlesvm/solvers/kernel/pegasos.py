@@ -1,0 +1,233 @@
+"""Kernel Pegasos: the primal sub-gradient method with w known through sums of violations only.
+
+Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for SVM", figure 3.
+Step t draws a row i; where ``y_i f_i < 1`` for ``f = (1 / (lambda t)) sum_j alpha_j y_j k(x_j, .)`` it adds one to
+``alpha_i``. Here the sums ``sum_j alpha_j y_j k(x_j, x_i)`` are kept for all rows i: a visit without a violation then
+costs nothing, one with a violation costs one kernel row. Rows that the next draws will need are computed in blocks.
+
+The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5), row weights scale what is added, a batch of k rows
+is judged by the same f and counts 1 / k a row, and a free intercept takes sub-gradient steps of its own (section 6);
+the one that is reported is the best for the last iterate.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.kernel import KernelPoint, KernelProblem, KernelTerms, feasible
+from saddlesvm.problem.losses import SquaredHinge, subgradient
+from saddlesvm.problem.problem import weight_of
+from saddlesvm.rows.kernel_rows import RowCache, row_source
+from saddlesvm.runtime.compiled import allocating_kernel, inlined
+from saddlesvm.runtime.randomness import below, seeded
+from saddlesvm.solvers.base import Budget, SolverBase, State
+
+CHUNK = 4096  # draws that are made, and looked through for rows to compute, at a time
+
+
+@allocating_kernel
+def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
+    """`count` random rows, with replacement."""
+    draws = np.empty(count, np.int64)
+    for k in range(count):
+        draws[k] = below(random, n)
+    return draws
+
+
+@inlined
+def pull(terms: KernelTerms, i: int, z: float) -> float:
+    """``-s_i phi_i'(z)``: for the hinge y_i where the margin is violated, else 0."""
+    return -weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
+
+
+@allocating_kernel
+def visit_batches(
+    terms: KernelTerms,
+    table: np.ndarray,
+    slot: np.ndarray,
+    draws: np.ndarray,
+    size: int,
+    t: int,
+    scale: float,
+    bias: np.ndarray,
+    alpha: np.ndarray,
+    sums: np.ndarray,
+) -> int:
+    """Batches of `size` draws from step t on, until one needs a row that is not held; the number of draws used.
+
+    ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 / (lambda size)``, `sums` holds
+    ``sum_j alpha_j k(x_j, x_i)``; `bias` is the free intercept, empty without one.
+    """
+    pulls = np.empty(size)
+    for start in range(0, draws.size, size):
+        eta = scale / t
+        offset = bias[0] if bias.size else 0.0
+        for k in range(size):
+            i = draws[start + k]
+            pulls[k] = pull(terms, i, eta * sums[i] + offset)
+            if pulls[k] != 0.0 and slot[i] < 0:
+                return start
+        for k in range(size):
+            if pulls[k] != 0.0:
+                i = draws[start + k]
+                alpha[i] += pulls[k]
+                if bias.size:
+                    bias[0] += eta * pulls[k]
+                row = table[slot[i]]
+                for j in range(sums.size):
+                    sums[j] += pulls[k] * row[j]
+        t += 1
+    return draws.size
+
+
+@allocating_kernel
+def rows_needed(
+    terms: KernelTerms,
+    slot: np.ndarray,
+    draws: np.ndarray,
+    eta: float,
+    bias: np.ndarray,
+    sums: np.ndarray,
+    most: int,
+) -> np.ndarray:
+    """The first `most` distinct rows among the draws that violate the margin now and are not held."""
+    offset = bias[0] if bias.size else 0.0
+    wanted = np.zeros(slot.size, np.bool_)
+    rows = np.empty(most, np.int64)
+    count = 0
+    for i in draws:
+        if count == most:
+            break
+        if slot[i] < 0 and not wanted[i] and pull(terms, i, eta * sums[i] + offset) != 0.0:
+            wanted[i] = True
+            rows[count] = i
+            count += 1
+    return rows[:count]
+
+
+@dataclass
+class KernelPegasosState(State):
+    """Where a run of kernel Pegasos stands.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n,)
+        Sums of ``-s_i phi_i'`` over the visits: for the hinge y_i times the number of violations.
+    sums : ndarray of shape (n,)
+        ``K alpha``.
+    bias : ndarray of shape (1,) or (0,)
+        The free intercept; empty for the other kinds.
+    steps : int
+        Batches so far (t in the paper).
+    """
+
+    alpha: np.ndarray = field(kw_only=True)
+    sums: np.ndarray = field(kw_only=True)
+    bias: np.ndarray = field(kw_only=True)
+    random: np.ndarray = field(kw_only=True)
+    steps: int = 0
+    cache: RowCache = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class KernelPegasos(SolverBase):
+    """Kernel Pegasos.
+
+    Parameters
+    ----------
+    batch_size : int, default=1
+        Rows a step (k in the paper).
+    block : int, default=64
+        Kernel rows to compute at a time.
+    """
+
+    name: ClassVar[str] = "kernel-pegasos"
+
+    batch_size: int = 1
+    block: int = 64
+
+    def check(self) -> None:
+        """Both options are positive."""
+        if self.batch_size < 1 or self.block < 1:
+            raise ValueError(f"batch_size and block must be at least 1; got {self.batch_size} and {self.block}")
+
+    def init(self, problem: KernelProblem, seed: int, start: Point | None = None) -> KernelPegasosState:
+        """The state at zero; the steps of the method leave no room for another start.
+
+        Raises
+        ------
+        ValueError
+            The kernel rows of a batch do not fit into the cache, or the loss has unbounded slopes: without the
+            projection of section 2, which would need the norm of w, the first steps then run away.
+        """
+        if isinstance(problem.loss, SquaredHinge):
+            raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or KernelSDCA()")
+        cache = RowCache(row_source(problem.kernel, problem.X), problem.cache_size, problem.offset)
+        if cache.capacity < min(self.batch_size, problem.n):
+            raise ValueError(
+                f"cache_size={problem.cache_size:g} MB holds {cache.capacity} kernel rows; a batch of "
+                f"{self.batch_size} may need more: raise cache_size or lower batch_size"
+            )
+        return KernelPegasosState(
+            w=np.empty(0),
+            active=problem.n,
+            alpha=np.zeros(problem.n),
+            sums=np.zeros(problem.n),
+            bias=np.zeros(1 if problem.intercept == "free" else 0),
+            random=seeded(seed),
+            cache=cache,
+        )
+
+    def step(self, problem: KernelProblem, state: KernelPegasosState, budget: Budget) -> KernelPegasosState:
+        """Whole batches, about ``budget.rows`` draws."""
+        left = max(1, budget.rows // self.batch_size)
+        end = time.perf_counter() + budget.seconds
+        while left > 0 and time.perf_counter() < end:
+            batches = min(left, max(1, CHUNK // self.batch_size))
+            self.visit(problem, state, draw_rows(state.random, problem.n, batches * self.batch_size))
+            left -= batches
+        state.epochs = state.rows_touched / problem.n
+        return state
+
+    def visit(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray) -> None:
+        """Work through the draws; wherever kernel rows are missing, compute a block of those needed next."""
+        cache, scale = state.cache, self.scale(problem)
+        while draws.size:
+            used = visit_batches(
+                problem.terms,
+                cache.table,
+                cache.slot,
+                draws,
+                self.batch_size,
+                state.steps + 1,
+                scale,
+                state.bias,
+                state.alpha,
+                state.sums,
+            )
+            state.steps += used // self.batch_size
+            state.rows_touched += used
+            draws = draws[used:]
+            if draws.size:
+                self.look_ahead(problem, state, draws, scale / (state.steps + 1))
+
+    def look_ahead(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, eta: float) -> None:
+        """Hold the rows of the next batch, and of the draws after it that violate the margin as it is now."""
+        cache = state.cache
+        held = cache.touch(np.unique(draws[: self.batch_size]))
+        most = min(cache.capacity - held, max(self.block, self.batch_size))
+        cache.fetch(rows_needed(problem.terms, cache.slot, draws, eta, state.bias, state.sums, most))
+
+    def scale(self, problem: KernelProblem) -> float:
+        """``1 / (lambda k)`` for the mean over the rows that take part."""
+        return problem.C * problem.n / self.batch_size
+
+    def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
+        """The last iterate ``beta = alpha / (lambda t k)``, and its nearest feasible dual point."""
+        beta = state.alpha * (self.scale(problem) / max(1, state.steps))
+        return KernelPoint(beta, feasible(problem, beta))

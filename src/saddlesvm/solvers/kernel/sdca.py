@@ -1,0 +1,257 @@
+"""Certified dual ascent for kernels: a large working set at a time, its kernel rows computed in one matrix product.
+
+With ``beta = C a`` and ``f = K beta`` the negated dual of a hinge-like loss is the quadratic program
+
+    min  (1/2) beta' (K + diag(r)) beta - y' beta     low <= beta <= high,   [sum_i beta_i = 0 for a free intercept]
+
+with gradient ``g = f + r beta - y``. It is solved by decomposition: a step takes the most violating rows that are not
+in the cache and those that are, computes what is missing in one block, solves the small problem over them by dual
+coordinate ascent on its own kernel matrix, and brings f up to date with one product.
+
+* No or a regularized intercept: one coordinate at a time, the one with the largest gain (Shalev-Shwartz and Zhang 2013,
+  "Stochastic dual coordinate ascent", section 2, with greedy instead of random choice).
+* Free intercept: two at a time, along ``sum_i beta_i = 0``: sequential minimal optimisation with the second-order
+  choice of Fan, Chen and Lin (2005), "Working set selection using second order information", WSS 2.
+
+The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition, caching and shrinking
+of rows that stay outside the margin; large working sets on a dense block are from Wen and others (2018), "ThunderSVM".
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate, loss_sums
+from saddlesvm.problem.intercepts import best_offset
+from saddlesvm.problem.kernel import KernelPoint, KernelProblem, alpha_of, feasible
+from saddlesvm.rows.kernel_rows import RowCache, RowSource, row_source
+from saddlesvm.solvers.base import Budget, SolverBase, State
+from saddlesvm.solvers.kernel.ascent import add_kernel_rows, ascend_pairs, ascend_singly, submatrix
+
+INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
+INNER_STEPS = 100_000
+SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
+SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
+PAIR = 2  # rows of a pair: what is computed, and what is held already, must have room for one each
+EXACT_ROWS = 512  # up to so many rows, all are one working set, and their kernel matrix is computed in float64
+WHOLE_ACCURACY = 1e-11  # violation to leave where the working set is the whole problem
+
+
+@dataclass
+class KernelState(State):
+    """Where a run of kernel dual ascent stands; `beta`, `f`, the bounds and the ridge cover all rows.
+
+    Attributes
+    ----------
+    f : ndarray of shape (n,)
+        ``K beta`` of the rows at work; of the others, what it was when they were set aside.
+    at_work : ndarray
+        Numbers of the rows that are not set aside, ascending: the points of the cache.
+    source : RowSource
+        Kernel rows over all points.
+    violation : float
+        Largest violation of the optimality conditions among the rows at work.
+    steepest : tuple of float
+        With a free intercept the steepest wishes to rise and to fall; else zeros.
+    """
+
+    beta: np.ndarray = field(kw_only=True)
+    f: np.ndarray = field(kw_only=True)
+    low: np.ndarray = field(kw_only=True)
+    high: np.ndarray = field(kw_only=True)
+    ridge: np.ndarray = field(kw_only=True)
+    at_work: np.ndarray = field(kw_only=True)
+    random: np.random.RandomState = field(kw_only=True)
+    source: RowSource = field(kw_only=True)
+    cache: RowCache = field(kw_only=True)
+    offset: float = 0.0
+    violation: float = np.inf
+    steepest: tuple[float, float] = (0.0, 0.0)
+    inner_steps: int = 0
+
+
+@dataclass(frozen=True)
+class KernelSDCA(SolverBase):
+    """Dual ascent over large working sets of rows.
+
+    Parameters
+    ----------
+    block : int, default=128
+        Kernel rows that a step may compute.
+    working_set : int, default=2048
+        Rows that a step may change, those included whose kernel rows are in the cache already.
+    shrinking : bool, default=True
+        Set rows aside that stay outside the margin, until the certificate is computed.
+    """
+
+    name: ClassVar[str] = "kernel-sdca"
+
+    block: int = 128
+    working_set: int = 2048
+    shrinking: bool = True
+
+    def check(self) -> None:
+        """A step needs a pair of rows at least."""
+        if self.block < 2 or self.working_set < 2:
+            raise ValueError(f"block and working_set must be at least 2; got {self.block} and {self.working_set}")
+
+    def init(self, problem: KernelProblem, seed: int, start: KernelPoint | None = None) -> KernelState:
+        """The state at `start`, made feasible, or at zero."""
+        low, high = problem.box()
+        beta = np.zeros(problem.n) if start is None else feasible(problem, start.beta)
+        dtype = np.float32 if problem.n > EXACT_ROWS else np.float64
+        source = row_source(problem.kernel, problem.X, dtype)
+        state = KernelState(
+            w=np.empty(0),
+            active=problem.n,
+            beta=beta,
+            f=problem.margins(beta),
+            low=low,
+            high=high,
+            ridge=problem.ridge(),
+            at_work=problem.members,
+            random=np.random.RandomState(seed),
+            source=source,
+            cache=RowCache(source, problem.cache_size, problem.offset, dtype),
+        )
+        measure(problem, state)
+        return state
+
+    def step(self, problem: KernelProblem, state: KernelState, budget: Budget) -> KernelState:
+        """Working sets until about ``budget.rows`` rows were visited, or the gap seems small enough."""
+        last = state.rows_touched + budget.rows
+        end = time.perf_counter() + budget.seconds
+        while True:
+            if self.shrinking:
+                set_aside(problem, state)
+            self.improve(problem, state)
+            if state.estimate <= budget.relative_gap or state.rows_touched >= last or time.perf_counter() >= end:
+                return state
+
+    def improve(self, problem: KernelProblem, state: KernelState) -> None:
+        """One working set: choose it, compute its missing kernel rows, solve it, bring f up to date."""
+        chosen = self.choose(problem, state)
+        slots = state.cache.fetch(chosen)
+        rows, table = state.at_work[chosen], state.cache.table
+        beta, ridge = state.beta[rows], state.ridge[rows]
+        g = state.f[rows] + ridge * beta - problem.y[rows]
+        ascend = ascend_pairs if problem.intercept == "free" else ascend_singly
+        K, low, high = submatrix(table, slots, chosen), state.low[rows], state.high[rows]
+        accuracy = INNER_ACCURACY * state.violation if rows.size < problem.n else WHOLE_ACCURACY
+        state.inner_steps += ascend(K, ridge, g, beta, low, high, accuracy, INNER_STEPS)
+        delta = beta - state.beta[rows]
+        moved = np.flatnonzero(delta)
+        f = state.f[state.at_work]
+        add_kernel_rows(table, slots[moved], delta[moved], f)
+        state.f[state.at_work] = f
+        state.beta[rows] = beta
+        state.rows_touched += rows.size
+        state.epochs = state.rows_touched / problem.n
+        measure(problem, state)
+
+    def choose(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
+        """Positions (in `at_work`) of the rows to change: at most `block` that are not in the cache."""
+        most = min(self.working_set, state.cache.capacity)
+        if state.at_work.size <= min(most, EXACT_ROWS):
+            return np.arange(state.at_work.size)
+        block = max(2, min(self.block, most // 2))
+        if not state.beta.any():
+            return self.first(problem, state, min(block, most // 2))
+        rise, fall = scores(problem, state)
+        if most < 2 * PAIR:
+            return np.unique([rise.argmax(), fall.argmax()])
+        held = state.cache.slot >= 0
+        new = best_of_both(rise, fall, np.flatnonzero(~held), block)
+        return np.concatenate([new, best_of_both(rise, fall, np.flatnonzero(held), most - new.size)])
+
+    def first(self, problem: KernelProblem, state: KernelState, block: int) -> np.ndarray:
+        """The first working set, where all rows look alike: `block` random rows of each class."""
+        sides = [np.flatnonzero(problem.y > 0.0), np.flatnonzero(problem.y < 0.0)]
+        return np.concatenate([state.random.permutation(side)[:block] for side in sides])
+
+    def solution(self, problem: KernelProblem, state: KernelState) -> KernelPoint:
+        """The last iterate, which is dual feasible."""
+        return KernelPoint(state.beta.copy())
+
+    def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
+        """Take f over, rebuilt in float64; if a row set aside came back to the margin, all are at work again."""
+        state.f = evaluation.margins.copy()
+        measure(problem, state)
+        aside = np.ones(problem.n, dtype=bool)
+        aside[state.at_work] = False
+        if (problem.y * (state.f + state.offset) < 1.0)[aside].any():
+            state.at_work = problem.members
+            state.active = problem.n
+            state.cache = RowCache(state.source, problem.cache_size, problem.offset, state.cache.buffer.dtype.type)
+            measure(problem, state)
+        return state
+
+
+def wishes(problem: KernelProblem, state: KernelState) -> np.ndarray:
+    """``-(g + b)`` of the rows at work: how steeply the dual wants their beta to rise (or, negative, to fall)."""
+    at_work = state.at_work
+    return problem.y[at_work] - state.f[at_work] - state.ridge[at_work] * state.beta[at_work] - state.offset
+
+
+def movable(state: KernelState) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the beta at work may rise, and which may fall."""
+    beta = state.beta[state.at_work]
+    return beta < state.high[state.at_work], beta > state.low[state.at_work]
+
+
+def scores(problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, np.ndarray]:
+    """How much raising, and how much lowering, the beta of each row at work violates optimality; -inf where it cannot.
+
+    With a free intercept a beta rises as another falls: it is measured against the steepest wish of the other side.
+    """
+    wish = wishes(problem, state)
+    rising, falling = movable(state)
+    up, down = state.steepest
+    return np.where(rising, wish - down, -np.inf), np.where(falling, up - wish, -np.inf)
+
+
+def best_of_both(rise: np.ndarray, fall: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
+    """At most `most` of the positions `among` all: those with the largest positive scores, half from each side."""
+    first = largest(rise, among, most // 2)
+    rest = np.setdiff1d(among, first, assume_unique=True)
+    return np.concatenate([first, largest(fall, rest, most - first.size)])
+
+
+def largest(score: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
+    """Those `most` positions `among` all with the largest positive score."""
+    among = among[score[among] > 0.0]
+    if among.size <= most:
+        return among
+    return among[np.argpartition(-score[among], most)[:most]]
+
+
+def measure(problem: KernelProblem, state: KernelState) -> None:
+    """The offset, the violation and the gap that f implies, as if rows that are set aside had no loss."""
+    at_work, terms = state.at_work, problem.terms
+    z = state.f[at_work]
+    free = problem.intercept == "free"
+    state.offset = best_offset(terms, at_work, z, state.offset) if free else 0.0
+    paid, conjugates, coupled = loss_sums(terms, at_work, z, state.offset, alpha_of(problem, state.beta))
+    norm = 0.5 * problem.C * coupled
+    state.estimate = Certificate(problem.C * paid + norm, -problem.C * conjugates - norm).relative_gap
+    wish = wishes(problem, state)
+    rising, falling = movable(state)
+    up, down = float(wish[rising].max(initial=-np.inf)), float(wish[falling].min(initial=np.inf))
+    state.steepest = (up, down) if free else (0.0, 0.0)
+    state.violation = max(0.0, up - down if free else max(up, -down))
+
+
+def set_aside(problem: KernelProblem, state: KernelState) -> None:
+    """Leave out rows so far outside the margin that no violating pair can have them, if these are many."""
+    if state.estimate > SHRINK_GAP:
+        return
+    unused = state.beta[state.at_work] == 0.0
+    keep = np.flatnonzero(~unused | (problem.y[state.at_work] * wishes(problem, state) >= -state.violation))
+    if keep.size <= SHRINK_BELOW * state.at_work.size:
+        state.cache.restrict(keep)
+        state.at_work = state.at_work[keep]
+        state.active = keep.size

@@ -1,0 +1,1 @@
+"""Newton's method: the finish that certifies at any C."""

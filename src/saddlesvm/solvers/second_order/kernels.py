@@ -1,0 +1,346 @@
+"""Compiled kernels of the second-order finish: the multipliers, the search along a line, products with the Hessian.
+
+The terms that Newton's method sees are the rows' losses, smoothed by a proximal term of the dual (Rockafellar 1976;
+for support vector machines Yan and Li 2020, "An efficient augmented Lagrangian method for support vector machine"):
+
+    e_i(z) = max_a  -s_i phi_i*(-a / s_i) - a z - (q / 2) (a - c_i)^2,      e_i'(z) = -a_i(z),
+
+``c_i`` the centre, ``q >= 0`` the proximity. The maximiser is the one of a coordinate step whose squared row norm is q;
+with ``q = 0`` the term is the loss itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core import types
+
+from saddlesvm.problem.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
+from saddlesvm.problem.problem import Pointwise, weight_of
+from saddlesvm.rows.layouts import CSR, Dense, Rows, U, axpy, dot, next_ahead, row_ahead
+from saddlesvm.runtime.compiled import inlined, kernel, operation, python_class
+
+SEARCH_STEPS = 100
+STILL_NEAR = 32  # rows that are read twice in turn
+WIDEN = 10.0  # the search along a line looks at most so many times further at once
+
+
+class SmoothedTerms(NamedTuple):
+    """What the rows pay, a proximal term added, one place for each member: such loops become vector instructions.
+
+    Attributes
+    ----------
+    loss : Loss
+    y : ndarray of shape (n,)
+    weights : ndarray of shape (n,) or (0,)
+    C : float
+    centre : ndarray of shape (n,)
+    q : float
+        Proximity; 0 for none.
+    kinked : bool
+        The loss is not smooth.
+    """
+
+    loss: Loss
+    y: np.ndarray
+    weights: np.ndarray
+    C: float
+    centre: np.ndarray
+    q: float
+    kinked: bool
+
+
+class Answers(NamedTuple):
+    """What the rows answer to margins; kernels put it there.
+
+    Attributes
+    ----------
+    alpha, bend : ndarray of shape (n,)
+        Multipliers, and second derivatives of the terms, times C.
+    sums : ndarray of shape (4,)
+        Over the rows: ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, which a certificate needs, and how many have a
+        second derivative.
+    """
+
+    alpha: np.ndarray
+    bend: np.ndarray
+    sums: np.ndarray
+
+
+@inlined
+def feasible(loss: Loss, a: float, y: float, s: float) -> float:
+    """`a`, brought back to the bound that rounding took it over."""
+    if conjugate(loss, a, y, s) < np.inf:
+        return a
+    a = np.copysign(min(abs(a), s), a)
+    return a if conjugate(loss, a, y, s) < np.inf else 0.0
+
+
+@inlined
+def response(loss: Loss, z: float, y: float, s: float) -> Any:
+    """``a(z)`` and ``-a'(z) >= 0`` of a row without a proximal term."""
+    return -s * subgradient(loss, z, y), s * curvature(loss, z, y)
+
+
+@inlined
+def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float) -> Any:
+    """The same with it; the latter is zero at the bounds and corners of the dual term."""
+    loss, q, centre = terms.loss, terms.q, terms.centre[k]
+    a = feasible(loss, centre + dual_step(loss, centre, z, y, q, s), y, s)
+    proximal = z + q * (a - centre)
+    left, right = slopes(loss, a, proximal, y, s)
+    if left != right:
+        return a, 0.0
+    if terms.kinked:
+        return a, 1.0 / q
+    a = feasible(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)  # what an inexact step has left
+    proximal = z + q * (a - centre)
+    bend = s * curvature(loss, proximal, y)
+    return a, bend / (1.0 + q * bend)
+
+
+@inlined
+def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start: int, stop: int) -> None:
+    """What the members from `start` to `stop` answer to their margins; the sums grow.
+
+    A loop with a proximal term and one without: were the choice left to `response`, the logistic loss would not become
+    vector instructions (51 instead of 4 ns a row).
+    """
+    loss, C, q, alpha, bend, sums = terms.loss, terms.C, terms.q, answers.alpha, answers.bend, answers.sums
+    paid = conjugates = coupled = active = 0.0
+    if q == 0.0:
+        for k in range(U(start), U(stop)):
+            s, y = weight_of(terms.weights, k), terms.y[k]
+            a, h = response(loss, z[k], y, s)
+            alpha[k], bend[k] = a, C * h
+            paid += s * value(loss, z[k], y)
+            coupled += a * z[k]
+            active += h > 0.0
+        conjugates = -(paid + coupled)  # a is the slope at z, and Fenchel's inequality an equality
+    else:
+        for k in range(U(start), U(stop)):
+            s, y = weight_of(terms.weights, k), terms.y[k]
+            a, h = smoothed_response(terms, k, z[k], y, s)
+            alpha[k], bend[k] = a, C * h
+            paid += s * value(loss, z[k], y)
+            conjugates += conjugate(loss, a, y, s)
+            coupled += a * z[k]
+            active += h > 0.0
+    sums[0] += paid
+    sums[1] += conjugates
+    sums[2] += coupled
+    sums[3] += active
+
+
+@kernel
+def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
+    """What the members answer to their margins."""
+    respond_between(terms, z, answers, 0, z.size)
+
+
+@kernel
+def respond_to_weights(
+    X: Rows,
+    members: np.ndarray,
+    w: np.ndarray,
+    terms: SmoothedTerms,
+    z: np.ndarray,
+    answers: Answers,
+    pulled: np.ndarray,
+) -> None:
+    """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``. Reads every row once: a
+    few are still in the cache when they are multiplied again."""
+    for start in range(0, members.size, STILL_NEAR):
+        stop = min(start + STILL_NEAR, members.size)
+        for k in range(start, stop):
+            next_ahead(X, members, k)
+            z[k] = dot(X, members[k], w)
+        respond_between(terms, z, answers, start, stop)
+        for k in range(start, stop):
+            if answers.alpha[k] != 0.0:
+                axpy(X, members[k], answers.alpha[k], pulled)
+
+
+@kernel
+def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
+    """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
+    for i in members:
+        left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
+        mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < 1e-12 else 0.0
+
+
+@inlined
+def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float) -> Any:
+    """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""
+    slope = bend = 0.0
+    if terms.q == 0.0:
+        for k in range(z.size):
+            a, h = response(terms.loss, z[k] + tau * dz[k], terms.y[k], weight_of(terms.weights, k))
+            slope -= a * dz[k]
+            bend += h * dz[k] * dz[k]
+    else:
+        for k in range(z.size):
+            a, h = smoothed_response(terms, k, z[k] + tau * dz[k], terms.y[k], weight_of(terms.weights, k))
+            slope -= a * dz[k]
+            bend += h * dz[k] * dz[k]
+    return terms.C * slope, terms.C * bend
+
+
+@kernel
+def search(
+    terms: SmoothedTerms,
+    z: np.ndarray,
+    dz: np.ndarray,
+    alpha: np.ndarray,
+    bend: np.ndarray,
+    alpha_at_one: np.ndarray,
+    linear: float,
+    quadratic: float,
+    tolerance: float,
+) -> float:
+    """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``, given the
+    multipliers and second derivatives at zero, and the multipliers at one (or an empty array).
+
+    One where that is known and will do, else Newton's method on the derivative, which is monotone, guarded by a bracket
+    that is halved where it is slow; done when the derivative has fallen to `tolerance` times what it was at zero. Zero
+    when the function does not fall.
+    """
+    begin, rise, at_one = linear, quadratic, linear + quadratic
+    for k in range(dz.size):
+        begin -= terms.C * alpha[k] * dz[k]
+        rise += bend[k] * dz[k] * dz[k]
+    if not begin < 0.0:
+        return 0.0
+    if alpha_at_one.size:
+        for k in range(dz.size):
+            at_one -= terms.C * alpha_at_one[k] * dz[k]
+        if abs(at_one) <= -tolerance * begin:
+            return 1.0
+    low, high = 0.0, np.inf
+    tau = -begin / rise if rise > 0.0 else 1.0
+    before = np.inf
+    for _ in range(SEARCH_STEPS):
+        slope, bent = slope_along(terms, z, dz, tau)
+        residual, rise = linear + tau * quadratic + slope, quadratic + bent
+        if abs(residual) <= -tolerance * begin:
+            break
+        if residual < 0.0:
+            low = tau
+        else:
+            high = tau
+        newton = tau - residual / rise if rise > 0.0 else np.inf
+        slow = abs(residual) > 0.5 * before
+        before = abs(residual)
+        if high == np.inf:
+            tau_next = min(newton, WIDEN * tau)
+        elif low < newton < high and not slow:
+            tau_next = newton
+        else:
+            tau_next = 0.5 * (low + high)
+        if tau_next == tau or not np.isfinite(tau_next):
+            break
+        tau = tau_next
+    return tau
+
+
+@kernel
+def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
+    """``out += sum over active i of bend[i] x_i (x_i . v)``."""
+    for k in range(active.size):
+        row_ahead(X, active, k, active.size)
+        i = active[k]
+        axpy(X, i, bend[i] * dot(X, i, v), out)
+
+
+@kernel
+def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """``out += sum_k factors[k] x_chosen[k]``."""
+    for k in range(chosen.size):
+        axpy(X, chosen[k], factors[k], out)
+
+
+@kernel
+def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """``out[k] = factors[k] x_chosen[k]`` in the precision of `out`, the virtual feature in the last column."""
+    for k in range(chosen.size):
+        out[k, :] = 0.0
+        axpy(X, chosen[k], factors[k], out[k])
+
+
+def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., Any]:
+    def of_dense(X: Any, i: Any, c: Any, w: Any) -> Any:
+        row = X.values[i]
+        for j in range(row.size):
+            w[j] += c * np.float64(row[j]) * np.float64(row[j])
+        w[w.size - 1] += c * X.bias * X.bias
+
+    def of_csr(X: Any, i: Any, c: Any, w: Any) -> Any:
+        for p in range(U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])):
+            w[U(X.indices[p])] += c * np.float64(X.data[p]) * np.float64(X.data[p])
+        w[w.size - 1] += c * X.bias * X.bias
+
+    return of_dense if python_class(X) is Dense else of_csr
+
+
+@operation(_pick_add_squares)
+def add_squares(X: Rows, i: int, c: float, w: np.ndarray) -> None:
+    """``w += c x_i^2``, element by element; the virtual feature is included."""
+
+
+@kernel
+def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
+    """``out += the diagonal of sum over active i of bend[i] x_i x_i'``."""
+    for k in range(active.size):
+        add_squares(X, active[k], bend[active[k]], out)
+
+
+@kernel
+def moved_shares(
+    active: np.ndarray, bend: np.ndarray, unit: float, former: np.ndarray, keep: float, moved: np.ndarray
+) -> Any:
+    """Put the places of the active rows whose share ``bend / unit`` is not within `keep` of the former one, relative to
+    the larger, at the beginning of `moved`; how many there are, and how many of the others differ at all."""
+    count = few = 0
+    for k in range(active.size):
+        share, old = bend[k] / unit, former[active[k]]
+        away = abs(share - old)
+        far = away > keep * max(share, old)
+        moved[count] = k
+        count += far
+        few += away > 0.0 and not far
+    return count, few
+
+
+@kernel
+def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
+    """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, CSR rows with sorted indices."""
+    last = upper.shape[0] - 1
+    for k in range(chosen.size):
+        start, stop = U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])
+        for p in range(start, stop):
+            row, c = upper[U(X.indices[p])], factors[k] * np.float64(X.data[p])
+            for r in range(p, stop):
+                row[U(X.indices[r])] += c * np.float64(X.data[r])
+            row[last] += c * X.bias
+        upper[last, last] += factors[k] * X.bias * X.bias
+
+
+@kernel
+def gram_sparse(
+    X: CSR,
+    chosen: np.ndarray,
+    data: np.ndarray,
+    places: np.ndarray,
+    indptr: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """``out[k, l] = x_chosen[k] . x_l`` with the rows l given by columns: `places` and `data` of each feature."""
+    for k in range(chosen.size):
+        row = out[k]
+        row[:] = X.bias * X.bias
+        for p in range(U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])):
+            j, c = U(X.indices[p]), np.float64(X.data[p])
+            for r in range(U(indptr[j]), U(indptr[j + U(1)])):
+                row[U(places[r])] += c * np.float64(data[r])

@@ -1,0 +1,103 @@
+"""Dense linear algebra on blocks of rows: Cholesky factors, Gram matrices, preconditioned conjugate gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg.blas import dgemm
+from scipy.linalg.lapack import get_lapack_funcs
+
+from saddlesvm.rows.layouts import CSR, Rows, n_features
+from saddlesvm.solvers.second_order.kernels import fill, gram_sparse
+
+Map = Callable[[np.ndarray], np.ndarray]
+
+BLOCK_VALUES = 2**20  # float64 values of a block of widened rows
+BLAS_SPEED, SYRK_SPEED, LOOP_SPEED = 3e10, 6e10, 1e9  # operations a second, to compare ways: only their ratios matter
+
+
+def cholesky(matrix: np.ndarray) -> np.ndarray:
+    """Lower factor of a Fortran-ordered positive definite matrix; the diagonal is raised where rounding asks for it.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The matrix is far from positive definite, or not finite.
+    """
+    diagonal = np.arange(matrix.shape[0])
+    largest = float(matrix[diagonal, diagonal].max(initial=0.0))
+    (potrf,) = get_lapack_funcs(("potrf",), (matrix,))
+    lift = 0.0
+    while lift < 1e-4:
+        work = matrix if lift == 0.0 else matrix.copy(order="F")
+        work[diagonal, diagonal] += lift * largest
+        factor, failed = potrf(work, lower=1, clean=0, overwrite_a=lift > 0.0)
+        if not failed:
+            return factor
+        lift = max(50.0 * float(np.finfo(matrix.dtype).eps), 100.0 * lift)
+    raise np.linalg.LinAlgError("the Newton matrix is not positive definite")
+
+
+def blocks(chosen: np.ndarray, width: int) -> list[np.ndarray]:
+    """`chosen` in parts whose widened rows hold about BLOCK_VALUES values."""
+    size = max(16, BLOCK_VALUES // width)
+    return [chosen[k : k + size] for k in range(0, chosen.size, size)]
+
+
+def widened(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+    """The chosen rows times factors, shape (chosen, d + 1)."""
+    out = np.empty((chosen.size, n_features(X) + 1), dtype=dtype)
+    fill(X, chosen, factors, out)
+    return out
+
+
+def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:
+    """``x_i . x_l`` for the chosen i and the l in the pool, float64, shape (chosen, pool)."""
+    out = np.empty((chosen.size, pool.size))
+    if isinstance(X, CSR):
+        whole = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features), copy=False)
+        columns = whole[pool].tocsc()
+        gram_sparse(X, chosen, columns.data, columns.indices, columns.indptr, out)
+        return out
+    width = n_features(X) + 1
+    done = 0
+    for part in blocks(chosen, width):
+        left = widened(X, part, np.ones(part.size))
+        reached = 0
+        for other in blocks(pool, width):
+            right = widened(X, other, np.ones(other.size))
+            out[done : done + part.size, reached : reached + other.size] = dgemm(1.0, left.T, right.T, trans_a=1)
+            reached += other.size
+        done += part.size
+    return out
+
+
+def conjugate_gradients(
+    matrix: Map, precondition: Map, rhs: np.ndarray, x: np.ndarray, forcing: float, most: int
+) -> tuple[np.ndarray, int, bool]:
+    """Preconditioned conjugate gradients from `x`; the solution, the iterations, and whether `forcing` was reached.
+
+    Done when the residual, in the norm of the preconditioner, is at most `forcing` times the right hand side's.
+    """
+    residual = rhs - matrix(x) if x.any() else rhs.copy()
+    z = precondition(residual)
+    rho = float(residual @ z)
+    target = forcing * forcing * float(rhs @ precondition(rhs)) if x.any() else forcing * forcing * rho
+    p = z.copy()
+    for iteration in range(1, most + 1):
+        if not rho > target:
+            return x, iteration - 1, True
+        q = matrix(p)
+        bend = float(p @ q)
+        if not bend > 0.0:
+            return x, iteration, True
+        step = rho / bend
+        x = x + step * p
+        residual -= step * q
+        z = precondition(residual)
+        rho, before = float(residual @ z), rho
+        p = z + (rho / before) * p
+    return x, most, not rho > target

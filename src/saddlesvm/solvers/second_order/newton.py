@@ -1,0 +1,434 @@
+"""The second-order finish: Newton's method on the primal, and the proximal point method on the dual around it.
+
+Each Newton step minimises a quadratic model of
+
+    F(w) = 1/2 w'Rw + C sum_i e_i(x_i.w),     e_i(z) = max_a  -s_i phi_i*(-a/s_i) - a z - (q/2) (a - c_i)^2,
+
+followed by an exact search along the line. F is the augmented Lagrangian of the dual problem with centre c and
+penalty ``t = C / q``. Its gradient is ``Rw - w(a)`` with ``a`` the maximisers, which are dual feasible: every step has
+its certificate for nothing,
+
+    gap(w, a) = 1/2 ||w - w(a)||^2 + C sum_i [s_i phi_i(z_i) + s_i phi_i*(-a_i/s_i) + a_i z_i],
+
+the first term what Newton's method has left to do, the second what the proximal term has. When the first is small
+beside the second, the centre moves to a and q shrinks (Rockafellar 1976). A row enters the Hessian
+``R + X_J' B_J X_J`` only where its multiplier lies strictly between its bounds, and these are few.
+
+Smooth losses need no proximal term: with ``q = 0`` this is Newton's method itself. Where fewer rows bend than there
+are features, those with corners in their derivative (the squared and smooth hinge, the squared epsilon-insensitive
+loss) take a small one, which carries them through problems that are (nearly) separable. With a free intercept ``sum_i
+a_i`` comes to zero with the gradient; the bound is that of the balanced multipliers.
+
+Where there are many more rows than features, a few steps on random samples of the rows come first, each within the
+next larger one: they cost next to nothing, and their solution is so close to that of all rows that Newton's method has
+two or three steps left (Byrd, Chin, Nocedal and Wu 2012, "Sample size selection in optimization methods for machine
+learning"). The factors of the samples are the beginning of those of all rows.
+
+Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
+problems", algorithms SSNAL and SSN; Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of
+large scale linear SVMs", for the exact search; Rockafellar (1976), "Augmented Lagrangians and applications of the
+proximal point algorithm in convex programming".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Point, conjugate_sum, dual_weights, loss_sums, margins
+from saddlesvm.problem.intercepts import balance
+from saddlesvm.problem.losses import Logistic, Squared, is_smooth
+from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.threads import in_parts
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.second_order.kernels import (
+    Answers,
+    SmoothedTerms,
+    bending_rows,
+    respond,
+    respond_to_weights,
+    search,
+)
+from saddlesvm.solvers.second_order.sample import sample_of, sample_shares
+
+CORNERLESS = (Logistic, Squared)  # losses whose derivative has no corner
+SETTLED = 0.1  # share of the gap at which the first term is small enough for the centre to move
+GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps that a centre took, and what q is then divided by
+TOO_LONG = 40  # Newton steps at one centre after which q grows
+BACK = 4.0  # what it is then multiplied by
+FORCING = 0.1  # residual of the Newton equations, relative; the line search and the next step make up for the rest
+SMALL = 0.01  # proximity for losses with corners in their derivative, where it is needed
+FEW = 0.8  # of the features: with fewer rows that bend it is
+LINE_TOLERANCE = 0.1  # of the derivative along the line, relative to its value at the start
+CANCELLED = 1e-6  # relative change of the margins from which on their difference is too coarse
+TYPICAL_ROWS = 10_000  # that a median is taken of, roughly
+MOST_MOVES = 20  # of the centre between two Newton steps
+ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # on the first sample: steps at most, and the fall of the objective that is too small
+
+
+def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:
+    """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features.
+
+    Where corners make their number change from step to step, more than `per_feature` must bend for each feature.
+    """
+    if not is_smooth(problem.loss) or type(problem.loss) in CORNERLESS:
+        return is_smooth(problem.loss)
+    return float(bending(problem, alpha).sum()) > per_feature * problem.n_features
+
+
+def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """1 for the members that bend at a dual point, else 0, shape (n_all,); at zero, where all of them do if the loss
+    is smooth, that is all members."""
+    mask = np.zeros(problem.y.size)
+    if alpha.any():
+        bending_rows(problem.pointwise, problem.members, alpha, mask)
+    else:
+        mask[problem.members] = 1.0
+    return mask
+
+
+def coordinate_curvature(problem: Problem) -> float:
+    """The median curvature of a coordinate step, ``C ||x_i||^2``, of evenly spaced rows where there are many."""
+    norms = problem.norms[problem.members[:: max(1, problem.members.size // TYPICAL_ROWS)]]
+    norms = norms[norms > 0.0]
+    return problem.C * float(np.median(norms)) if norms.size else problem.C
+
+
+class Response(NamedTuple):
+    """What the rows answer to weights.
+
+    Attributes
+    ----------
+    z : ndarray of shape (n,)
+        Margins of the members.
+    alpha, bend : ndarray of shape (n_all,)
+    sums : ndarray of shape (4,)
+        As in :class:`~saddlesvm.solvers.second_order.kernels.Answers`.
+    w : ndarray of shape (d + 1,)
+        ``w(alpha)``.
+    """
+
+    z: np.ndarray
+    alpha: np.ndarray
+    bend: np.ndarray
+    sums: np.ndarray
+    w: np.ndarray
+
+
+@dataclass
+class NewtonState(State):
+    """Where the second-order finish stands. One epoch is one Newton step: a few passes over the data.
+
+    Attributes
+    ----------
+    alpha, bend : ndarray of shape (n_all,)
+        Multipliers at the margins and second derivatives of the terms, times C.
+    centre : ndarray of shape (n_all,)
+    gradient : ndarray of shape (d + 1,)
+    z : ndarray of shape (n,)
+        Margins of the members.
+    q : float
+        Proximity.
+    residual, left : float
+        The two terms of the gap: what is left for Newton's method and for the proximal term.
+    inner, steps : int
+        Newton steps at this centre, and altogether.
+    stuck : bool
+        The last direction led nowhere: rounding.
+    full : bool
+        The last step was as long as the quadratic model said, so that the next one, most likely, will be too: it is
+        then made before the search along its line, which mostly agrees.
+    best_w, best_alpha : ndarray
+        The points of the best primal and the best dual objective so far (both in the C form).
+    equations : NewtonEquations
+        Factors; no part of a checkpoint.
+    """
+
+    proven: bool = True
+    alpha: np.ndarray = field(default_factory=nothing)
+    bend: np.ndarray = field(default_factory=nothing)
+    centre: np.ndarray = field(default_factory=nothing)
+    gradient: np.ndarray = field(default_factory=nothing)
+    z: np.ndarray = field(default_factory=nothing)
+    q: float = 0.0
+    residual: float = np.inf
+    left: float = 0.0
+    inner: int = 0
+    steps: int = 0
+    stuck: bool = False
+    full: bool = False
+    best_w: np.ndarray = field(default_factory=nothing)
+    best_alpha: np.ndarray = field(default_factory=nothing)
+    best_primal: float = np.inf
+    best_dual: float = -np.inf
+    equations: NewtonEquations | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Newton(SolverBase):
+    """The second-order finish, as a solver of its own.
+
+    Parameters
+    ----------
+    warm_up : int, default=10
+        Epochs of dual coordinate descent before the first step, where no starting point is given; for smooth losses on
+        many more rows than features a few Newton steps on samples of the rows take their place. 0: begin at zero.
+    proximity : float, optional
+        The proximal term to begin with, in units of the median ``C ||x_i||^2`` (the curvature of a coordinate step).
+        Left out: 1 for the piecewise linear losses, 0.01 for those with corners in their derivative once fewer rows
+        bend than there are features, 0 otherwise.
+    memory : float, default=1e9
+        Bytes that factored matrices may take; what does not fit is done by conjugate gradients.
+    """
+
+    name: ClassVar[str] = "newton"
+    warm_up: int = 10
+    proximity: float | None = None
+    memory: float = 1e9
+
+    def check(self) -> None:
+        if self.warm_up < 0:
+            raise ValueError(f"warm_up must be at least 0; got {self.warm_up!r}")
+        if self.proximity is not None and not 0.0 <= self.proximity < np.inf:
+            raise ValueError(f"proximity must be at least 0 and finite; got {self.proximity!r}")
+        if not self.memory > 0.0:
+            raise ValueError(f"memory must be positive; got {self.memory!r}")
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
+        """The given point, or that of samples of the rows, or of a few epochs of dual coordinate descent."""
+        touched, sampled = 0, None
+        if start is None and self.warm_up:
+            if is_smooth(problem.loss) and sample_shares(problem):
+                sampled = self._of_samples(problem, seed)
+                start, touched = Point(sampled.best_w), sampled.rows_touched
+            else:
+                start, touched = self._of_descent(problem, seed)
+        alpha = start_alpha(problem, start)
+        given = start is not None and start.w is not None
+        w = np.array(start.w, dtype=np.float64) if given else dual_weights(problem, alpha)  # type: ignore[union-attr]
+        q = self._first_proximity(problem, alpha)
+        state = NewtonState(
+            w=w,
+            rows_touched=touched,
+            epochs=touched / problem.members.size,
+            alpha=alpha.copy(),
+            bend=np.zeros(alpha.size),
+            centre=alpha,
+            z=np.zeros(problem.members.size),
+            q=q,
+            active=problem.members.size,
+            full=sampled is not None and sampled.full,
+            equations=None if sampled is None else sampled.equations,
+        )
+        self._keep_start(problem, state)
+        self._look(problem, state, w if w.any() else None)
+        if q == 0.0 and w.any() and state.best_primal > self._primal_at_zero(problem):
+            w[:], state.z[:] = 0.0, 0.0  # so far out a smooth loss has no curvature to go by
+            self._look(problem, state)
+        self._settle(problem, state, 0.0)
+        return state
+
+    @staticmethod
+    def _primal_at_zero(problem: Problem) -> float:
+        """The objective of w = 0."""
+        nowhere, zeros = np.zeros(problem.members.size), np.zeros(problem.y.size)
+        paid, _, _ = loss_sums(problem.pointwise, problem.members, nowhere, 0.0, zeros)
+        return problem.C * float(paid)
+
+    @staticmethod
+    def _keep_start(problem: Problem, state: NewtonState) -> None:
+        """The multipliers that came with the start are the best so far: at zero, or far out, the margins' are not."""
+        alpha = state.alpha.copy()
+        if not alpha.any():
+            state.best_alpha, state.best_dual = alpha, 0.0  # phi*(0) = -min phi = 0, whatever the loss
+            return
+        if problem.intercept == "free":
+            balance(problem.pointwise, problem.members, alpha)
+        dual = _seen(problem, dual_weights(problem, alpha))
+        conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
+        state.best_alpha, state.best_dual = alpha, -0.5 * float(dual @ dual) - problem.C * conjugates
+
+    def _of_descent(self, problem: Problem, seed: int) -> tuple[Point, int]:
+        """The point after a few epochs of dual coordinate descent, and the row visits they took."""
+        solver, rows = DCD(), self.warm_up * problem.members.size
+        state = solver.init(problem, seed)
+        while state.rows_touched < rows and state.estimate > 0.0:
+            state = solver.step(problem, state, Budget(rows - state.rows_touched))
+        return Point(state.w.astype(np.float64), state.alpha), state.rows_touched
+
+    def _of_samples(self, problem: Problem, seed: int) -> NewtonState:
+        """Where a few Newton steps on the smallest sample and one on each larger one lead; its row visits are those of
+        all samples, its factors are to be kept."""
+        solver, equations = Newton(warm_up=0, memory=self.memory), NewtonEquations(problem, self.memory, seed)
+        state: NewtonState | None = None
+        for share in sample_shares(problem):
+            sample, smaller = sample_of(problem, equations.rank, share), state
+            state = solver.init(sample, seed, None if smaller is None else Point(smaller.best_w))
+            state.rows_touched = 0 if smaller is None else smaller.rows_touched
+            state.equations, equations.below = equations, share
+            steps, before = ROUGH_STEPS if smaller is None else 1, np.inf
+            while state.steps < steps and state.best_primal < (1.0 - ROUGH_FALL) * before:
+                before = state.best_primal
+                state = solver.step(sample, state, Budget(sample.members.size))
+        equations.below = 1.0
+        assert state is not None
+        return state
+
+    def _first_proximity(self, problem: Problem, alpha: np.ndarray) -> float:
+        kinked = not is_smooth(problem.loss)
+        if self.proximity is None:
+            share = 1.0 if kinked else 0.0 if needs_no_proximity(problem, alpha) else SMALL
+        else:
+            share = self.proximity
+            if share == 0.0 and kinked:
+                raise ValueError(f"proximity must be positive for the piecewise linear {type(problem.loss).__name__}")
+        return share * coordinate_curvature(problem) if share > 0.0 else 0.0
+
+    def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
+        """One Newton step, and what moves of the centre it leads to."""
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
+        direction = state.equations.solve(state.bend, -state.gradient, FORCING)
+        there = self._respond(problem, state, state.w + direction) if state.full else None
+        dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
+        own, ahead = _seen(problem, state.w), _seen(problem, direction)
+        tau = search(
+            _smoothed(problem, state),
+            state.z,
+            dz,
+            problem.gathered(state.alpha),
+            problem.gathered(state.bend),
+            nothing() if there is None else problem.gathered(there.alpha),
+            float(own @ ahead),
+            float(ahead @ ahead),
+            LINE_TOLERANCE,
+        )
+        state.w += tau * direction
+        state.steps += 1
+        state.inner += 1
+        state.stuck = tau == 0.0
+        n = problem.members.size
+        state.rows_touched += 2 * n + state.equations.iterations * state.active
+        state.epochs += 1.0
+        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
+        state.full = abs(tau - 1.0) <= LINE_TOLERANCE
+        if there is not None and tau == 1.0:
+            self._judge(problem, state, there)
+        else:
+            state.z += tau * dz
+            state.rows_touched += n
+            self._look(problem, state)
+        if self._needs_proximity(problem, state):
+            state.q, state.inner = SMALL * coordinate_curvature(problem), 0
+            state.centre[:] = state.best_alpha
+            self._look(problem, state)
+        self._settle(problem, state, budget.relative_gap)
+        return state
+
+    def _needs_proximity(self, problem: Problem, state: NewtonState) -> bool:
+        """Whether so few rows bend that Newton's method alone would change its mind about them again and again."""
+        corners = self.proximity is None and type(problem.loss) not in CORNERLESS
+        return corners and state.q == 0.0 and state.active < FEW * problem.n_features
+
+    @staticmethod
+    def _respond(problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> Response:
+        """Multipliers at the present margins, or at those of w, which are then found in the same pass over the rows."""
+        members, terms = problem.members, _smoothed(problem, state)
+        alpha, bend = np.empty(members.size), np.empty(members.size)
+        if w is None:
+            answers = Answers(alpha, bend, np.zeros(4))
+            respond(terms, state.z, answers)
+            alpha, bend = problem.spread(alpha), problem.spread(bend)
+            return Response(state.z, alpha, bend, answers.sums, dual_weights(problem, alpha))
+        z = np.empty(members.size)
+
+        def of_part(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            answers, pulled = Answers(alpha[part], bend[part], np.zeros(4)), np.zeros(w.size)
+            respond_to_weights(problem.X, members[part], w, _part_of(terms, part), z[part], answers, pulled)
+            return answers.sums, pulled
+
+        parts = in_parts(of_part, members.size, problem.reading_time, problem.threads)
+        sums, pulled = (np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True))
+        return Response(z, problem.spread(alpha), problem.spread(bend), sums, problem.C * pulled)
+
+    def _look(self, problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> None:
+        """Go by the multipliers at the present margins, or at those of w."""
+        self._judge(problem, state, self._respond(problem, state, w))
+
+    def _judge(self, problem: Problem, state: NewtonState, response: Response) -> None:
+        """Take multipliers over: the gradient and the two terms of the gap that come with them."""
+        state.z, state.alpha, state.bend = response.z, response.alpha, response.bend
+        paid, conjugates, coupled, active = response.sums
+        state.active = int(active)
+        w_dual = response.w
+        state.gradient = state.w - w_dual
+        apart = _seen(problem, state.gradient)
+        state.residual = 0.5 * float(apart @ apart)
+        state.left = problem.C * (paid + conjugates + coupled)
+        alpha = state.alpha
+        if problem.intercept == "free":
+            state.gradient[-1] = -w_dual[-1]
+            state.residual += self._unbalance(problem, state)
+            alpha = state.alpha.copy()
+            balance(problem.pointwise, problem.members, alpha)
+            _, conjugates, _ = loss_sums(problem.pointwise, problem.members, state.z, 0.0, alpha)
+            w_dual = dual_weights(problem, alpha)
+        own, dual = _seen(problem, state.w), _seen(problem, w_dual)
+        primal = 0.5 * float(own @ own) + problem.C * paid
+        bound = -0.5 * float(dual @ dual) - problem.C * conjugates
+        if primal < state.best_primal:
+            state.best_primal, state.best_w = primal, state.w.copy()
+        if bound > state.best_dual:
+            state.best_dual, state.best_alpha = bound, alpha.copy()
+        state.estimate = (state.best_primal - state.best_dual) / max(state.best_primal, 1e-300)
+
+    @staticmethod
+    def _unbalance(problem: Problem, state: NewtonState) -> float:
+        """What a Newton step on a free intercept alone would gain: its share of the residual."""
+        bend = problem.scale**2 * float(state.bend.sum())
+        slope = float(state.gradient[-1]) ** 2
+        return 0.5 * slope / bend if bend > 0.0 else (np.inf if slope > 0.0 else 0.0)
+
+    def _settle(self, problem: Problem, state: NewtonState, target: float) -> None:
+        """Move the centre and shrink the proximity as long as Newton's method has nothing to do there."""
+        for _ in range(MOST_MOVES):
+            if state.q == 0.0 or state.estimate <= target:
+                return
+            if state.stuck or state.residual <= SETTLED * state.left:
+                state.centre[:] = state.alpha
+                state.q /= next((factor for most, factor in GROWTH if state.inner <= most), 1.0)
+            elif state.inner >= TOO_LONG:
+                state.q *= BACK
+            else:
+                return
+            anew, state.inner, state.stuck = state.inner > 0, 0, False
+            self._look(problem, state, state.w if anew else None)
+
+    def solution(self, problem: Problem, state: NewtonState) -> Point:
+        """The best primal and the best dual point so far."""
+        return Point(state.best_w, state.best_alpha)
+
+
+def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
+    """Whether margins are so close to earlier ones that rounding shows in their difference."""
+    return bool(np.abs(z - before).max() <= CANCELLED * np.abs(z).max())
+
+
+def _smoothed(problem: Problem, state: NewtonState) -> SmoothedTerms:
+    """The terms of the members with the proximal term at present."""
+    kinked = not is_smooth(problem.loss)
+    return SmoothedTerms(*problem.of_members, problem.C, problem.gathered(state.centre), state.q, kinked)
+
+
+def _part_of(terms: SmoothedTerms, part: slice) -> SmoothedTerms:
+    """The terms of some members."""
+    return terms._replace(y=terms.y[part], weights=terms.weights[part], centre=terms.centre[part])
+
+
+def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """The part of w that the regulariser sees."""
+    return w[:-1] if problem.intercept == "free" else w

@@ -1,0 +1,172 @@
+"""Newton's matrix inverted by way of the active rows (the identity of Woodbury), with a Gram matrix that is kept.
+
+    (R + X_J' B_J X_J)^-1 v = R^-1 v - R^-1 X_J' s,      M s = X_J R^-1 v,      M = X_J R^-1 X_J' + B_J^-1.
+
+When a few rows enter or leave J, the Cholesky factor of the last M is kept and bordered: with the columns of the
+entering rows, and with unit columns that hold the leaving ones at zero. What is then solved anew is the small Schur
+complement (Gill, Murray, Saunders and Wright 1987, "A Schur-complement method for sparse quadratic programming").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg.lapack import dpotrs
+
+from saddlesvm.rows.layouts import CSR, Rows, dot_rows
+from saddlesvm.solvers.second_order.kernels import combine
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, LOOP_SPEED, cholesky, gram_block
+
+SPARE = 1.25  # rows that the Gram matrix holds, beyond those in use
+BORDER = 0.08  # rows that a factor is bordered with at most, as a share of its own
+
+
+class GramCache:
+    """``x_i . x_l`` for a pool of rows that follows the active ones."""
+
+    def __init__(self, X: Rows, count: int) -> None:
+        self.X = X
+        self.gram = np.empty((0, 0))
+        self.pool = np.empty(0, dtype=np.int64)
+        self.place = np.full(count, -1, dtype=np.int64)
+
+    def cover(self, active: np.ndarray, keep: np.ndarray) -> None:
+        """Let the pool cover the active rows; those neither active nor in `keep` go when there are many."""
+        new = active[self.place[active] < 0]
+        if not new.size:
+            return
+        old = self.pool
+        if old.size + new.size > SPARE * active.size:
+            old = np.union1d(active[self.place[active] >= 0], keep[self.place[keep] >= 0])
+        places = self.place[old]
+        pool = np.concatenate([old, new])
+        gram = np.empty((pool.size, pool.size))
+        gram[: old.size, : old.size] = self.gram[np.ix_(places, places)]
+        gram[old.size :] = gram_block(self.X, new, pool)
+        gram[: old.size, old.size :] = gram[old.size :, : old.size].T
+        self.place[self.pool] = -1
+        self.place[pool] = np.arange(pool.size)
+        self.gram, self.pool = gram, pool
+
+    def block(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The products of two sets of covered rows."""
+        return self.gram[np.ix_(self.place[left], self.place[right])]
+
+
+class BorderedFactor:
+    """Cholesky of ``K + B^-1`` for a base of rows, bordered so that it serves a set that differs in a few of them."""
+
+    def __init__(self, cache: GramCache, base: np.ndarray, bend: np.ndarray) -> None:
+        self.cache, self.base = cache, base
+        self.bend = bend[base]
+        matrix = cache.block(base, base)
+        diagonal = np.arange(base.size)
+        matrix[diagonal, diagonal] += 1.0 / self.bend
+        self.factor = cholesky(matrix.T)
+        self.kept, self.at = np.arange(base.size), np.arange(base.size)
+        self.entering = np.empty(0, dtype=np.int64)
+        self.size = 0
+
+    def difference(self, active: np.ndarray, bend: np.ndarray) -> int:
+        """How many rows to border with for this set; all of them where a second derivative changed."""
+        common = np.intersect1d(active, self.base, assume_unique=True)
+        same = np.array_equal(bend[common], self.bend[np.searchsorted(self.base, common)])
+        return active.size + self.base.size - 2 * common.size if same else active.size
+
+    def border(self, active: np.ndarray, bend: np.ndarray) -> None:
+        """Serve this set of rows (ascending) from now on."""
+        base, cache = self.base, self.cache
+        self.entering = np.setdiff1d(active, base, assume_unique=True)
+        leaving = np.flatnonzero(~np.isin(base, active, assume_unique=True))
+        self.kept = np.flatnonzero(np.isin(active, base, assume_unique=True))
+        self.at = np.searchsorted(base, active[self.kept])
+        self.added = np.flatnonzero(~np.isin(active, base, assume_unique=True))
+        self.size = active.size - self.kept.size + leaving.size
+        if not self.size:
+            return
+        count = self.entering.size
+        self.columns = np.zeros((base.size, self.size), order="F")
+        self.columns[:, :count] = cache.block(base, self.entering)
+        self.columns[leaving, count + np.arange(leaving.size)] = 1.0
+        self.solved = dpotrs(self.factor, self.columns, lower=1)[0]
+        schur = -self.columns.T @ self.solved
+        schur[:count, :count] += cache.block(self.entering, self.entering)
+        schur[np.arange(count), np.arange(count)] += 1.0 / bend[self.entering]
+        self.schur = lu_factor(schur, check_finite=False)
+
+    def solve(self, v: np.ndarray) -> np.ndarray:
+        """``(K + B^-1)^-1 v`` over the rows that are served, in their order."""
+        whole = np.zeros(self.base.size)
+        whole[self.at] = v[self.kept]
+        s = dpotrs(self.factor, whole, lower=1)[0]
+        if not self.size:
+            return s
+        right = -self.columns.T @ s
+        right[: self.entering.size] += v[self.added]
+        edge = lu_solve(self.schur, right, check_finite=False)
+        s -= self.solved @ edge
+        out = np.empty(v.size)
+        out[self.kept] = s[self.at]
+        out[self.added] = edge[: self.entering.size]
+        return out
+
+
+class RowFactor:
+    """The inverse of ``R + X_J' B_J X_J`` by way of the rows in J.
+
+    A free intercept is eliminated last, so that its small R does not spoil the Gram matrix.
+    """
+
+    def __init__(self, X: Rows, penalty: np.ndarray, count: int) -> None:
+        self.free = penalty[-1] != 1.0
+        self.scale, self.penalty = X.bias, float(penalty[-1])
+        self.X = X._replace(bias=0.0) if self.free else X
+        self.cache = GramCache(self.X, count)
+        self.factor: BorderedFactor | None = None
+        self.active = np.empty(0, dtype=np.int64)
+        self.answer = np.empty(0)
+
+    def cost(self, active: np.ndarray, bend: np.ndarray, values_per_row: float) -> float:
+        """Seconds that :meth:`update` will take, roughly."""
+        new = int(np.count_nonzero(self.cache.place[active] < 0))
+        share = 0.1 / LOOP_SPEED if isinstance(self.X, CSR) else 2.0 / BLAS_SPEED
+        gram = new * active.size * values_per_row * share
+        if (rows := self._border_size(active, bend)) is not None:
+            return gram + 2.0 * active.size**2 * rows / BLAS_SPEED
+        return gram + active.size**3 / (3.0 * BLAS_SPEED)
+
+    def _border_size(self, active: np.ndarray, bend: np.ndarray) -> int | None:
+        """Rows to border the present factor with; None when a new factor is better."""
+        if self.factor is None:
+            return None
+        rows = self.factor.difference(active, bend)
+        return rows if rows <= BORDER * self.factor.base.size else None
+
+    def update(self, active: np.ndarray, bend: np.ndarray) -> None:
+        """Factor the matrix for these rows (ascending) and second derivatives."""
+        if self._border_size(active, bend) is None:
+            self.factor = None
+        self.cache.cover(active, active if self.factor is None else self.factor.base)
+        if self.factor is None:
+            self.factor = BorderedFactor(self.cache, active, bend)
+        self.factor.border(active, bend)
+        self.active = active
+        if self.free:
+            self.answer = self.factor.solve(np.full(active.size, self.scale))
+
+    def solve(self, v: np.ndarray) -> np.ndarray:
+        """The factored matrix's inverse times v."""
+        assert self.factor is not None
+        out = v.copy()
+        if self.free:
+            out[-1] = 0.0
+        z = np.empty(self.active.size)
+        dot_rows(self.X, self.active, out, z)
+        s = self.factor.solve(z)
+        if self.free:
+            last = (v[-1] - self.scale * s.sum()) / (self.penalty + self.scale * self.answer.sum())
+            s += last * self.answer
+        combine(self.X, self.active, -s, out)
+        if self.free:
+            out[-1] = last
+        return out

@@ -1,0 +1,1 @@
+"""Dual coordinate descent by several threads on one problem."""

@@ -1,0 +1,77 @@
+"""How the changes of several partitions become one: the rule that threads, clusters and simulations share.
+
+Partition k improves its own dual variables against the shared w, with the quadratic term of its sub-problem scaled by
+sigma:
+
+    max  -C sum_{i in k} s_i phi_i*(-(a_i + d_i) / s_i) - w.v_k - (sigma / 2) ||v_k||^2,    v_k = C sum_{i in k} d_i x_i
+
+which is coordinate ascent with ``sigma C`` in the place of C, on a w of its own that moves sigma times as far. The
+changes of all are then added. With ``rho = ||sum_k v_k||^2 / sum_k ||v_k||^2`` (between 0 and the number K of
+partitions) the dual cannot fall where ``sigma >= rho``; sigma = K is always safe, and mostly far too careful: rho is
+measured each round, and sigma follows it.
+
+Source: Ma, Smith, Jaggi and others (2015), "Adding vs. averaging in distributed primal-dual optimization", equations
+(9) and (11); rho is their sigma'_min along the step that was taken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.randomness import seeded, shuffle
+
+BLOCK = 512  # neighbouring rows that stay in one partition: threads then seldom write to the same cache line
+FADING = 0.9  # weight of what was seen before, where rho falls
+# Places of the numbers that sigma follows: sigma itself, rho (rises at once, falls slowly), the least sigma may be.
+SIGMA, RHO, LEAST, SCALING = range(4)
+
+
+def new_scaling() -> np.ndarray:
+    """The numbers that sigma follows, before anything was measured; shape (3,)."""
+    return np.ones(SCALING)
+
+
+@inlined
+def note(scaling: np.ndarray, square_of_sum: float, sum_of_squares: float) -> None:
+    """Measure rho of a round."""
+    rho = square_of_sum / sum_of_squares if sum_of_squares > 0.0 else 1.0
+    scaling[RHO] = max(rho, FADING * scaling[RHO] + (1.0 - FADING) * rho)
+
+
+@inlined
+def follow(scaling: np.ndarray, parts: int) -> None:
+    """Let sigma follow rho; only where no partition has changes that are not yet brought together."""
+    scaling[SIGMA] = min(max(scaling[RHO], scaling[LEAST]), float(parts))
+
+
+@inlined
+def be_careful(scaling: np.ndarray, parts: int) -> None:
+    """After a fall of the dual: double the least that sigma may be, up to the safe number."""
+    scaling[LEAST] = min(2.0 * scaling[LEAST], float(parts))
+    scaling[SIGMA] = max(scaling[SIGMA], scaling[LEAST])
+
+
+@inlined
+def safe_share(linear_gain: float, square_of_sum: float) -> float:
+    """How much of a change to take, in [0, 1].
+
+    Along it the dual rises by at least ``share * linear_gain - share^2 square_of_sum / 2``, the gain without the
+    quadratic term being concave: the share is the one that makes this largest, and exactly 1 where all of the change
+    does not lower the dual.
+    """
+    if linear_gain >= 0.5 * square_of_sum:
+        return 1.0
+    return max(linear_gain / square_of_sum, 0.0)
+
+
+def deal_parts(members: np.ndarray, parts: int, seed: int) -> list[np.ndarray]:
+    """Rows for each of `parts` partitions, ascending: blocks of neighbours, dealt at random and evenly."""
+    size = max(1, min(BLOCK, members.size // (16 * parts)))
+    count = -(-members.size // size)
+    blocks = np.arange(count)
+    shuffle(seeded(seed), blocks, count)
+    owner = np.empty(count, dtype=np.intp)
+    owner[blocks] = np.arange(count) % parts
+    of_row = np.repeat(owner, size)[: members.size]
+    return [np.ascontiguousarray(members[of_row == part]) for part in range(parts)]

@@ -1,0 +1,71 @@
+"""Threads that meet often: on cores, and in cache lines, of their own.
+
+They must not share a core while another is idle, and Linux may leave them so for a tenth of a second. Where the system
+says which core a thread is on, the one that finds it taken moves to a free one, and may then run anywhere again.
+Elsewhere nothing is done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.solvers.threaded.barrier import release
+
+
+def _core_finder() -> Callable[[], int]:
+    """The C library's ``sched_getcpu``; where there is none, a function that returns -1."""
+    if not hasattr(os, "sched_setaffinity"):
+        return lambda: -1
+    found: Callable[[], int] | None = getattr(ctypes.CDLL(None), "sched_getcpu", None)
+    return found or (lambda: -1)
+
+
+_core = _core_finder()
+
+
+def take_core(taken: set[int]) -> None:
+    """Note in `taken` which core the calling thread is on, after moving it to a free one where another has it."""
+    core = _core()
+    if core in taken:
+        allowed = os.sched_getaffinity(0)
+        free = allowed - taken
+        if not free:
+            return
+        os.sched_setaffinity(0, free)
+        core = _core()
+        os.sched_setaffinity(0, allowed)
+    if core >= 0:
+        taken.add(core)
+
+
+def apart(rows: np.ndarray) -> np.ndarray:
+    """A copy of a two-dimensional array whose rows are at least a cache line apart: threads write to one each."""
+    copy = np.zeros((rows.shape[0], rows.shape[1] + 128 // rows.itemsize), rows.dtype)
+    copy[:, : rows.shape[1]] = rows
+    return copy
+
+
+def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], Any], threads: int, gate: np.ndarray) -> list[Any]:
+    """``work(k)`` for every k, thread 0 being the caller's; when one of them fails, the others are not left waiting."""
+    taken: set[int] = set()
+
+    def guarded(k: int) -> Any:
+        try:
+            take_core(taken)
+            return work(k)
+        except BaseException:
+            release(gate)
+            raise
+
+    try:
+        others = [pool.submit(guarded, k) for k in range(1, threads)]
+    except BaseException:
+        release(gate)
+        raise
+    return [guarded(0), *(other.result() for other in others)]

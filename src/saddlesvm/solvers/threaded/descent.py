@@ -1,0 +1,334 @@
+"""Dual coordinate descent with the threads of one fit: parts of the rows, brought together many times a pass.
+
+Every thread has a part of the rows, dealt out once in blocks, and is a dual coordinate descent of its own on it (order,
+shrinking and all); :mod:`saddlesvm.solvers.threaded.rounds` says how the parts become one. After each pass the dual
+objective is compared with that of the pass before: a pass never lowers it. What comes out depends on the seed and on
+the number of threads, not on the clock.
+
+When few rows are left active, a pass over them is shorter than the meetings it takes, and they are those that get into
+each other's way most. So one thread goes on alone with them, until all rows come back.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.losses import is_smooth
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.layouts import CSR
+from saddlesvm.solvers.base import (
+    COUPLED,
+    ESTIMATE,
+    PAID,
+    RESIDUAL,
+    SCALE,
+    Budget,
+    DualState,
+    SolverBase,
+    nothing,
+    refresh_weights,
+    start_alpha,
+    start_offset,
+    start_weights,
+)
+from saddlesvm.solvers.costs import rows_cost
+from saddlesvm.solvers.dcd import (
+    BOUND_M,
+    DCD,
+    KNOWN,
+    KNOWN_AT,
+    LENGTH,
+    VISITS,
+    BOUND_m,
+    Deck,
+    descend,
+)
+from saddlesvm.solvers.sdca import SDCA
+from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
+from saddlesvm.solvers.threaded.barrier import new_gate
+from saddlesvm.solvers.threaded.cores import apart, side_by_side
+from saddlesvm.solvers.threaded.rounds import CHUNK, GAP, ROUND, SAID, WIDE_VALUES, Own, Team, descend_together
+
+OFTEN = 128  # features that are brought together after every round, where that is not all of them
+LEAST_SECONDS = 3.3e-3  # of a pass, for each thread: in less the meetings take what the threads gain
+WIDEST = 2.0  # times that all of w is brought together in a pass, at least: with fewer it takes more passes
+FEW_VALUES = 2_000_000  # values of active rows a thread, below which one thread goes on alone
+MANY = 8.0  # times that, of all rows where most are soon set aside: with fewer, one thread is alone most of the time
+SAMPLE = 65_536  # values that show which features are frequent
+ROUNDING = {4: 1e-5, 8: 1e-12}  # of the dual objective that w in this precision gives; by bytes
+
+
+@dataclass
+class ParallelState(DualState):
+    """The dual state; the parts' decks one behind the other (`bounds` says where each begins), and each one's numbers.
+
+    Attributes
+    ----------
+    parts : ndarray of shape (n,)
+        Rows of the parts.
+    bounds : ndarray of shape (threads + 1,)
+    positions, actives : ndarray of shape (threads,)
+    part_meters : ndarray of shape (threads, METERS)
+    randoms : ndarray of shape (threads,)
+    scaling : ndarray
+        What the aggregation rule follows.
+    numbers : ndarray
+        Rounds done of the present pass, and its estimate.
+    alone : bool
+        The first thread is at work alone: all that is kept by parts is then its, in the first place, and the active
+        rows of all parts are the first in `order`.
+    """
+
+    sequence: np.ndarray = field(default_factory=nothing)
+    blocks: np.ndarray = field(default_factory=nothing)
+    aside: np.ndarray = field(default_factory=nothing)
+    parts: np.ndarray = field(default_factory=nothing)
+    bounds: np.ndarray = field(default_factory=nothing)
+    positions: np.ndarray = field(default_factory=nothing)
+    actives: np.ndarray = field(default_factory=nothing)
+    part_meters: np.ndarray = field(default_factory=nothing)
+    randoms: np.ndarray = field(default_factory=nothing)
+    scaling: np.ndarray = field(default_factory=nothing)
+    often: np.ndarray = field(default_factory=nothing)
+    kept_w: np.ndarray = field(default_factory=nothing)
+    kept_alpha: np.ndarray = field(default_factory=nothing)
+    numbers: np.ndarray = field(default_factory=nothing)
+    alone: bool = False
+    team: Any = field(default=None, repr=False)
+    pool: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ParallelDCD(SolverBase):
+    """Dual coordinate descent by several threads.
+
+    Parameters
+    ----------
+    threads : int, default=2
+    shrinking : bool, default=True
+        As in :class:`~saddlesvm.solvers.dcd.DCD`.
+    """
+
+    name: ClassVar[str] = "dcd"
+    threads: int = 2
+    shrinking: bool = True
+
+    def check(self) -> None:
+        if not self.threads >= 1:
+            raise ValueError(f"threads must be at least 1; got {self.threads!r}")
+
+    @property
+    def local(self) -> DCD:
+        """The solver of a part."""
+        return DCD(shrinking=self.shrinking)
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> ParallelState:
+        """Zeros or the given dual point; all rows dealt out."""
+        alpha = start_alpha(problem, start)
+        w = start_weights(problem, alpha, start)
+        parts = deal_parts(problem.members, self.threads, seed)
+        starts = [
+            self.local.init(replace(problem, members=part), seed * self.threads + k) for k, part in enumerate(parts)
+        ]
+        order = np.concatenate(parts)
+        return ParallelState(
+            w=w,
+            alpha=alpha,
+            order=order,
+            offset=start_offset(problem, start),
+            meters=np.zeros(SCALE + 1),
+            active=order.size,
+            sequence=np.empty_like(order),
+            blocks=np.empty((self.threads, max(one.blocks.size for one in starts)), dtype=order.dtype),
+            aside=np.zeros(problem.y.size, dtype=np.uint8),
+            parts=order.copy(),
+            bounds=np.concatenate([[0], np.cumsum([part.size for part in parts])]),
+            positions=np.zeros(self.threads, dtype=np.int64),
+            actives=np.array([part.size for part in parts]),
+            part_meters=np.stack([one.meters for one in starts]),
+            randoms=np.concatenate([one.random for one in starts]),
+            scaling=new_scaling(),
+            numbers=np.array([0.0, np.inf]),
+            often=frequent_features(problem),
+            kept_w=np.empty_like(w),
+            kept_alpha=np.empty_like(alpha),
+        )
+
+    def step(self, problem: Problem, state: ParallelState, budget: Budget) -> ParallelState:
+        """Rounds, or passes alone, for about ``budget.rows`` visits; a pass ends a step where its estimate is low
+        enough."""
+        if not state.alone and state.numbers[ROUND] == 0.0 and state.actives.sum() <= self._few(problem):
+            self._go_alone(state)
+        if state.alone:
+            self._step_alone(problem, state, budget)
+        else:
+            self._step_together(problem, state, budget)
+        state.epochs = state.rows_touched / state.order.size
+        return state
+
+    def _step_together(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
+        """Rounds of all threads, until few rows are active."""
+        team, rules = self._team(problem, state), self.local.rules(problem)
+        owns = [self._own(state, k) for k in range(self.threads)]
+        team.gate[:], team.base[:] = 0, state.w
+
+        def work(k: int) -> Any:
+            place, active = int(state.positions[k]), int(state.actives[k])
+            return descend_together(
+                problem.terms, self._deck(state, k), rules, state.alpha, place, active,
+                budget.rows, budget.relative_gap, team, owns[k], nothing(),
+            )  # fmt: skip
+
+        answers = side_by_side(state.pool, work, self.threads, team.gate)
+        for k, (answer, own) in enumerate(zip(answers, owns, strict=True)):
+            state.positions[k], state.actives[k] = answer[:2]
+            state.part_meters[k], state.randoms[k] = own.meters, own.random[0]
+            state.rows_touched += int(answer[2])
+        state.scaling[:], state.numbers[:], state.offset[:] = owns[0].scaling, owns[0].numbers, owns[-1].offset
+        state.w[:] = team.base
+        state.active, state.estimate = int(state.actives.sum()), float(state.numbers[GAP])
+        self._judge(state)
+
+    def _few(self, problem: Problem) -> int:
+        """Active rows up to which one thread goes on alone: never all of them."""
+        return min(int(self.threads * FEW_VALUES / problem.values_per_row), problem.members.size - 1)
+
+    def _go_alone(self, state: ParallelState) -> None:
+        """Make one pass of those of the parts, for the first thread."""
+        parts = zip(state.bounds, state.actives, strict=False)
+        active = np.concatenate([state.order[start : start + size] for start, size in parts])
+        state.order[: active.size] = active
+        meters = state.part_meters[0]
+        meters[BOUND_M], meters[BOUND_m] = state.part_meters[:, BOUND_M].max(), state.part_meters[:, BOUND_m].min()
+        meters[[SCALE, VISITS]] = state.part_meters[:, [SCALE, VISITS]].sum(axis=0)
+        meters[KNOWN], meters[KNOWN_AT] = state.part_meters[:, KNOWN].max(), state.known_at * state.order.size
+        state.positions[0], state.actives[0], state.alone = 0, active.size, True
+
+    def _step_alone(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
+        """Passes of the first thread, until all rows come back."""
+        rules, meters, random = self.local.rules(problem), state.part_meters[0], state.randoms[:1]
+        deck = Deck(state.parts, state.order, state.sequence, state.blocks.ravel(), state.aside)
+        left = budget.rows
+        while left > 0 and state.actives[0] < state.order.size:
+            place, active = int(state.positions[0]), int(state.actives[0])
+            rest = (active if meters[LENGTH] == 0.0 else int(meters[LENGTH])) - place
+            place, active, done = descend(
+                problem.terms, deck, rules, random, state.alpha, state.w, nothing(), state.offset,
+                place, active, min(left, max(rest, 1)), budget.relative_gap, meters,
+            )  # fmt: skip
+            state.positions[0], state.actives[0] = place, active
+            left -= done
+            state.rows_touched += done
+            if meters[ESTIMATE] <= budget.relative_gap:
+                break
+        state.active, state.estimate = int(state.actives[0]), float(meters[ESTIMATE])
+        if state.active == state.order.size:
+            self._call_back(state)
+
+    def _call_back(self, state: ParallelState) -> None:
+        """All rows of all parts are active again, and all threads begin a pass."""
+        if state.alone:
+            state.part_meters[:] = state.part_meters[0]
+            state.part_meters[:, [SCALE, VISITS, KNOWN_AT]] /= self.threads
+            state.numbers[GAP], state.alone = state.estimate, False
+        state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
+        state.order[:], state.aside[:] = state.parts, 0
+        state.positions[:], state.actives[:] = 0, np.diff(state.bounds)
+        state.numbers[ROUND], state.active = 0.0, state.order.size
+
+    @staticmethod
+    def _judge(state: ParallelState) -> None:
+        """The estimate of the last pass over all rows: the parts' own, each of as much as its part has of the whole."""
+        scales, known = state.part_meters[:, SCALE], state.part_meters[:, KNOWN]
+        if np.isfinite(known).all() and scales.sum() > 0.0:
+            state.known = float(known @ scales / scales.sum())
+            state.known_at = float(state.part_meters[:, KNOWN_AT].sum()) / state.order.size
+
+    def _team(self, problem: Problem, state: ParallelState) -> Team:
+        """What the threads share; made anew after a checkpoint, and when w changes its precision."""
+        if state.pool is None:
+            state.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
+        if state.team is None or state.team.base.dtype != state.w.dtype:
+            state.team = Team(
+                views=apart(np.tile(state.w, (self.threads, 1))),
+                base=state.w.copy(),
+                often=state.often,
+                moves=apart(np.zeros((self.threads, state.often.size), state.w.dtype)),
+                said=apart(np.zeros((self.threads, SAID))),
+                gate=new_gate(),
+                kept_w=state.kept_w,
+                kept_alpha=state.kept_alpha,
+                values_per_row=float(problem.values_per_row),
+                few=self._few(problem),
+                rounding=ROUNDING[state.w.itemsize],
+            )
+        return state.team
+
+    def _own(self, state: ParallelState, k: int) -> Own:
+        """What thread k has for itself."""
+        view = state.team.views[k, : state.w.size]
+        view[:] = state.w
+        room = np.zeros(CHUNK, state.w.dtype)
+        numbers = (state.part_meters[k], state.scaling, state.numbers, state.randoms[k : k + 1], state.offset)
+        small = [apart(one[None, :])[0, : one.size] for one in (view[state.often], room, *numbers)]
+        return Own(k, view, *small)
+
+    def _deck(self, state: ParallelState, k: int) -> Deck:
+        """The rows of part k."""
+        part = slice(state.bounds[k], state.bounds[k + 1])
+        return Deck(state.parts[part], state.order[part], state.sequence[part], state.blocks[k], state.aside)
+
+    def solution(self, problem: Problem, state: ParallelState) -> Point:
+        """The last iterate."""
+        return Point(state.w, state.alpha, tracks=True)
+
+    def certified(self, problem: Problem, state: ParallelState, evaluation: Evaluation) -> ParallelState:
+        """Take the rebuilt weights over; call all rows back when the gap is not where the active rows see it."""
+        known = evaluation.certificate.relative_gap
+        state.part_meters[:, KNOWN] = known
+        if state.active < state.order.size and known > 2.0 * state.estimate:
+            self._call_back(state)
+        state = refresh_weights(problem, state, evaluation)
+        state.kept_w = state.kept_w.astype(state.w.dtype, copy=False)
+        state.kept_w[:], state.kept_alpha[:] = state.w, state.alpha  # a pass that is under way is judged from here on
+        state.part_meters[:, SCALE] = state.meters[SCALE] / (1 if state.alone else self.threads)
+        return state
+
+
+def threads_for(problem: Problem, solver: Any) -> int:
+    """How many threads the descent on `problem` is worth."""
+    values = problem.members.size * problem.values_per_row
+    seconds = problem.reading_time + rows_cost(problem)  # of a pass, at least
+    worth = [seconds / LEAST_SECONDS, values / (WIDEST * WIDE_VALUES * (problem.n_features + 1))]
+    if solver == DCD() and not is_smooth(problem.loss):
+        worth.append(values / (MANY * FEW_VALUES))
+    return max(1, int(min(problem.threads, *worth)))
+
+
+def descent(problem: Problem, solver: Any = None) -> Any:
+    """The solver as the threads of `problem` can run it: dual coordinate descent (the one that is meant where none is
+    given) and ascent, with their usual options; any other as it is, and all of them where threads would not pay."""
+    solver = DCD() if solver is None else solver
+    fits = problem.threads > 1 and type(problem) is Problem and solver in (DCD(), SDCA())
+    threads = threads_for(problem, solver) if fits else 1
+    return ParallelDCD(threads, shrinking=isinstance(solver, DCD)) if threads > 1 else solver
+
+
+def frequent_features(problem: Problem) -> np.ndarray:
+    """The features that the threads bring together after every round: those of the largest sums of squares among some
+    of the rows, ascending; empty where that is all of them."""
+    X = problem.X
+    if not isinstance(X, CSR) or X.n_features < 2 * OFTEN:
+        return np.empty(0, dtype=np.int32)
+    taken = max(1, int(SAMPLE / problem.values_per_row))
+    members = problem.members[:: max(1, problem.members.size // taken)]
+    starts, lengths = X.indptr[members], X.indptr[members + 1] - X.indptr[members]
+    places = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    weight = np.bincount(X.indices[places], np.square(X.data[places], dtype=np.float64), X.n_features)
+    chosen = np.argpartition(weight, -OFTEN)[-OFTEN:]
+    return np.append(np.sort(chosen), [X.n_features] if X.bias else []).astype(np.int32)
