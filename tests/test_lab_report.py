@@ -353,7 +353,7 @@ def test_command_reproduces(tmp_path, capsys):
 
 def test_the_commands_load_nothing_heavy():
     code = (
-        "import sys, argparse; from saddlesvm.lab import command;"
+        "import sys, argparse; from saddlesvm.cli import compare as command;"
         "command.add_arguments(argparse.ArgumentParser().add_subparsers());"
         "print([name for name in ('matplotlib', 'plotly', 'saddlesvm.lab.comparison') if name in sys.modules])"
     )
