@@ -13,14 +13,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "average_iterate_bound",
-    "average_regret_bound",
-    "deterministic_regret_bound",
-    "gradient_constant",
-    "random_iterate_bound",
-    "rate",
-]
+from saddlesvm.lab.bounds.checks import between, iterations, positive
 
 LARGEST_LAMBDA = 0.25
 CONSTANT = 21.0
@@ -38,8 +31,8 @@ def gradient_constant(R: float, lam: float, *, projection: bool = False) -> floa
     projection : bool, default=False
         ``(sqrt(lambda) + R)^2`` with the projection step, ``4 R^2`` without.
     """
-    _positive("R", R)
-    _positive("lam", lam)
+    positive("R", R)
+    positive("lam", lam)
     return (math.sqrt(lam) + R) ** 2 if projection else 4.0 * R * R
 
 
@@ -53,8 +46,8 @@ def rate(lam: float, T: float) -> float:
     T : float
         Iterations, more than 1.
     """
-    _positive("lam", lam)
-    _iterations(T)
+    positive("lam", lam)
+    iterations(T)
     return math.log(T) / (lam * T)
 
 
@@ -76,8 +69,43 @@ def deterministic_regret_bound(R: float, lam: float, T: float, *, projection: bo
         Iterations.
     projection : bool, default=False
     """
-    _iterations(T)
+    iterations(T)
     return gradient_constant(R, lam, projection=projection) * (1.0 + math.log(T)) / (2.0 * lam * T)
+
+
+def expected_average_bound(R: float, lam: float, T: float, *, projection: bool = False) -> float:
+    """In expectation over the draws, for the average iterate: ``c (1 + ln T) / (2 lambda T)``.
+
+        E f(w) - f(w*) <= c (1 + ln T) / (2 lambda T),     w = (1/T) sum_t w_t,
+
+    by theorem 1 with u = w*, because ``E f(w_t; A_t) = E f(w_t)`` where the rows are drawn afresh, and f is convex.
+    Conditions and parameters as for :func:`deterministic_regret_bound`.
+    """
+    return deterministic_regret_bound(R, lam, T, projection=projection)
+
+
+def expected_suffix_bound(R: float, lam: float, T: float, share: float = 0.5, *, projection: bool = False) -> float:
+    """In expectation, for the average of the last ``share T`` iterates: no logarithm of T is left.
+
+        E f(w) - f(w*) <= (2 + 2.5 ln(1 / (1 - share))) / share * c / (lambda T).
+
+    Source: Rakhlin, Shamir and Sridharan (2012), "Making gradient descent optimal for strongly convex stochastic
+    optimization", theorem 5. Conditions as for :func:`deterministic_regret_bound`.
+
+    Parameters
+    ----------
+    R, lam : float
+        Largest row norm, and lambda.
+    T : float
+        Iterations.
+    share : float, default=0.5
+        Share of the iterates that are averaged; between 0 and 1.
+    projection : bool, default=False
+    """
+    between("share", share)
+    iterations(T)
+    constant = (2.0 + 2.5 * math.log(1.0 / (1.0 - share))) / share
+    return constant * gradient_constant(R, lam, projection=projection) / (lam * T)
 
 
 def average_regret_bound(R: float, lam: float, T: float, delta: float, *, projection: bool = False) -> float:
@@ -109,9 +137,8 @@ def average_regret_bound(R: float, lam: float, T: float, delta: float, *, projec
         raise ValueError(f"the theorem asks for R >= 1; got {R!r}")
     if lam > LARGEST_LAMBDA:
         raise ValueError(f"the theorem asks for lambda <= 1/4; got {lam!r}")
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta must be between 0 and 1; got {delta!r}")
-    _iterations(T)
+    between("delta", delta)
+    iterations(T)
     return CONSTANT * gradient_constant(R, lam, projection=projection) * math.log(T / delta) / (lam * T)
 
 
@@ -142,16 +169,5 @@ def random_iterate_bound(
     miss : float, default=0.5
         Probability over the draw of r that the bound fails; between 0 and 1.
     """
-    if not 0.0 < miss < 1.0:
-        raise ValueError(f"miss must be between 0 and 1; got {miss!r}")
+    between("miss", miss)
     return average_regret_bound(R, lam, T, delta, projection=projection) / miss
-
-
-def _positive(name: str, value: float) -> None:
-    if not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be positive and finite; got {value!r}")
-
-
-def _iterations(T: float) -> None:
-    if not 3.0 <= T < math.inf:
-        raise ValueError(f"T must be at least 3 and finite; got {T!r}")

@@ -1,0 +1,145 @@
+"""The theorems as functions: their inverses, their order, and that they hold on data."""
+
+import math
+
+import numpy as np
+import pytest
+
+from saddlesvm.lab import bounds
+from saddlesvm.lab.dataset import make_dataset
+from saddlesvm.lab.runs import iterates
+from saddlesvm.problem.certificate import evaluate
+from saddlesvm.problem.losses import Hinge, SmoothHinge
+from saddlesvm.solvers import SDCA
+
+PEGASOS = {
+    "deterministic_regret_bound": (1.0, 0.01),
+    "expected_average_bound": (1.0, 0.01),
+    "expected_suffix_bound": (1.0, 0.01),
+    "average_iterate_bound": (1.0, 0.01, 0.05),
+    "random_iterate_bound": (1.0, 0.01, 0.05),
+    "kakade_tewari_average_bound": (1.0, 0.01, 0.05),
+    "kakade_tewari_random_bound": (1.0, 0.01, 0.05),
+    "freedman_average_bound": (1.0, 0.01, 0.05),
+    "freedman_random_bound": (1.0, 0.01, 0.05),
+}
+SDCA_BOUNDS = {
+    "sdca_smooth_bound": (500, 0.01, 1.0),
+    "sdca_smooth_dual_bound": (500, 0.01, 1.0),
+    "sdca_lipschitz_bound": (500, 0.01, 1.0),
+    "sdca_lipschitz_dual_bound": (500, 0.01, 1.0),
+}
+
+
+@pytest.mark.parametrize(("name", "arguments"), [*PEGASOS.items(), *SDCA_BOUNDS.items()])
+@pytest.mark.parametrize("eps", [0.3, 1e-4])
+def test_the_inverse_is_the_least_number_of_iterations(name, arguments, eps):
+    bound = getattr(bounds, name)
+    T = bounds.iterations_for(eps, bound, *arguments)
+    place = _place(bound)
+    assert bound(*arguments[:place], T, *arguments[place:]) <= eps
+    assert bound(*arguments[:place], T - 1, *arguments[place:]) > eps
+
+
+def _place(bound):
+    return bound.__code__.co_varnames.index("T")
+
+
+@pytest.mark.parametrize("projection", [False, True])
+@pytest.mark.parametrize("lam", [0.2, 1e-2, 1e-4])
+@pytest.mark.parametrize("T", [100, 10_000, 1_000_000])
+def test_the_sharper_bounds_are_sharper(projection, lam, T):
+    published, kakade, sharp = (
+        bound(1.0, lam, T, 0.05, projection=projection)
+        for bound in (bounds.average_iterate_bound, bounds.kakade_tewari_average_bound, bounds.freedman_average_bound)
+    )
+    assert bounds.expected_average_bound(1.0, lam, T, projection=projection) < sharp < kakade < published
+    assert published / sharp > 3.0
+
+
+def test_the_sharper_bound_solves_its_inequality():
+    """``D <= Reg + a sqrt(D)`` with equality, where the range of the noise is not what decides."""
+    R, lam, T, delta = 1.0, 0.01, 10_000, 0.05
+    log = math.log(4 * math.log(T) / delta)
+    total = T * bounds.freedman_average_bound(R, lam, T, delta)
+    regret = T * bounds.deterministic_regret_bound(R, lam, T)
+    assert total == pytest.approx(regret + math.sqrt(8 * R * R * log / lam * total), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "lam", "eps"), [(1000, 0.01, 0.1), (50, 1e-3, 1e-3), (100_000, 1e-4, 1e-6)])
+def test_the_stated_iterations_of_sdca_are_enough(n, lam, eps):
+    """The theorem's steps; the best split of its inequality saves at most a tenth, and what it rounds up to n."""
+    smooth = bounds.sdca_smooth_iterations(n, lam, 1.0, eps)
+    assert smooth == bounds.iterations_for(eps, bounds.sdca_smooth_bound, n, lam, 1.0)
+    stated = bounds.sdca_lipschitz_iterations(n, lam, 1.0, eps)
+    least = bounds.iterations_for(eps, bounds.sdca_lipschitz_bound, n, lam, 1.0)
+    assert least <= stated <= least + 3 * n + 2.0 / (lam * eps) + 1
+    assert bounds.sdca_lipschitz_bound(n, lam, 1.0, 0.5 * n) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("bound", "arguments", "message"),
+    [
+        (bounds.freedman_average_bound, (1.0, 0.01, 2, 0.05), "T must be at least 3"),
+        (bounds.freedman_average_bound, (1.0, 0.01, 100, 1.0), "delta must be between 0 and 1"),
+        (bounds.expected_suffix_bound, (1.0, 0.01, 100, 1.0), "share must be between 0 and 1"),
+        (bounds.sdca_smooth_bound, (100, 0.0, 1.0, 100), "lam must be positive"),
+        (bounds.sdca_smooth_bound, (100, 0.1, 1.0, -1), "T must be at least 0"),
+        (bounds.iterations_for, (0.0, bounds.rate, 0.1), "eps must be positive"),
+        (bounds.iterations_for, (0.1, bounds.gradient_constant, 0.1), "has no parameter T"),
+    ],
+)
+def test_a_condition_that_is_not_met_is_named(bound, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bound(*arguments)
+
+
+def _normalised(n, seed):
+    random = np.random.default_rng(seed)
+    y = random.choice([-1.0, 1.0], n)
+    X = random.standard_normal((n, 5)) + 0.7 * y[:, None]
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+def test_pegasos_stays_within_its_bounds():
+    """200 runs at once in NumPy on rows of norm one: the mean below the expected bound, every run below the others."""
+    X, y = _normalised(300, 0)
+    lam, T, runs, delta = 0.02, 3000, 200, 0.05
+    random = np.random.default_rng(1)
+    w, total = np.zeros((runs, 5)), np.zeros((runs, 5))
+    for t in range(1, T + 1):
+        total += w
+        i = random.integers(0, y.size, runs)
+        violated = y[i] * np.einsum("ij,ij->i", w, X[i]) < 1.0
+        w = (1 - 1 / t) * w + (violated * y[i])[:, None] * X[i] / (lam * t)
+    average = total / T
+    risk = np.maximum(0.0, 1.0 - y * (average @ X.T)).mean(axis=1) + 0.5 * lam * (average**2).sum(axis=1)
+    problem = make_dataset(X, y, name="").problem(Hinge(), lam=lam)
+    optimum = evaluate(problem, [*iterates(problem, SDCA(), [200.0])][-1][1]).certificate.dual
+    excess = risk - optimum
+    assert excess.mean() < bounds.expected_average_bound(1.0, lam, T)
+    assert excess.max() < bounds.freedman_average_bound(1.0, lam, T, delta)
+
+
+@pytest.mark.parametrize(("loss", "output"), [(SmoothHinge(1.0), "last"), (Hinge(), "average")])
+def test_sdca_stays_within_its_bounds(loss, output):
+    """The mean gap over 20 runs, with draws as in the theorem; for the average of the second half of the steps."""
+    X, y = _normalised(200, 2)
+    n, lam = y.size, 0.02
+    problem = make_dataset(X, y, name="").problem(loss, lam=lam)
+    epochs = [4.0, 8.0, 16.0]
+    gaps = np.array(
+        [
+            [
+                evaluate(problem, point).certificate.gap
+                for _, point in iterates(problem, SDCA(sampling="replacement", output=output), epochs, seed)
+            ]
+            for seed in range(20)
+        ]
+    )
+    for epoch, gap in zip(epochs, gaps.mean(axis=0), strict=True):
+        if output == "last":
+            limit = bounds.sdca_smooth_bound(n, lam, loss.width, epoch * n)
+        else:
+            limit = bounds.sdca_lipschitz_bound(n, lam, 1.0, epoch * n, T0=0.5 * epoch * n)
+        assert 0.0 <= gap < limit
