@@ -1,4 +1,4 @@
-"""What the tests share: a kernel cache that is never stale, a hypothesis profile, small data sets, plain references."""
+"""For every test: a kernel cache that is never stale, a hypothesis profile, Python's own Ctrl-C handler."""
 
 from __future__ import annotations
 
@@ -21,24 +21,10 @@ def _fresh_cache() -> str:
 
 os.environ.setdefault("NUMBA_CACHE_DIR", _fresh_cache())
 
-import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
-from scipy import sparse  # noqa: E402
 
-from saddlesvm.problem.losses import (  # noqa: E402
-    Absolute,
-    EpsilonInsensitive,
-    Hinge,
-    Logistic,
-    Loss,
-    SmoothHinge,
-    Squared,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
-from saddlesvm.problem.problem import Problem, is_classification, make_problem  # noqa: E402
-from saddlesvm.rows.layouts import as_rows  # noqa: E402
+from support import *  # noqa: E402, F403
 
 settings.register_profile(
     "laws",
@@ -49,79 +35,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("laws")
-
-CLASSIFIERS: list[Loss] = [Hinge(), SquaredHinge(), SmoothHinge(0.5), Logistic()]
-REGRESSORS: list[Loss] = [Squared(), Absolute(), EpsilonInsensitive(0.2), SquaredEpsilonInsensitive(0.2)]
-ALL_LOSSES = CLASSIFIERS + REGRESSORS
-
-
-def named(loss: Loss) -> str:
-    """A short name for a parametrised test."""
-    return type(loss).__name__
-
-
-def matrix(n: int = 60, d: int = 5, seed: int = 0, density: float = 1.0) -> np.ndarray:
-    """Features of different sizes, correlated with their neighbours, some of them zero; (n, d) float64."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) @ (np.eye(d) + 0.5 * np.eye(d, k=1)) * np.linspace(0.5, 1.5, d)
-    return np.where(random.random((n, d)) < density, X, 0.0)
-
-
-def labels(X: np.ndarray, loss: Loss, seed: int = 0) -> np.ndarray:
-    """Noisy labels -1 and +1, or noisy targets, that a linear model explains in part; with an offset."""
-    random = np.random.default_rng(seed + 1000)
-    target = X @ np.cos(np.arange(X.shape[1])) + 0.4 + 0.7 * random.normal(size=len(X))
-    return np.where(target > 0, 1.0, -1.0) if is_classification(loss) else target
-
-
-def csr(X: np.ndarray, index: type = np.int32) -> sparse.csr_array:
-    """CSR form of X with 32- or 64-bit indices."""
-    S = sparse.csr_array(X)
-    S.indices, S.indptr = S.indices.astype(index), S.indptr.astype(index)
-    return S
-
-
-def small_problem(loss: Loss, *, n: int = 60, d: int = 5, seed: int = 0, C: float = 0.5, **options: object) -> Problem:
-    """A small dense float64 problem; `options` are those of ``make_problem``."""
-    X = matrix(n, d, seed)
-    if "lam" not in options:
-        options["C"] = C
-    bias = 0.0 if options.get("intercept", "none") == "none" else 1.0
-    return make_problem(as_rows(X, bias), labels(X, loss, seed), loss, **options)  # type: ignore[arg-type]
-
-
-def weight(problem: Problem, i: int) -> float:
-    """Weight of row i."""
-    return float(problem.weights[i]) if problem.weights.size else 1.0
-
-
-def features(problem: Problem) -> np.ndarray:
-    """The rows of a dense problem, the virtual feature appended; (n_all, d + 1) float64."""
-    values = np.asarray(problem.X.values, dtype=np.float64)  # type: ignore[union-attr]
-    return np.hstack([values, np.full((len(values), 1), problem.scale)])
-
-
-def plain_primal(problem: Problem, coef: np.ndarray, intercept: float) -> float:
-    """The objective of a model in the C form, written without the package's certificate."""
-    z = features(problem)[:, :-1] @ coef + intercept
-    paid = sum(weight(problem, i) * problem.loss.value(z[i], problem.y[i]) for i in problem.members)
-    norm = coef @ coef + ((intercept / problem.scale) ** 2 if problem.intercept == "regularized" else 0.0)
-    return float(0.5 * norm + problem.C * paid)
-
-
-def plain_dual(problem: Problem, alpha: np.ndarray) -> float:
-    """The dual objective of a point in the C form, written without the package's certificate."""
-    members = problem.members
-    paid = sum(problem.loss.conjugate(alpha[i], problem.y[i], weight(problem, i)) for i in members)
-    w = problem.C * alpha[members] @ features(problem)[members]
-    if problem.intercept == "free":
-        w = w[:-1]
-    return float(-problem.C * paid - 0.5 * w @ w)
-
-
-def distance_bound(*gaps: float) -> float:
-    """How far apart the weights of certified models (C form) can be, by strong convexity; with rounding's share."""
-    return sum(np.sqrt(2.0 * max(gap, 0.0)) for gap in gaps) + 1e-7
 
 
 @pytest.fixture

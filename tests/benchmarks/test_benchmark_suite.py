@@ -16,7 +16,7 @@ from scipy import sparse
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "benchmarks"
 sys.path += [str(BENCHMARKS), str(BENCHMARKS / "suite")]
 
 import launch  # noqa: E402
@@ -31,9 +31,9 @@ from task import Task, float64_objective, loss_values  # noqa: E402
 from worker import reason_to_stop  # noqa: E402
 
 import roofline  # noqa: E402
-from conftest import matrix  # noqa: E402
 from saddlesvm import LinearSVC  # noqa: E402
 from saddlesvm.data import DataError  # noqa: E402
+from support import matrix  # noqa: E402
 
 SMALL = ["--quick", "--datasets", "text,dense-noise", "--peers", "sklearn-dual,sklearn-logistic-lbfgs"]
 

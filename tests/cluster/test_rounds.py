@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.part import Order, Part, Report, improve, make_part
 from saddlesvm.cluster.rounds import Plan, Rounds, Solution
@@ -20,6 +19,7 @@ from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
+from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 
 N, D = 240, 6
 CLASSES = np.array([-1.0, 1.0])

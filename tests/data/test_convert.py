@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
 import signal
-import struct
 import subprocess
 import sys
 import tracemalloc
@@ -18,61 +16,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from conftest import labels, matrix
-from saddlesvm import LinearSVC, Store
-from saddlesvm.cli import parser as cli
-from saddlesvm.data import DataError, convert, read, write_store
-from saddlesvm.problem.losses import Hinge
+from saddlesvm import Store
+from saddlesvm.data import DataError, convert, read
+from support.converting import TEXT, D, N, X, Y, dense, write, write_csv
 
-N, D = 3_000, 12
 LEAST = 1 << 20  # bytes of memory: cuts the files of these tests into several blocks
-X = np.round(matrix(N, D, density=0.7), 6)  # so that 16 digits are all of it
-Y = labels(X, Hinge()).astype(np.int64)
-TEXT = np.where(Y > 0, "ham", "spam, eggs")
-
-
-def write_csv(path: Path, X: np.ndarray, y: Any, delimiter: str = ",") -> None:
-    lines = [delimiter.join([*(f"f{k}" for k in range(X.shape[1])), "class"])]
-    lines += [delimiter.join([*map(repr, row), f'"{one}"']) for row, one in zip(X.tolist(), y.tolist(), strict=True)]
-    path.write_text("\n".join(lines) + "\n")
-
-
-def write_idx(path: Path, array: np.ndarray) -> None:
-    header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-    path.write_bytes(gzip.compress(header + array.astype(np.uint8).tobytes()))
-
-
-def write(path: Path, kind: str) -> None:
-    if kind == "libsvm":
-        dump_svmlight_file(X, Y, str(path), zero_based=False)
-    elif kind == "libsvm from 0":
-        dump_svmlight_file(X, Y, str(path), zero_based=True)
-    elif kind == "csv":
-        write_csv(path, X, Y)
-    elif kind == "tsv of text":
-        write_csv(path, X, TEXT, "\t")
-    elif kind == "targets":
-        write_csv(path, X, X @ np.ones(D))
-    elif kind == "parquet":
-        pa = pytest.importorskip("pyarrow")
-        import pyarrow.parquet as pq
-
-        columns = {f"f{k}": X[:, k] for k in range(D)} | {"class": TEXT}
-        pq.write_table(pa.table(columns), path, row_group_size=700)
-    elif kind == "npz":
-        np.savez_compressed(path, X=X.astype(np.float32), y=Y)
-    elif kind == "npz by columns":
-        np.savez(path, X=np.asfortranarray(X), y=TEXT)
-    elif kind == "sparse npz":
-        S = sp.csr_matrix(X)
-        np.savez(path, data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=Y)
-    elif kind == "images":
-        write_idx(path, np.arange(N * 64).reshape(N, 8, 8) % 251)
-        write_idx(path.with_name("labels-idx1.gz"), Y > 0)
-    elif kind == "store":
-        write_store(path, sp.csr_matrix(X), TEXT, np.linspace(0.5, 1.0, N))
-
-
 KINDS = {
     "libsvm": "t.svm",
     "libsvm from 0": "t.svm",
@@ -86,10 +34,6 @@ KINDS = {
     "images": "images-idx3.gz",
     "store": "t.store",
 }
-
-
-def dense(X: Any) -> np.ndarray:
-    return X.toarray() if sp.issparse(X) else np.asarray(X)
 
 
 def same(store: Store, table: Any) -> None:
@@ -285,98 +229,3 @@ def test_a_conversion_killed_at_any_moment_leaves_no_store(tmp_path: Path) -> No
     store = convert(path, target).verify()
     same(store, read(path))
     assert not partial.exists()
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = cli.main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
-
-
-def test_the_command_line_converts_trains_predicts_and_certifies(run: Any, tmp_path: Path) -> None:
-    write(tmp_path / "t.svm", "libsvm")
-    store, model = tmp_path / "s", tmp_path / "m"
-    code, out, err = run("convert", tmp_path / "t.svm", tmp_path / "t.svm", store, "--dtype", "float32")
-    assert code == 0, err
-    assert "6,000" in out and "float32" in out and "libsvm" in out
-    code, out, _ = run("info", store, "--verify", "--json")
-    facts = json.loads(out)
-    assert code == 0 and facts["store"]["rows"] == 2 * N and facts["store"]["classes"]["1"] == 2 * int((Y > 0).sum())
-    assert "verified" in facts
-    code, out, err = run("train", store, "--test", store, "--loss", "hinge", "--model", model, "--json")
-    assert code == 0, err
-    facts = json.loads(out)
-    assert facts["read"]["format"] == "store" and facts["read"]["non-zeros"] == 2 * np.count_nonzero(X)
-    assert facts["worth"]["relative gap"] <= 1e-4
-    assert run("predict", model, store)[0] == 0
-    assert run("certify", model, store, "--tol", 1e-3)[0] == 0
-
-
-def test_the_command_line_counts_the_weights_of_a_store(run: Any, tmp_path: Path) -> None:
-    weights = np.where(Y > 0, 3.0, 1.0)
-    write_store(tmp_path / "s", X, Y, weights)
-    run("train", tmp_path / "s", "--loss", "hinge", "--model", tmp_path / "m", "--tol", "1e-6")
-    code, out, _ = run("certify", tmp_path / "m", tmp_path / "s", "--json")
-    said = json.loads(out)["worth"]
-    ours = LinearSVC(loss="hinge", tol=1e-6, random_state=0).fit(X, Y, weights)
-    assert code == 0 and said["relative gap"] <= 1e-5
-    assert said["primal objective"] == pytest.approx(ours.certificate_.primal, rel=3e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["convert", "toy", "s"], "exists already"),
-        (["convert", "nothing", "t"], "nothing"),
-        (["convert", "toy", "banknote", "t"], "features"),
-        (["convert", "toy", "t", "--memory", "much"], "memory"),
-        (["convert", "toy", "t", "--label", "x"], "label"),
-        (["info", "toy", "--verify"], "store"),
-        (["info", "damaged", "--verify"], "values.npy"),
-        (["train", "damaged.partial"], "interrupted"),
-        (["train", "s", "--scale", "2"], "scale when converting"),
-        (["train", "s", "--label", "x"], "label"),
-    ],
-)
-def test_bad_usage_is_one_line(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_store("s", X, Y)
-    damaged = write_store("damaged", X, Y).path / "values.npy"
-    damaged.write_bytes(damaged.read_bytes()[:-8] + b"whatever")
-    (tmp_path / "damaged.partial").mkdir()
-    code, out, err = run(*arguments)
-    assert code == 2 and out == ""
-    assert len(err.strip().splitlines()) == 1 and said in err
-
-
-def test_the_cache_is_used_while_it_fits(run: Any, tmp_path: Path) -> None:
-    path = tmp_path / "t.svm"
-    write(path, "libsvm")
-    plain = read(path)
-
-    def written() -> int:
-        return (tmp_path / "t.svm.store" / "store.json").stat().st_ino
-
-    table = read(path, cache=True)
-    np.testing.assert_array_equal(dense(table.X), dense(plain.X))
-    np.testing.assert_array_equal(table.y, plain.y)
-    assert (table.source, table.format, table.n_bytes) == (plain.source, "libsvm", plain.n_bytes)
-    assert isinstance(table.X.data, np.memmap)
-    first = written()
-    assert read(path, cache=True, n_features=D + 3).X.shape == (N, D + 3)
-    assert run("train", path, "--cache", "--loss", "hinge", "--max-iter", 3)[0] in (0, 3)
-    assert written() == first
-    assert read(path, cache=True, dtype=np.float32).X.dtype == np.float32
-    second = written()
-    assert second != first
-    path.write_text("1 1:1\n-1 2:1\n")
-    assert read(path, cache=True, dtype=np.float32).n_rows == 2
-    (tmp_path / "t.svm.store" / "values.npy").write_bytes(b"")
-    assert read(path, cache=True, dtype=np.float32).n_rows == 2
-    Store(tmp_path / "t.svm.store").verify()

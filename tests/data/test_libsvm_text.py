@@ -13,12 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from conftest import matrix
 from saddlesvm.data import DataError, parallel_bz2, read
 from saddlesvm.data.decimals import parse_decimal, powers_of_five
 from saddlesvm.data.libsvm import libsvm_blocks, read_libsvm
 from saddlesvm.data.parallel_bz2 import open_parallel_bz2
 from saddlesvm.runtime.compiled import kernel
+from support import matrix
 
 
 @kernel

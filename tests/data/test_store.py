@@ -16,10 +16,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import csr, labels, matrix
 from saddlesvm import LinearSVC, LinearSVR, Store
 from saddlesvm.data import DataError, StoreWriter, read, write_store
 from saddlesvm.problem.losses import Hinge
+from support import csr, labels, matrix
 
 N, D = 240, 7
 ROWS = matrix(N, D, density=0.6)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import csr, distance_bound, labels, matrix
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge, Squared
+from support import csr, distance_bound, labels, matrix
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

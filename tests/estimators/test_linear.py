@@ -1,4 +1,4 @@
-"""The scikit-learn face: its own checks, the same optimum as scikit-learn's, and the promises of the docstrings."""
+"""LinearSVC and LinearSVR: scikit-learn's checks and optima, layouts, repeatability, dual points, refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from sklearn.svm import LinearSVC as TheirSVC
 from sklearn.svm import LinearSVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from saddlesvm import DCD, SDCA, KernelSVC, LinearSVC, LinearSVCCV, LinearSVR, NotCertifiedWarning, Outcome, Pegasos
+from saddlesvm import DCD, SDCA, KernelSVC, LinearSVC, LinearSVCCV, LinearSVR, Pegasos
+from support.estimating import two_blobs
 
 EXCUSED = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -40,9 +41,7 @@ def test_scikit_learn_checks(estimator: object, check: object) -> None:
 
 @pytest.fixture(scope="module")
 def blobs() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 6))
-    return X, np.where(X @ rng.normal(size=6) + rng.normal(size=300) > 0, "yes", "no")
+    return two_blobs()
 
 
 def distance_allowed(model: LinearSVC) -> float:
@@ -235,168 +234,6 @@ def test_clone_and_pickle_keep_the_solver(blobs):
     assert clone(model).solver == SDCA(start="sgd")
     fitted = pickle.loads(pickle.dumps(model.fit(*blobs)))
     assert fitted.certificate_ == model.certificate_
-
-
-def test_partial_fit_learns_from_batches(blobs):
-    X, y = blobs
-    model = LinearSVC(solver=Pegasos(batch_size=4), loss="hinge", lam=1e-2, random_state=0)
-    for _ in range(10):
-        for part in np.array_split(np.arange(300), 3):
-            model.partial_fit(X[part], y[part], classes=["no", "yes"])
-    assert model.score(X, y) > 0.8
-    assert model.certificate_.gap >= 0.0
-    assert not hasattr(LinearSVC(), "partial_fit")
-
-
-def streamed(**options):
-    return LinearSVC(solver="pegasos", loss="hinge", random_state=0, **options)
-
-
-def test_partial_fit_multiplies_class_weights_in(blobs):
-    X, y = blobs
-    by_class = streamed(class_weight={"no": 100.0, "yes": 0.5})
-    by_row = streamed()
-    for part in np.array_split(np.arange(300), 3):
-        by_class.partial_fit(X[part], y[part], classes=["no", "yes"])
-        by_row.partial_fit(X[part], y[part], ["no", "yes"], sample_weight=np.where(y[part] == "no", 100.0, 0.5))
-    np.testing.assert_array_equal(by_class.coef_, by_row.coef_)
-
-
-def test_partial_fit_after_fit_begins_anew(blobs):
-    X, y = blobs
-    other = np.where(X[:, 0] > 0, "a", "b")
-    fresh = streamed().partial_fit(X[:, :4], other, classes=["a", "b"])
-    model = streamed(tol=0.5).partial_fit(X, y, classes=["no", "yes"]).fit(X, y)
-    model.partial_fit(X[:, :4], other, classes=["a", "b"])
-    np.testing.assert_array_equal(model.coef_, fresh.coef_)
-    assert model.n_features_in_ == 4
-    assert model.n_iter_ == 1
-    assert not {"dual_coef_", "outcome_", "trace_"} & set(vars(model))
-    assert model.fit(X, y).partial_fit(X, y).classes_.tolist() == ["no", "yes"]
-
-
-def test_partial_fit_that_fails_leaves_no_trace(blobs):
-    X, y = blobs
-    model = streamed()
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.partial_fit(X, y[:-1], classes=["no", "yes"])
-    model.partial_fit(X[:20], y[:20], classes=["no", "yes"])
-    fresh = streamed().partial_fit(X[:20], y[:20], classes=["no", "yes"])
-    np.testing.assert_array_equal(model.coef_, fresh.coef_)
-
-
-@pytest.mark.parametrize(
-    ("options", "calls", "message"),
-    [
-        ({}, [["no", "yes"], ["no", "maybe", "yes"]], r"classes are \['no', 'yes'\] since the first call .* got"),
-        ({}, [None], "classes must be given in the first call"),
-        ({}, [["no"]], "at least two labels"),
-        ({}, [["maybe", "no"]], "y holds 'yes', which is not among the classes"),
-        ({"class_weight": "balanced"}, [["no", "yes"]], "class_weight='balanced' needs all labels at once"),
-        ({"class_weight": {"no": 0.0}}, [["no", "yes"]], "class_weight must hold positive finite factors"),
-    ],
-)
-def test_bad_calls_of_partial_fit_are_named(blobs, options, calls, message):
-    model = streamed(**options)
-    with pytest.raises(ValueError, match=message):
-        for classes in calls:
-            model.partial_fit(*blobs, classes=classes)
-
-
-@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), KernelSVC(), LinearSVC(solver=DCD())])
-def test_a_fit_without_any_end_is_refused(blobs, model):
-    X, y = blobs
-    with pytest.raises(ValueError, match="tol=0 never ends a fit: give max_iter or max_time too"):
-        model.set_params(tol=0).fit(X, (y == "yes").astype(float))
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        {"max_iter": 2},
-        {"max_time": 0.01},
-        {"callbacks": [lambda record: True]},
-        {"solver": DCD(stopping="projected_gradient")},
-        {"solver": DCD(max_passes=2)},
-    ],
-)
-def test_a_fit_without_tolerance_ends_by_other_means(blobs, end):
-    assert LinearSVC(tol=0.0, **end).fit(*blobs).outcome_ is not Outcome.CERTIFIED
-
-
-def test_warm_start_continues(blobs):
-    X, y = blobs
-    model = LinearSVC(loss="hinge", warm_start=True, tol=1e-6, random_state=0).fit(X, y)
-    cold = model.n_iter_
-    assert model.fit(X, y).n_iter_ <= cold
-
-
-@pytest.mark.parametrize("widths", [(6, 3), (3, 6)])
-def test_warm_start_with_other_features_begins_anew(blobs, widths):
-    X, y = blobs
-    model = LinearSVC(solver="newton", warm_start=True, random_state=0)
-    for C, width in zip((1.0, 0.5), widths, strict=True):
-        model.set_params(C=C).fit(X[:, :width], y)
-    cold = LinearSVC(C=0.5, solver="newton", random_state=0).fit(X[:, :width], y)
-    np.testing.assert_array_equal(model.coef_, cold.coef_)
-
-
-def test_an_early_stop_warns_with_the_gap(blobs):
-    with pytest.warns(NotCertifiedWarning, match=r"relative gap is .* asked for; the objective is at most"):
-        model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0).fit(*blobs)
-    assert model.outcome_ is Outcome.EPOCH_LIMIT
-    assert model.certificate_.relative_gap > 1e-12
-
-
-@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), KernelSVC(solver="kernel-pegasos")])
-def test_the_warning_of_an_early_stop_names_the_line_that_called(blobs, model):
-    X, y = blobs
-    with pytest.warns(NotCertifiedWarning) as caught:
-        model.set_params(tol=1e-12, max_time=1e-9).fit(X, (y == "yes").astype(float))
-    assert caught[0].filename == __file__
-
-
-def test_a_fit_that_fails_leaves_the_model_as_it_was(blobs):
-    X, y = blobs
-    model = LinearSVC(random_state=0).fit(X, y)
-    before = dict(vars(model))
-    for rows, labels, weights in [
-        (X[:, :4], np.full(300, "one"), None),
-        (X[:, :4], np.where(X[:, 0] > 0, "a", "b"), -np.ones(300)),
-        (np.where(X > 2, np.nan, X), y, None),
-    ]:
-        with pytest.raises(ValueError):
-            model.fit(rows, labels, sample_weight=weights)
-        assert vars(model) == before
-    fresh = LinearSVC()
-    with pytest.raises(ValueError):
-        fresh.fit(X, y[:-1])
-    assert vars(fresh) == vars(LinearSVC())
-
-
-@pytest.mark.parametrize(
-    ("multi_class", "change"),
-    [
-        ("ovr", lambda record: record.coef.fill(7.0)),
-        ("crammer_singer", lambda record: record.coef.fill(7.0)),
-        ("crammer_singer", lambda record: record.intercept.fill(7.0)),
-    ],
-)
-def test_a_callback_cannot_change_the_model(multi_class, change):
-    with pytest.raises(ValueError, match="read-only"):
-        LinearSVC(multi_class=multi_class, callbacks=[change]).fit(*load_iris(return_X_y=True))
-
-
-def test_checkpoint_is_written_and_continued(tmp_path, blobs):
-    X, y = blobs
-    path = tmp_path / "run.ckpt"
-    with pytest.warns(NotCertifiedWarning):
-        LinearSVC(solver="dcd", tol=1e-9, max_iter=3, random_state=0, checkpoint=path).fit(X, y)
-    model = LinearSVC(solver="dcd", tol=1e-9, random_state=0, checkpoint=path).fit(X, y)
-    assert model.outcome_ is Outcome.CERTIFIED
-    assert model.trace_[0]["epoch"] <= 3
-    with pytest.raises(ValueError, match="belongs to another fit"):
-        LinearSVC(solver="dcd", C=2.0, checkpoint=path).fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
-from conftest import (
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.problem.certificate import Certificate, Point, best_scale, dual_weights, evaluate
+from saddlesvm.problem.intercepts import balance, best_offset
+from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SmoothHinge
+from saddlesvm.problem.problem import INTERCEPTS, Problem, is_classification, make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers import SDCA
+from saddlesvm.solvers.base import Budget
+from support import (
     ALL_LOSSES,
     features,
     labels,
@@ -22,15 +31,6 @@ from conftest import (
     small_problem,
     weight,
 )
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.loop import fit
-from saddlesvm.problem.certificate import Certificate, Point, best_scale, dual_weights, evaluate
-from saddlesvm.problem.intercepts import balance, best_offset
-from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SmoothHinge
-from saddlesvm.problem.problem import INTERCEPTS, Problem, is_classification, make_problem
-from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers import SDCA
-from saddlesvm.solvers.base import Budget
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 every_intercept = pytest.mark.parametrize("intercept", INTERCEPTS)

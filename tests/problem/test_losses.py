@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from conftest import ALL_LOSSES, named
 from saddlesvm.problem.losses import (
     ALIASES,
     CLASSIFICATION,
@@ -35,6 +34,7 @@ from saddlesvm.problem.losses import (
     value,
 )
 from saddlesvm.runtime.compiled import kernel
+from support import ALL_LOSSES, named
 
 LOSSES_HERE = [*ALL_LOSSES, SmoothHinge(2.0), EpsilonInsensitive(0.0), SquaredEpsilonInsensitive(0.0)]
 BOXED = (Hinge, SmoothHinge, Logistic, Absolute, EpsilonInsensitive)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import csr, matrix
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row
 from saddlesvm.rows.layouts import as_dense_row, as_rows
+from support import csr, matrix
 
 F32, F64 = np.float32, np.float64
 LAYOUTS = ["dense", np.int32, np.int64]

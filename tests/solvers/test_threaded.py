@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from conftest import ALL_LOSSES, csr, distance_bound, labels, matrix, named, plain_dual, plain_primal, small_problem
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
@@ -38,6 +37,7 @@ from saddlesvm.solvers.threaded.aggregation import (
 )
 from saddlesvm.solvers.threaded.cores import side_by_side
 from saddlesvm.solvers.threaded.descent import ParallelDCD, descent, threads_for
+from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named, plain_dual, plain_primal, small_problem
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 TIGHT = Limits(tol=1e-6)

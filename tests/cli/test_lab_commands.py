@@ -1,0 +1,67 @@
+"""The commands `compare` and `reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+pytest.importorskip("plotly")
+
+from saddlesvm.cli import compare as command
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser.add_subparsers(required=True))
+    return parser.parse_args(words)
+
+
+def test_command_compares(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["saddlesvm", "compare", "toy"])
+    path, trace = tmp_path / "report.html", tmp_path / "trace.csv"
+    words = ("--solvers", "dcd,sdca:start=sgd", "--max-time", "0.2", "--tol", "1e-2", "--with", "sklearn")
+    code = command.run(parsed("compare", "toy", *words, "--report", str(path), "--trace", str(trace), "--quiet"))
+    assert code == 0
+    said = capsys.readouterr().out
+    assert "came within 1e-2 of the optimum first" in said
+    assert "saddlesvm compare toy" in path.read_text()
+    assert trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("compare", "nowhere.csv", "--report", "r.html"), "no such file"),
+        (("compare", "toy", "--report", "r.html", "--solvers", "magic"), "unknown solver"),
+        (("compare", "toy", "--report", "r.html", "--with", "magic"), "unknown peer"),
+        (("compare", "toy", "--report", "r.html", "--image", "a"), "28x28"),
+        (("reproduce", "blood-cells", "--data", "nowhere"), "blood-cells.npz"),
+    ],
+)
+def test_command_refuses_in_one_line(words, message, capsys):
+    assert command.run(parsed(*words)) == command.USAGE_ERROR
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_command_reproduces(tmp_path, capsys):
+    path = tmp_path / "report.html"
+    assert command.run(parsed("reproduce", "pegasos-bound", "--quick", "--quiet", "--report", str(path))) == 0
+    assert "pegasos-bound:" in capsys.readouterr().out
+    assert path.exists()
+
+
+def test_the_commands_load_nothing_heavy():
+    code = (
+        "import sys, argparse; from saddlesvm.cli import compare as command;"
+        "command.add_arguments(argparse.ArgumentParser().add_subparsers());"
+        "print([name for name in ('matplotlib', 'plotly', 'saddlesvm.lab.comparison') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

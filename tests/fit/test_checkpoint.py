@@ -1,0 +1,159 @@
+"""Checkpoints: a resumed run ends where an undisturbed one does; foreign and damaged files are refused."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers import DCD, SDCA, Pegasos
+from support import labels, matrix, small_problem
+from support.fitting import SOLVERS, equal
+
+every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+
+
+def stop_at(epoch: float) -> Any:
+    return lambda record: record.epoch >= epoch
+
+
+@every_solver
+def test_a_resumed_run_ends_where_an_undisturbed_one_does(solver: Any, tmp_path: Path) -> None:
+    problem, limits = small_problem(Hinge(), C=0.1), Limits(tol=0.0, max_epochs=12, certify_every=2)
+    undisturbed = fit(problem, solver, limits, seed=3)
+    path = tmp_path / "run.ckpt"
+    first = fit(problem, solver, limits, seed=3, checkpoint=Checkpoint(path), callbacks=[stop_at(6)])
+    assert first.outcome is Outcome.INTERRUPTED and first.epochs < 8
+    second = fit(problem, solver, limits, seed=3, checkpoint=Checkpoint(path))
+    assert second.outcome is undisturbed.outcome
+    assert list(second.trace.column("epoch")) == list(undisturbed.trace.column("epoch"))
+    assert second.seconds_solving > first.seconds_solving
+    assert equal(undisturbed, second)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("output", ["last", "random"])
+def test_a_resumed_run_never_returns_a_worse_model_than_it_had(output: str, tmp_path: Path) -> None:
+    problem, solver = small_problem(Hinge()), Pegasos(output=output)
+    limits = Limits(tol=0.0, max_epochs=9, certify_every=1)
+    for seed in range(8):
+        path = tmp_path / f"{seed}.ckpt"
+        first = fit(problem, solver, limits, seed=seed, checkpoint=Checkpoint(path), callbacks=[stop_at(8)])
+        second = fit(problem, solver, limits, seed=seed, checkpoint=Checkpoint(path))
+        assert second.certificate.primal <= first.certificate.primal
+        assert second.certificate.dual >= first.certificate.dual
+        assert np.all(np.diff(second.trace.column("primal")) <= 0.0)
+
+
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+def test_an_interrupted_fit_goes_on_to_its_certificate(intercept: str, tmp_path: Path) -> None:
+    problem, limits = small_problem(Hinge(), intercept=intercept), Limits(tol=1e-7, max_epochs=10_000)
+    undisturbed = fit(problem, DCD(), limits)
+    checkpoint = Checkpoint(tmp_path / "run.ckpt")
+    stop = threading.Event()
+    stop.set()
+    assert fit(problem, DCD(), limits, checkpoint=checkpoint, stop=stop).outcome is Outcome.INTERRUPTED
+    resumed = fit(problem, DCD(), limits, checkpoint=checkpoint)
+    assert resumed.outcome is undisturbed.outcome is Outcome.CERTIFIED
+    gap = max(undisturbed.certificate.gap, resumed.certificate.gap)
+    assert abs(undisturbed.certificate.primal - resumed.certificate.primal) <= gap
+    finished = fit(problem, DCD(), limits, checkpoint=checkpoint)
+    assert finished.outcome is Outcome.CERTIFIED
+    assert finished.epochs <= resumed.epochs + 5
+
+
+def test_a_checkpoint_is_also_written_on_the_way(tmp_path: Path) -> None:
+    path, sizes = tmp_path / "run.ckpt", []
+    fit(
+        small_problem(Hinge()),
+        SDCA(),
+        Limits(tol=0.0, max_epochs=6, certify_every=2),
+        checkpoint=Checkpoint(path, every=0.0),
+        callbacks=[lambda record: sizes.append(path.exists())],
+    )
+    assert sizes == [False, True, True]
+
+
+def test_float32_runs_resume(tmp_path: Path) -> None:
+    X = matrix(60, 5).astype(np.float32)
+    problem = make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=0.5)
+    limits, checkpoint = Limits(tol=0.0, max_epochs=6, certify_every=2), Checkpoint(tmp_path / "run.ckpt")
+    fit(problem, SDCA(), limits, checkpoint=checkpoint, callbacks=[stop_at(4)])
+    assert equal(fit(problem, SDCA(), limits, checkpoint=checkpoint), fit(problem, SDCA(), limits))
+
+
+@pytest.mark.parametrize(
+    ("solver", "other", "word"),
+    [
+        (SDCA("cyclic"), {}, "solver"),
+        (SDCA(), {"C": 0.6}, "C"),
+        (SDCA(), {"n": 61}, "problem"),
+        (SDCA(), {"weights": np.full(60, 2.0)}, "weights"),
+        (SDCA(), {"intercept": "free"}, "problem"),
+        (SDCA(), {"seed": 1}, "labels"),
+    ],
+)
+def test_a_foreign_checkpoint_is_refused(solver: Any, other: dict[str, Any], word: str, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "run.ckpt")
+    fit(small_problem(Hinge()), SDCA(), Limits(max_epochs=2), checkpoint=checkpoint)
+    with pytest.raises(ValueError, match="belongs to another fit") as error:
+        fit(small_problem(Hinge(), **other), solver, Limits(max_epochs=2), checkpoint=checkpoint)
+    assert word in str(error.value) and "run.ckpt" in str(error.value)
+
+
+def test_rows_of_the_same_norms_are_told_apart(tmp_path: Path) -> None:
+    X = matrix(60, 5)
+    problems = [make_problem(as_rows(rows), labels(X, Hinge()), Hinge(), C=0.5) for rows in (X, X[:, ::-1].copy())]
+    checkpoint = Checkpoint(tmp_path / "run.ckpt")
+    fit(problems[0], SDCA(), Limits(max_epochs=2), checkpoint=checkpoint)
+    with pytest.raises(ValueError, match="belongs to another fit: rows"):
+        fit(problems[1], SDCA(), Limits(max_epochs=2), checkpoint=checkpoint)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    path, problem = tmp_path / "run.ckpt", small_problem(Hinge())
+    fit(problem, SDCA(), Limits(max_epochs=2), checkpoint=Checkpoint(path))
+    whole = path.read_bytes()
+    truncated = [whole[:size] for size in (0, 1, 10, len(whole) // 2, len(whole) - 1)]
+    other_files = [b"not a checkpoint", b"\x80\x04N.", np.arange(3).tobytes()]
+    random = np.random.default_rng(0)
+    changed = []
+    for place in random.integers(0, len(whole), 150):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << int(random.integers(8))
+        changed.append(bytes(flipped))
+    for damaged in truncated + other_files:
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"run\.ckpt"):
+            fit(problem, SDCA(), Limits(max_epochs=2), checkpoint=Checkpoint(path))
+    for damaged in changed:
+        path.write_bytes(damaged)
+        try:  # a bit that no one reads (a date) may change; nothing else than a clear refusal otherwise
+            result = fit(problem, SDCA(), Limits(max_epochs=3), checkpoint=Checkpoint(path))
+        except ValueError as error:
+            assert "run.ckpt" in str(error)
+        else:
+            assert result.certificate.sound
+
+
+def test_another_npz_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    with path.open("wb") as file:
+        np.savez(file, header=np.frombuffer(b'{"format": "something else"}', dtype=np.uint8))
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        fit(small_problem(Hinge()), SDCA(), checkpoint=Checkpoint(path))
+
+
+def test_a_checkpoint_needs_its_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="folder"):
+        Checkpoint(tmp_path / "missing" / "run.ckpt")

@@ -1,0 +1,118 @@
+"""Runs over blocks that are stopped or killed and resumed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm import LinearSVC, Store
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.rows.memory_plan import Plan
+from saddlesvm.solvers import Blocks
+from support import distance_bound, labels, matrix
+from support.mapped import D, N, close_enough, large_store, mapped, streamed
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return large_store(tmp_path_factory.mktemp("stores"))
+
+
+def resumable(X: Any, y: np.ndarray) -> tuple[StreamedProblem, Limits]:
+    """A problem of some sweeps."""
+    return streamed(X, y, Hinge(), C=0.05, intercept="regularized"), Limits(tol=1e-3)
+
+
+def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(tmp_path: Path) -> None:
+    X = matrix(N, D).astype(np.float32)
+    file, y = mapped(X, tmp_path), labels(X, Hinge())
+    problem, limits = resumable(file, y)
+    undisturbed = fit(problem, Blocks(), limits)
+    for stop_at in (1, 5, 8, 13):
+        path = tmp_path / f"run{stop_at}"
+        with pytest.raises(KeyboardInterrupt):
+            fit(
+                resumable(file, y)[0],
+                Blocks(),
+                limits,
+                callbacks=[StopAt(stop_at)],
+                checkpoint=Checkpoint(path, 1e9, 1),
+            )
+        resumed = fit(resumable(file, y)[0], Blocks(), limits, checkpoint=Checkpoint(path))
+        assert np.array_equal(resumed.coef, undisturbed.coef)
+        assert resumed.certificate == undisturbed.certificate
+
+
+class StopAt:
+    """A callback that ends a fit as a kill would, in the middle of the work on a block."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
+        """Count a step down."""
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+
+    def __call__(self, record: Any) -> None:
+        """Nothing to do at a certificate."""
+
+
+def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    file, y = mapped(X, tmp_path), labels(X, Hinge())
+    problem, limits = resumable(file, y)
+    with pytest.raises(KeyboardInterrupt):
+        fit(problem, Blocks(), limits, callbacks=[StopAt(11)], checkpoint=Checkpoint(tmp_path / "run", 1e9, 1))
+    other = Plan(2**30, np.array([0, 130, 260, N]), 1, False)
+    anew = streamed(file, y, Hinge(), plan=other, C=0.05, intercept="regularized")
+    resumed = fit(anew, Blocks(), limits, checkpoint=Checkpoint(tmp_path / "run"))
+    assert resumed.outcome is Outcome.CERTIFIED
+    assert close_enough(resumed, fit(resumable(file, y)[0], Blocks(), limits))
+
+
+TRAIN = """
+import sys
+from saddlesvm import LinearSVC, Store
+from saddlesvm.fit.checkpoint import Checkpoint
+store, path = sys.argv[1:]
+checkpoint = Checkpoint(path, every_steps=1)
+model = LinearSVC(loss="hinge", memory="16M", C=1e-3, tol=1e-3, random_state=0, checkpoint=checkpoint)
+store = Store(store)
+print("ready", flush=True)
+model.fit(store.X, store.y > 0)
+"""
+
+
+def test_a_killed_run_leaves_a_whole_checkpoint_or_none(large: Store, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    random = np.random.default_rng(0)
+    for _ in range(3):
+        with subprocess.Popen([sys.executable, "-c", TRAIN, str(large.path), str(path)], stdout=subprocess.PIPE) as run:
+            assert run.stdout is not None
+            run.stdout.readline()
+            try:
+                run.wait(float(random.uniform(0.05, 0.6)))
+            except subprocess.TimeoutExpired:
+                run.send_signal(signal.SIGKILL)
+        if path.exists():
+            with np.load(path) as stored:
+                assert {name: stored[name].shape for name in stored.files}["state.alpha"] == (40_000,)
+    options: dict[str, Any] = {"memory": "16M", "C": 1e-3, "tol": 1e-3, "random_state": 0}
+    resumed = LinearSVC(loss="hinge", **options, checkpoint=Checkpoint(path)).fit(large.X, large.y > 0)
+    undisturbed = LinearSVC(loss="hinge", **options).fit(large.X, large.y > 0)
+    assert resumed.outcome_ is Outcome.CERTIFIED
+    gaps = [model.certificate_.gap for model in (resumed, undisturbed)]
+    assert np.linalg.norm(resumed.coef_ - undisturbed.coef_) <= distance_bound(*gaps)

@@ -1,0 +1,98 @@
+"""The published experiments: they run, they refuse, they can be interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+pytest.importorskip("plotly")
+
+from saddlesvm.data import DataError
+from saddlesvm.lab import sources
+from saddlesvm.lab.charts import Chart
+from saddlesvm.lab.report import Table
+
+
+def make_files(folder: Path) -> Path:
+    """A data folder in the published layout, with made-up values."""
+    random = np.random.default_rng(0)
+    names = np.array(["eosinophil", "lymphocyte", "monocyte", "neutrophil"])
+    n = 4000
+    label = random.permutation(np.arange(n) % 4)
+    images = random.integers(0, 256, (n, 8, 8), dtype=np.uint8)
+    images[label == 1, 2:4, 2:4] //= 3
+    np.savez(
+        folder / "blood-cells.npz", images=images, label=label.astype(np.uint8), label_names=names,
+        split=(np.arange(n) // 4 % 5 == 0).astype(np.uint8), source=(np.arange(n) // 16).astype(np.int16),
+    )  # fmt: skip
+    for name in ("mnist", "fashion-mnist"):
+        (folder / name).mkdir()
+        for part, rows in (("train", 8000), ("t10k", 300)):
+            pixels = random.integers(0, 40, (rows, 28, 28), dtype=np.uint8)
+            y = random.permutation(np.arange(rows) % 10).astype(np.uint8)
+            for digit in range(10):
+                pixels[y == digit, 2 * digit : 2 * digit + 6, 4:20] += 150
+            write_idx(folder / name / f"{part}-images-idx3-ubyte.gz", pixels)
+            write_idx(folder / name / f"{part}-labels-idx1-ubyte.gz", y)
+    return folder
+
+
+def write_idx(path: Path, values: np.ndarray) -> None:
+    import gzip
+
+    head = bytes([0, 0, 8, values.ndim]) + b"".join(size.to_bytes(4, "big") for size in values.shape)
+    path.write_bytes(gzip.compress(head + values.tobytes(), 1))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_files(tmp_path_factory.mktemp("data"))
+
+
+@pytest.mark.parametrize("name", ["blood-cells", "vlfeat-sdca", "pegasos-fashion", "dcd-tables", "pegasos-bound"])
+def test_experiments_run_quickly(name, folder, tmp_path):
+    from saddlesvm.lab import reproduce
+
+    path = tmp_path / "report.html"
+    found = reproduce(name, folder, path, quick=True)[name]
+    assert found.verdict[0].startswith("Quick run")
+    assert len(found.verdict) > 1
+    assert path.stat().st_size > 1_000_000
+    kinds = {type(item) for section in found.sections for item in section.items}
+    assert {Table, Chart} <= kinds
+
+
+def test_unknown_experiments_and_missing_data_are_refused(tmp_path, monkeypatch):
+    from saddlesvm.lab import reproduce
+
+    with pytest.raises(ValueError, match="no experiment"):
+        reproduce("pegasus")
+    with pytest.raises(DataError, match=r"blood-cells\.npz"):
+        reproduce("blood-cells", tmp_path, quick=True)
+    with pytest.raises(DataError, match="train-images"):
+        sources.images("mnist", "train", tmp_path)
+
+    def offline(*arguments, **options):
+        raise OSError("no network")
+
+    monkeypatch.setenv("SADDLESVM_CACHE", str(tmp_path))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
+    with pytest.raises(DataError, match="OpenML cannot be reached"):
+        sources.images("mnist", "train", None)
+
+
+@pytest.mark.usefixtures("keyboard")
+def test_an_interrupted_experiment_reports_what_is_done(tmp_path, monkeypatch):
+    import signal
+
+    from saddlesvm.lab import reproduce
+    from saddlesvm.lab.experiments.pegasos_bound import PegasosBound
+
+    monkeypatch.setattr(PegasosBound, "walk", lambda self, n: signal.raise_signal(signal.SIGINT))
+    found = reproduce("pegasos-bound", report=tmp_path / "report.html", quick=True)
+    assert found["pegasos-bound"].verdict[0].startswith("Interrupted before")
+    assert "Interrupted" in (tmp_path / "report.html").read_text()

@@ -1,0 +1,108 @@
+"""Block by block from files: the optima of memory, certificates that hold, one reading a sweep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Point, dual_weights, evaluate
+from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers import DCD, Blocks
+from saddlesvm.solvers.base import Budget
+from support import ALL_LOSSES, labels, matrix, named
+from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed
+
+INTERCEPTS = ("none", "regularized", "free")
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+def test_every_loss_ends_at_the_optimum_in_memory(loss: Loss, intercept: Any, tmp_path: Path) -> None:
+    X = matrix(N, D)
+    y = labels(X, loss)
+    weights = np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
+    problem = streamed(mapped(X, tmp_path), y, loss, intercept=intercept, weights=weights, C=0.05)
+    found = fit(problem, Blocks(), Limits(tol=1e-5))
+    plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=weights, C=0.05)
+    best = fit(plain, DCD(), Limits(tol=1e-7))
+    assert found.outcome is best.outcome is Outcome.CERTIFIED
+    assert close_enough(found, best)
+    assert found.certificate.dual <= best.certificate.primal
+    assert found.certificate.primal >= best.certificate.dual
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_layouts_and_precisions_agree(layout: str, dtype: Any, tmp_path: Path) -> None:
+    X = matrix(N, D, density=0.4).astype(dtype)
+    y = labels(X, SquaredHinge())
+    file = mapped(X, tmp_path) if layout == "dense" else mapped_csr(X, tmp_path)
+    found = fit(streamed(file, y, SquaredHinge(), intercept="regularized", C=0.05), Blocks(), Limits(tol=1e-6))
+    best = fit(
+        make_problem(as_rows(X, 1.0), y, SquaredHinge(), C=0.05, intercept="regularized"), DCD(), Limits(tol=1e-7)
+    )
+    assert found.outcome is Outcome.CERTIFIED
+    assert close_enough(found, best)
+
+
+def test_what_a_sweep_proves_is_true(tmp_path: Path) -> None:
+    """The certificate that cost no reading: its primal is the model's, its bound the dual point's, both in float64."""
+    X = matrix(N, D).astype(np.float32)
+    y = labels(X, Hinge())
+    problem = streamed(mapped(X, tmp_path), y, Hinge(), intercept="regularized", C=0.05)
+    solver = Blocks()
+    state = solver.init(problem, 0)
+    for _ in range(5 * problem.reader.n_blocks):
+        state = solver.step(problem, state, Budget(1))
+    judged = evaluate(problem, solver.solution(problem, state), exact=False)
+    plain = problem.plain()
+    model = evaluate(plain, Point(np.append(judged.coef, judged.intercept)), given_offset=True)
+    bound = evaluate(plain, Point(alpha=state.alpha))
+    assert np.isclose(judged.certificate.primal, model.certificate.primal, rtol=1e-12)
+    assert np.isclose(judged.certificate.dual, bound.certificate.dual, rtol=1e-12)
+    assert np.allclose(state.w, dual_weights(plain, state.alpha), rtol=1e-12, atol=1e-14)
+
+
+def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    problem = streamed(mapped(X, tmp_path), labels(X, Hinge()), Hinge())
+    result = fit(problem, Blocks(), Limits(tol=1e-3))
+    ahead = problem.reader.per_block * np.diff(problem.reader.edges).max() * X.itemsize * D
+    problem.reader.close()
+    assert result.epochs * X.nbytes <= problem.reader.bytes_read <= result.epochs * X.nbytes + ahead
+
+
+def test_a_fit_is_repeatable_bit_for_bit(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    file, y = mapped(X, tmp_path), labels(X, Hinge())
+    one, other = (fit(streamed(file, y, Hinge()), Blocks(), Limits(tol=1e-4), seed=3) for _ in range(2))
+    assert np.array_equal(one.coef, other.coef)
+    assert np.array_equal(one.alpha, other.alpha)
+
+
+def test_more_passes_over_a_block_read_less(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
+    epochs = [fit(streamed(file, y, SquaredHinge(), C=0.05), Blocks(passes=k), Limits(tol=1e-5)).epochs for k in (1, 4)]
+    assert epochs[1] < epochs[0]
+
+
+def test_plain_problems_are_refused() -> None:
+    X = matrix(20, 3)
+    problem: Problem = make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0)
+    with pytest.raises(ValueError, match="StreamedProblem"):
+        fit(problem, Blocks())
+
+
+@pytest.mark.parametrize("options", [{"passes": -1}, {"rows": 1.5}])
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Blocks(**options)

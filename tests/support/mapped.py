@@ -1,0 +1,62 @@
+"""Problems over mapped files, block by block."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm import Store
+from saddlesvm.fit.result import FitResult
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem
+from saddlesvm.rows.files import BlockReader
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.memory_plan import Plan, make_plan
+from support import csr, distance_bound, matrix
+
+N, D = 400, 7
+
+
+def mapped(X: np.ndarray, folder: Path, name: str = "X.npy") -> np.ndarray:
+    """The array, mapped from a file."""
+    np.save(folder / name, X)
+    return np.load(folder / name, mmap_mode="r")
+
+
+def mapped_csr(X: np.ndarray, folder: Path) -> sparse.csr_array:
+    """A CSR matrix over mapped arrays."""
+    made = csr(X)
+    parts = [mapped(part, folder, f"{name}.npy") for name, part in vars_of(made).items()]
+    over = sparse.csr_array(X.shape, dtype=X.dtype)
+    over.data, over.indices, over.indptr = parts
+    return over
+
+
+def vars_of(made: Any) -> dict[str, np.ndarray]:
+    """The arrays of a CSR matrix."""
+    return {"data": made.data, "indices": made.indices, "indptr": made.indptr}
+
+
+def streamed(X: Any, y: np.ndarray, loss: Loss, plan: Plan | None = None, **options: Any) -> StreamedProblem:
+    """A problem whose rows are read block by block, 24 chunks a block unless planned otherwise."""
+    options = {"C": 0.5} | options
+    rows = as_rows(X, 0.0 if options.get("intercept", "none") == "none" else 1.0)
+    plan = plan or make_plan(rows, 2**30, 1)
+    reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(y.size))
+    return make_streamed_problem(rows, y, loss, reader, plan.row_array((y.size,)), **options)
+
+
+def close_enough(one: FitResult, other: FitResult) -> bool:
+    """Whether two results in the C form are as near to each other as their gaps make them."""
+    away = np.linalg.norm(one.coef - other.coef)
+    return bool(away <= distance_bound(one.certificate.gap, other.certificate.gap))
+
+
+def large_store(folder: Path) -> Store:
+    """A store that is larger than half of the least memory."""
+    X = matrix(40_000, 60).astype(np.float32)
+    y = np.digitize(X[:, 0] + np.random.default_rng(0).normal(size=len(X)), [-1.0, 1.0])
+    return Store.create(folder / "large.store", X, y, 1.0 + (np.arange(len(X)) % 2))
