@@ -15,7 +15,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
-from saddlesvm.estimators.path import check_Cs, fit_path
+from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
@@ -248,29 +248,46 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         return make_loss(self.loss, width=self.width, among=CLASSIFICATION)
 
     @classmethod
-    def path(cls, X: Any, y: Any, *, Cs: Any = 13, sample_weight: Any = None, **options: Any) -> Any:
-        """Models for a grid of C, each fit started from its neighbour, each certified.
+    def path(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        Cs: Any = 13,
+        C: tuple[float, float] | None = None,
+        lam: tuple[float, float] | None = None,
+        gap: float | None = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix or Store of shape (n, d)
         y : array-like of shape (n,)
         Cs : int or sequence of float, default=13
-            Values of C, or how many between 1e-3 and 1e3.
+            A grid: values of C, or how many between 1e-3 and 1e3. Each fit is started from its neighbour.
+        C : tuple of two floats, optional
+            The smallest and the largest C of a certified path; 1e-3 and 1e3 where only `gap` is given.
+        lam : tuple of two floats, optional
+            The same in lambda; certificates are then in the lambda form.
+        gap : float, optional
+            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
         sample_weight : array-like of shape (n,), optional
         **options
-            Of the estimator; not `lam` and `checkpoint`.
+            Of the estimator; not `checkpoint`. `n_jobs` is for the fits of a certified path, side by side.
 
         Returns
         -------
-        saddlesvm.estimators.path.RegularizationPath
+        saddlesvm.estimators.path.RegularizationPath or saddlesvm.estimators.certified_path.CertifiedPath
 
         Raises
         ------
         ValueError
             Bad data or options.
         """
-        return fit_path(cls(**options), X, y, check_Cs(Cs), sample_weight)
+        return path_of(cls(**options), X, y, Cs=Cs, C=C, lam=lam, gap=gap, sample_weight=sample_weight)
 
     @available_if(_is_pegasos)
     @all_or_nothing
@@ -335,7 +352,10 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row, shape (n,)."""
-        scores = self._scores(X)
+        return self.decide(self._scores(X))
+
+    def decide(self, scores: np.ndarray) -> np.ndarray:
+        """The class that scores of shape (n, 1), (n, n_classes) or (n, n_pairs) speak for, shape (n,)."""
         if scores.shape[1] == 1:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
         if self.multi_class == "ovo":
@@ -449,9 +469,29 @@ n_jobs, verbose, callbacks, checkpoint, memory
         tasks.end()
         return self
 
+    @classmethod
+    def path(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        Cs: Any = 13,
+        C: tuple[float, float] | None = None,
+        lam: tuple[float, float] | None = None,
+        gap: float | None = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Models along C; see :meth:`LinearSVC.path`."""
+        return path_of(cls(**options), X, y, Cs=Cs, C=C, lam=lam, gap=gap, sample_weight=sample_weight)
+
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,)."""
         check_is_fitted(self)
         X = inputs.check_design(self, X, reset=False)
         inputs.finite_norms(rows.as_rows(X))
-        return linear_scores(X, self.coef_[None, :], np.array([self.intercept_]))[:, 0]
+        return self.decide(linear_scores(X, self.coef_[None, :], np.array([self.intercept_])))
+
+    def decide(self, scores: np.ndarray) -> np.ndarray:
+        """The targets that scores of shape (n, 1) stand for, shape (n,)."""
+        return scores[:, 0]

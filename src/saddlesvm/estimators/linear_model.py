@@ -56,6 +56,7 @@ class LinearModel(CallbackSupport, Estimator):
     memory: Any
     coef_: Any
     intercept_: Any
+    _phases: list[dict[str, float]]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -95,6 +96,21 @@ class LinearModel(CallbackSupport, Estimator):
         k = sub.index if np.ndim(self.coef_) > 1 else 0
         w = np.append(np.atleast_2d(self.coef_)[k], np.ravel(self.intercept_)[k] / (problem.scale or 1.0))
         return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, fitted_C, w)
+
+    def begin_at(self, coef: Any, intercept: Any, duals: Any, C: float, like: LinearModel) -> None:
+        """Let the next fit begin at given weights and dual variables, as if they had been fitted with `C`.
+
+        Parameters
+        ----------
+        coef, intercept, duals
+            Of the shapes of ``coef_``, ``intercept_`` and ``dual_coef_``.
+        C : float
+            The one that `duals`, in the C form, belong to.
+        like : LinearModel
+            A fitted model of the same data, whose finish this one begins with.
+        """
+        self.coef_, self.intercept_, self.dual_coef_ = coef, intercept, duals
+        self._fitted_C, self.certificate_, self._phases = float(C), like.certificate_, like._phases
 
     def _solve(
         self,

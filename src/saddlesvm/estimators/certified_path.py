@@ -1,0 +1,202 @@
+"""A certified path: a model and a proof for every C between two ends, from a handful of fits."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, check_scoring, r2_score
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.path_bounds import Interval, Knot
+from saddlesvm.rows.scores import linear_scores
+
+GRID = 61  # values of C of a default grid: ten in every factor of 10, over six of them
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedPath:
+    """Models, and proofs, for every C between two ends.
+
+    Attributes
+    ----------
+    knots : list of Knot
+        The fits, ascending in C; objectives in the C form.
+    models : list of LinearSVC or LinearSVR
+        The fitted model of each knot.
+    gap : float
+        The relative gap that was asked for everywhere.
+    n : int
+        Rows that define ``lambda = 1 / (n C)``.
+    uses_lambda : bool
+        The path was asked for in lambda; certificates are in the lambda form.
+    outcome : Outcome
+        CERTIFIED, or why it ended before every C was proven.
+    seconds : float
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> path = LinearSVC.path(notes.X, notes.y, C=(1e-2, 1e2), gap=1e-2, random_state=0)
+    >>> path.certificate(0.37).relative_gap <= 1e-2
+    True
+    """
+
+    knots: list[Knot]
+    models: list[Any] = field(repr=False)
+    gap: float
+    n: int
+    uses_lambda: bool = False
+    outcome: Outcome = Outcome.CERTIFIED
+    seconds: float = 0.0
+
+    @property
+    def Cs(self) -> np.ndarray:
+        """The values of C that were fitted, ascending, shape (fits,)."""
+        return np.array([knot.C for knot in self.knots])
+
+    @cached_property
+    def intervals(self) -> list[Interval]:
+        """What is proven between neighbouring fits."""
+        return [Interval(low, high) for low, high in pairwise(self.knots)]
+
+    @property
+    def proven_gap(self) -> float:
+        """The relative gap that holds for every C between the ends."""
+        return max((interval.gap for interval in self.intervals), default=self.knots[0].relative_gap)
+
+    @property
+    def unproven(self) -> list[tuple[float, float]]:
+        """The stretches of C where the gap that was asked for is not proven; empty for a complete path."""
+        return [(one.low.C, one.high.C) for one in self.intervals if one.gap > self.gap]
+
+    def certificates(self, C: float) -> list[Certificate]:
+        """The certificate of each sub-problem's model for C: an upper bound of its objective, and a lower of all."""
+        unit, form = (1.0 / (self.n * C), "lambda") if self.uses_lambda else (1.0, "C")
+        bounds = zip(*self._bounds(C), strict=True)
+        return [Certificate(float(primal) * unit, float(dual) * unit, form) for primal, dual in bounds]
+
+    def certificate(self, C: float) -> Certificate:
+        """The certificate of the model for C, all sub-problems as one.
+
+        Its primal is an upper bound of the model's objective, and its dual a lower bound of every model's.
+
+        Raises
+        ------
+        ValueError
+            C is not between the ends.
+        """
+        parts = self.certificates(C)
+        return Certificate(sum(one.primal for one in parts), sum(one.dual for one in parts), parts[0].form)
+
+    def coef(self, C: float) -> np.ndarray:
+        """Weights of the model for C, of the shape of the estimator's ``coef_``."""
+        return self._mixed("coef_", C)
+
+    def intercept(self, C: float) -> Any:
+        """Intercept of the model for C, of the shape of the estimator's ``intercept_``."""
+        return self._mixed("intercept_", C)
+
+    def model(self, C: float) -> Any:
+        """A fitted estimator for C: the best mixture of its neighbours, with its certificate."""
+        k, _ = self._place(C)
+        parent = self.models[k]
+        made = clone(parent).set_params(**({"lam": 1.0 / (self.n * C)} if self.uses_lambda else {"C": float(C)}))
+        kept = ("classes_", "n_features_in_", "feature_names_in_", "outcome_", "n_iter_", "trace_")
+        vars(made).update({name: vars(parent)[name] for name in kept if name in vars(parent)})
+        made.coef_, made.intercept_ = self.coef(C), self.intercept(C)
+        made.dual_coef_ = self.dual_coef(C)
+        made.certificate_, made.certificates_ = self.certificate(C), self.certificates(C)
+        made.outcome_ = Outcome.CERTIFIED if made.certificate_.relative_gap <= self.gap else self.outcome
+        return made
+
+    def dual_coef(self, C: float) -> Any:
+        """Dual variables in the C form that prove the bound at C, of the shape of the estimator's ``dual_coef_``."""
+        k, interval = self._place(C)
+        if interval is None:
+            return self.models[k].dual_coef_
+        t = interval.share(C)
+        mixed = (1.0 - t) * self.models[k].dual_coef_ + t * self.models[k + 1].dual_coef_
+        return sparse.csr_array(mixed) if sparse.issparse(mixed) else mixed
+
+    def score(self, X: Any, y: Any, Cs: Any = None, scoring: Any = None) -> np.ndarray:
+        """The score of the model for each C: one pass over X for each fit, whatever the number of Cs.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        Cs : array-like of float, optional
+            Left out: ``path.grid()``.
+        scoring : str or callable, optional
+            As in scikit-learn; it costs a pass over X for each C. Left out: accuracy, or R^2 for regression.
+
+        Returns
+        -------
+        ndarray of shape (number of Cs,)
+        """
+        grid = self.grid() if Cs is None else np.asarray(Cs, dtype=np.float64)
+        if scoring is not None:
+            scorer = check_scoring(self.models[0], scoring=scoring)
+            return np.array([float(scorer(self.model(C), X, y)) for C in grid])
+        measure = accuracy_score if hasattr(self.models[0], "classes_") else r2_score
+        design = inputs.as_design(X)
+        scores = [linear_scores(design, knot.coef, knot.intercept) for knot in self.knots]
+        return np.array([float(measure(y, self.models[0].decide(self._between(scores, C)))) for C in grid])
+
+    def best(self, X: Any, y: Any, Cs: Any = None, scoring: Any = None) -> float:
+        """The C with the best score on X and y, the smallest of several; see :meth:`score`."""
+        grid = self.grid() if Cs is None else np.asarray(Cs, dtype=np.float64)
+        return float(grid[int(np.argmax(self.score(X, y, grid, scoring)))])
+
+    def grid(self, size: int = GRID) -> np.ndarray:
+        """Values of C evenly spaced in log C from end to end, shape (size,)."""
+        made = np.geomspace(self.knots[0].C, self.knots[-1].C, size)
+        return np.clip(made, self.knots[0].C, self.knots[-1].C)
+
+    def _place(self, C: float) -> tuple[int, Interval | None]:
+        """The number of the knot at or below C, and the interval above it; None where C is that knot's."""
+        low, high = self.knots[0].C, self.knots[-1].C
+        if not low <= C <= high:
+            raise ValueError(f"C must be between {low:g} and {high:g}, the ends of the path; got {C!r}")
+        k = bisect.bisect_right(self.Cs.tolist(), C) - 1
+        return k, None if self.knots[k].C == C else self.intervals[k]
+
+    def _bounds(self, C: float) -> tuple[np.ndarray, np.ndarray]:
+        k, interval = self._place(C)
+        return (self.knots[k].primal, self.knots[k].dual) if interval is None else interval.bounds(C)
+
+    def _mixed(self, name: str, C: float) -> Any:
+        return self._between([getattr(model, name) for model in self.models], C)
+
+    def _between(self, values: Sequence[Any], C: float) -> Any:
+        """The mixture for C of what each knot has."""
+        k, interval = self._place(C)
+        if interval is None:
+            return values[k]
+        u = interval.mixture(C)
+        return (1.0 - u) * values[k] + u * values[k + 1]
+
+
+def knot_of(model: LinearModel, C: float, pulled: np.ndarray) -> Knot:
+    """The knot of a fitted model; `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1)."""
+    coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    seen, seen_pulled = coef, pulled[:, :-1]
+    if model.fit_intercept and model.intercept == "regularized":
+        seen = np.hstack([coef, intercept[:, None] / float(model.intercept_scaling)])
+        seen_pulled = pulled
+    primal = np.array([one.primal for one in model.certificates_])
+    dual = np.array([one.dual for one in model.certificates_])
+    return Knot(C, coef, intercept, seen, np.ascontiguousarray(seen_pulled), primal, dual)

@@ -1,0 +1,269 @@
+"""The fits of a certified path: where to fit next, and where each fit begins."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import sparse
+from sklearn.base import clone
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.path import RegularizationPath, check_Cs, fit_path
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.problem.path_bounds import Interval, Knot
+from saddlesvm.problem.problem import resolve_C
+from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.interrupt import interruptible
+
+FIT_SHARE = 0.2  # of the gap asked for: what each fit proves itself, the rest is for the Cs between
+ENDS = (1e-3, 1e3)  # of C, where none are given
+GAP = 1e-2  # relative gap, where none is given
+NARROW = 1e-9  # of the quotient of two neighbouring Cs: nothing is fitted between closer ones
+
+Fitted = tuple[Knot, Any]
+
+
+class Stopper:
+    """The user's callbacks, of which one that asks to stop ends the whole path, and not only the fit under way."""
+
+    def __init__(self, callbacks: Sequence[Any], stop: threading.Event) -> None:
+        self.callbacks, self.stop = callbacks, stop
+
+    def __call__(self, record: Any) -> bool:
+        asked = [callback(record) for callback in self.callbacks]
+        if any(asked):
+            self.stop.set()
+        return self.stop.is_set()
+
+    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
+        """Tell the callbacks that listen to slices of work."""
+        for callback in self.callbacks:
+            if hasattr(callback, "tick"):
+                callback.tick(epoch, estimate, seconds)
+
+
+class PathSearch:
+    """Fits along a path until every C between its ends is proven.
+
+    Parameters
+    ----------
+    template : LinearModel
+        The estimator with its options.
+    data : tuple
+        X, y and the row weights.
+    gap : float
+        The relative gap to prove for every C.
+    watch : callable, optional
+        Called after each round of fits with the path so far.
+    """
+
+    def __init__(
+        self, template: LinearModel, data: tuple[Any, Any, Any], gap: float, watch: Callable[..., Any] | None = None
+    ) -> None:
+        self.template, self.data, self.gap, self.watch = template, data, gap, watch
+        design = inputs.as_design(data[0])
+        inputs.finite_norms(rows.as_rows(design))
+        bias = float(template.intercept_scaling) if template.fit_intercept else 0.0
+        self.design = rows.as_rows(design, bias)
+        self.n = design.shape[0]
+        self.began = time.perf_counter()
+        self.outcome = Outcome.CERTIFIED
+
+    def run(self, ends: tuple[float, float], uses_lambda: bool) -> CertifiedPath:
+        """Fit both ends, then the middle of every stretch that is not proven, round by round."""
+        with interruptible() as stop, warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertifiedWarning)  # one for the whole path, at the end
+            fitted = [self._fit(ends[0], None, None, stop)]
+            if not self._ended(fitted, stop):
+                fitted.append(self._fit(ends[1], fitted[0], None, stop))
+            while not self._ended(fitted, stop):
+                pairs = [(a, b) for a, b in pairwise(fitted) if self._open(a, b)]
+                if self.watch is not None:
+                    self.watch(self._path(fitted, uses_lambda))
+                if not pairs:
+                    break
+                fitted = sorted([*fitted, *self._middles(pairs, stop)], key=lambda one: one[0].C)
+        path = self._path(fitted, uses_lambda)
+        if path.outcome is not Outcome.CERTIFIED:
+            warnings.warn(
+                f"the path ended early ({path.outcome}): a relative gap of {path.proven_gap:.2g} is proven for every "
+                f"C, {self.gap:.2g} was asked for; path.unproven has the stretches. {path.outcome.advice}",
+                NotCertifiedWarning,
+                stacklevel=5,
+            )
+        return path
+
+    def _path(self, fitted: Sequence[Fitted], uses_lambda: bool) -> CertifiedPath:
+        knots, models = [knot for knot, _ in fitted], [model for _, model in fitted]
+        spent = time.perf_counter() - self.began
+        path = CertifiedPath(knots, models, self.gap, self.n, uses_lambda, self.outcome, spent)
+        if path.outcome is Outcome.CERTIFIED and path.proven_gap > self.gap:
+            return CertifiedPath(knots, models, self.gap, self.n, uses_lambda, Outcome.NO_PROGRESS, spent)
+        return path
+
+    def _open(self, low: Fitted, high: Fitted) -> bool:
+        """Whether a fit between two neighbours is wanted, and would help."""
+        if max(low[0].relative_gap, high[0].relative_gap) > self.gap or high[0].C <= low[0].C * (1.0 + NARROW):
+            return False
+        return Interval(low[0], high[0]).gap > self.gap
+
+    def _middles(self, pairs: Sequence[tuple[Fitted, Fitted]], stop: threading.Event) -> list[Fitted]:
+        """A fit half-way in log C between each pair, at the same time where threads are allowed."""
+
+        def one(pair: tuple[Fitted, Fitted]) -> Fitted | None:
+            if stop.is_set() or self._seconds_left() == 0.0:
+                return None
+            return self._fit(Interval(pair[0][0], pair[1][0]).middle(), *pair, stop)
+
+        if self.template.n_jobs in (None, 1) or len(pairs) == 1:
+            made = [one(pair) for pair in pairs]
+        else:
+            made = Parallel(n_jobs=self.template.n_jobs, require="sharedmem")(delayed(one)(pair) for pair in pairs)
+        return [fitted for fitted in made if fitted is not None]
+
+    def _fit(self, C: float, low: Fitted | None, high: Fitted | None, stop: threading.Event) -> Fitted:
+        """Fit at C, begun at the mixture of its neighbours."""
+        model = clone(self.template).set_params(C=float(C), lam=None, tol=FIT_SHARE * self.gap, warm_start=True)
+        left = self._seconds_left()
+        callbacks = [Stopper(self.template.callbacks or (), stop)]
+        model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
+        if low is not None:
+            _begin_between(model, C, low, high)
+        X, y, weights = self.data
+        model.fit(X, y, sample_weight=weights)
+        model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
+        if model.outcome_ is Outcome.INTERRUPTED:
+            stop.set()
+        return knot_of(model, C, self._pulled(model)), model
+
+    def _pulled(self, model: LinearModel) -> np.ndarray:
+        """``dual_coef_ @ X`` with the virtual feature, in float64, shape (k, d + 1)."""
+        duals = model.dual_coef_
+        k, members = duals.shape[0], np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
+        pulled = np.zeros((k, rows.n_features(self.design) + 1))
+        for place in range(k):
+            beta = np.ravel(duals[[place]].toarray() if sparse.issparse(duals) else duals[place])
+            rows.add_rows(self.design, members, beta, pulled[place])
+        return pulled
+
+    def _seconds_left(self) -> float | None:
+        limit = self.template.max_time
+        return None if limit is None else max(limit - (time.perf_counter() - self.began), 0.0)
+
+    def _ended(self, fitted: Sequence[Fitted], stop: threading.Event) -> bool:
+        """Whether Ctrl-C, the time limit or a fit that found no model ends the search; the outcome says so."""
+        if stop.is_set():
+            self.outcome = Outcome.INTERRUPTED
+        elif self._seconds_left() == 0.0:
+            self.outcome = Outcome.TIME_LIMIT
+        elif any(model.outcome_ is Outcome.FAILED for _, model in fitted):
+            self.outcome = Outcome.FAILED
+        return self.outcome is not Outcome.CERTIFIED
+
+
+def _begin_between(model: LinearModel, C: float, low: Fitted, high: Fitted | None) -> None:
+    """Let the fit of `model` at C begin where its neighbours' mixtures are: the best weights, and feasible duals."""
+    parent = low[1]
+    if high is None:
+        coef, intercept, duals, former_C = parent.coef_, parent.intercept_, parent.dual_coef_, low[0].C
+    else:
+        between, other = Interval(low[0], high[0]), high[1]
+        u, t = between.mixture(C), between.share(C)
+        coef = (1.0 - u) * parent.coef_ + u * other.coef_
+        intercept = (1.0 - u) * parent.intercept_ + u * other.intercept_
+        duals, former_C = (1.0 - t) * parent.dual_coef_ + t * other.dual_coef_, C
+    model.begin_at(coef, intercept, duals, former_C, (high or low)[1])
+
+
+def certified_path(
+    template: LinearModel,
+    X: Any,
+    y: Any,
+    ends: tuple[float, float],
+    gap: float,
+    *,
+    sample_weight: Any = None,
+    in_lambda: bool = False,
+    watch: Callable[..., Any] | None = None,
+) -> CertifiedPath:
+    """A model and a proof for every C, or every lambda, between two ends.
+
+    Parameters
+    ----------
+    template : LinearModel
+        With the options of the fits; its C and tol are ignored.
+    X, y, sample_weight
+        As in the estimator's ``fit``.
+    ends : tuple of float
+        The smallest and the largest C, or lambda.
+    gap : float
+        The relative gap to prove everywhere.
+    in_lambda : bool, default=False
+        `ends` are values of lambda.
+    watch : callable, optional
+        Called after each round of fits with the path so far.
+
+    Raises
+    ------
+    ValueError
+        Bad data or options.
+    """
+    check("gap", gap, POSITIVE)
+    if len(ends) != 2:
+        raise ValueError(f"a certified path needs two ends, the smallest and the largest C; got {ends!r}")
+    for end in ends:
+        check("lam" if in_lambda else "C", end, POSITIVE)
+    if not ends[0] < ends[1]:
+        raise ValueError(f"the ends of a path must ascend; got {ends!r}")
+    if template.checkpoint is not None or template.warm_start:
+        raise ValueError("a certified path makes many fits, each begun at its neighbours: no checkpoint, no warm_start")
+    if getattr(template, "multi_class", "ovr") == "crammer_singer":
+        raise ValueError("a certified path needs multi_class='ovr' or 'ovo'; got 'crammer_singer'")
+    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    search = PathSearch(template, (X, y, sample_weight), gap, watch)
+    if in_lambda:
+        ends = (resolve_C(None, ends[1], search.n)[0], resolve_C(None, ends[0], search.n)[0])
+    return search.run((float(ends[0]), float(ends[1])), in_lambda)
+
+
+def path_of(
+    template: LinearModel,
+    X: Any,
+    y: Any,
+    *,
+    Cs: Any,
+    C: tuple[float, float] | None,
+    lam: tuple[float, float] | None,
+    gap: float | None,
+    sample_weight: Any = None,
+) -> RegularizationPath | CertifiedPath:
+    """The path that the estimators' ``path`` was asked for: a grid of C, or every C (or lambda) between two ends.
+
+    Raises
+    ------
+    ValueError
+        Bad data or options, or ends both in C and in lambda.
+    """
+    if C is None and lam is None and gap is None:
+        return fit_path(template, X, y, check_Cs(Cs), sample_weight)
+    if C is not None and lam is not None:
+        raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
+    ends = lam if lam is not None else ENDS if C is None else C
+    if np.ndim(ends) != 1 and lam is not None:
+        raise ValueError(
+            f"a path goes over C, so lam (lambda), unless it is two ends, must be left out; got lam={lam!r}"
+        )
+    if np.ndim(ends) != 1:
+        raise ValueError(f"C of a path is its two ends, C=(smallest, largest); got C={ends!r}")
+    wanted = GAP if gap is None else gap
+    return certified_path(template, X, y, ends, wanted, sample_weight=sample_weight, in_lambda=lam is not None)

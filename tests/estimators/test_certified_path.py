@@ -1,0 +1,206 @@
+"""A model and a proof for every C: no fit made anew may ever contradict what the path claims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import accuracy_score
+
+from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, Outcome, Store
+from saddlesvm.data import load_bundled
+from saddlesvm.problem.path_bounds import Interval, Knot
+
+GAP = 2e-2
+ENDS = (1e-2, 1e2)
+CS = np.geomspace(*ENDS, 23)[1:-1]
+
+
+@pytest.fixture(scope="module")
+def heart():
+    return load_bundled("heart")
+
+
+def objective(model, X, y, weights=None):
+    """The objective of a model in the C form, by the textbook."""
+    z = X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0]
+    if isinstance(model, LinearSVR):
+        losses = {"epsilon_insensitive": np.maximum(np.abs(z - y) - model.epsilon, 0), "squared": (z - y) ** 2}
+    else:
+        margin = np.where(y == model.classes_[1], 1.0, -1.0) * z
+        short = np.maximum(0.0, 1.0 - margin)
+        losses = {"hinge": short, "squared_hinge": short**2, "logistic": np.logaddexp(0.0, -margin)}
+    penalty = np.ravel(model.coef_) @ np.ravel(model.coef_)
+    if model.intercept == "regularized":
+        penalty += (np.ravel(model.intercept_)[0] / model.intercept_scaling) ** 2
+    paid = losses[model.loss] @ (np.ones(len(y)) if weights is None else weights)
+    return 0.5 * penalty + model.C * paid
+
+
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_no_fit_contradicts_a_claim(heart, loss, intercept):
+    X = heart.X / np.abs(heart.X).max(axis=0)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    options = {"loss": loss, "intercept": intercept, "random_state": 0}
+    path = LinearSVC.path(X, heart.y, C=ENDS, gap=GAP, sample_weight=weights, **options)
+    assert path.outcome is Outcome.CERTIFIED
+    assert not path.unproven
+    assert path.proven_gap <= GAP
+    for C in CS:
+        claim, model = path.certificate(C), path.model(C)
+        best = LinearSVC(C=C, tol=1e-9, **options).fit(X, heart.y, sample_weight=weights).certificate_
+        assert claim.relative_gap <= path.proven_gap
+        assert claim.dual <= best.primal * (1 + 1e-12)
+        assert best.dual <= objective(model, X, heart.y, weights) <= claim.primal * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared"])
+def test_regression_has_paths_too(loss):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(80, 4))
+    y = X @ [1.0, -2.0, 0.5, 0.0] + 0.3 * random.normal(size=80)
+    path = LinearSVR.path(X, y, C=ENDS, gap=GAP, loss=loss, epsilon=0.1, random_state=0)
+    for C in CS[::3]:
+        best = LinearSVR(C=C, loss=loss, epsilon=0.1, tol=1e-9, random_state=0).fit(X, y).certificate_
+        assert path.certificate(C).dual <= best.primal * (1 + 1e-12)
+        assert best.dual <= objective(path.model(C), X, y) <= path.certificate(C).primal * (1 + 1e-12)
+    assert path.score(X, y).max() > 0.9
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_several_classes_have_one_path(multi_class):
+    random = np.random.default_rng(2)
+    y = np.arange(120) % 3
+    X = random.normal(size=(120, 3)) + 2.0 * np.eye(3)[y]
+    options = {"multi_class": multi_class, "loss": "logistic", "random_state": 0}
+    path = LinearSVC.path(X, y, C=ENDS, gap=GAP, **options)
+    for C in (0.03, 0.7, 20.0):
+        best = LinearSVC(C=C, tol=1e-9, **options).fit(X, y)
+        claims = path.certificates(C)
+        assert len(claims) == 3
+        for claim, own in zip(claims, best.certificates_, strict=True):
+            assert claim.dual <= own.primal * (1 + 1e-12)
+            assert own.dual <= claim.primal * (1 + 1e-12)
+        assert path.certificate(C).relative_gap <= GAP
+
+
+@pytest.mark.parametrize("kind", ["csr", "float32", "store"])
+def test_every_layout_has_the_same_path(heart, kind, tmp_path):
+    X = (heart.X / np.abs(heart.X).max(axis=0)).astype(np.float32)
+    whole = LinearSVC.path(X.astype(np.float64), heart.y, C=ENDS, gap=GAP, loss="hinge", random_state=0)
+    given = {"csr": sparse.csr_matrix(X), "float32": X}.get(kind)
+    if kind == "store":
+        path = LinearSVC.path(Store.create(tmp_path / "s", X, heart.y), C=ENDS, gap=GAP, loss="hinge", random_state=0)
+    else:
+        path = LinearSVC.path(given, heart.y, C=ENDS, gap=GAP, loss="hinge", random_state=0)
+    for C in CS[::5]:
+        claim, other = path.certificate(C), whole.certificate(C)
+        assert claim.relative_gap <= GAP
+        assert claim.dual <= other.primal * (1 + 1e-9)
+        assert other.dual <= claim.primal * (1 + 1e-9)
+
+
+def test_a_path_in_lambda_is_that_in_C(heart):
+    X, n = heart.X / np.abs(heart.X).max(axis=0), len(heart.X)
+    lam = (1e-4, 1e-1)
+    path = LinearSVC.path(X, heart.y, lam=lam, gap=GAP, loss="hinge", random_state=0)
+    np.testing.assert_allclose(path.Cs[[0, -1]], [1 / (lam[1] * n), 1 / (lam[0] * n)])
+    model = path.model(path.Cs[0] * 3.0)
+    assert model.certificate_.form == "lambda"
+    np.testing.assert_allclose(model.lam, 1.0 / (n * path.Cs[0] * 3.0))
+    alone = LinearSVC(lam=model.lam, loss="hinge", tol=1e-9, random_state=0).fit(X, heart.y)
+    assert model.certificate_.dual <= alone.certificate_.primal <= model.certificate_.primal
+
+
+def test_threads_make_no_difference(heart):
+    X = heart.X / np.abs(heart.X).max(axis=0)
+    one, two = (
+        LinearSVC.path(X, heart.y, C=ENDS, gap=GAP, loss="logistic", random_state=0, n_jobs=jobs) for jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one.Cs, two.Cs)
+    for first, second in zip(one.knots, two.knots, strict=True):
+        np.testing.assert_array_equal(first.coef, second.coef)
+
+
+def test_scores_are_those_of_the_models(heart):
+    X = heart.X / np.abs(heart.X).max(axis=0)
+    path = LinearSVC.path(X, heart.y, C=ENDS, gap=GAP, random_state=0)
+    by_mixing = path.score(X, heart.y, CS)
+    one_by_one = [accuracy_score(heart.y, path.model(C).predict(X)) for C in CS]
+    np.testing.assert_array_equal(by_mixing, one_by_one)
+    np.testing.assert_array_equal(path.score(X, heart.y, CS, scoring="accuracy"), one_by_one)
+    assert path.best(X, heart.y, CS) == CS[np.argmax(by_mixing)]
+    assert path.grid().size == path.score(X, heart.y).size
+
+
+def test_a_stopped_path_keeps_what_it_has_proven(heart):
+    X = heart.X / np.abs(heart.X).max(axis=0)
+    fits = []
+
+    def third(record):
+        fits.append(record)
+        return len(fits) > 6
+
+    with pytest.warns(NotCertifiedWarning, match=r"the path ended early \(interrupted\)"):
+        path = LinearSVC.path(X, heart.y, C=ENDS, gap=1e-4, loss="logistic", random_state=0, callbacks=[third])
+    assert path.outcome is Outcome.INTERRUPTED
+    assert path.proven_gap > 1e-4
+    for low, high in path.unproven:
+        C = np.sqrt(low * high)
+        best = LinearSVC(C=C, tol=1e-9, loss="logistic", random_state=0).fit(X, heart.y).certificate_
+        assert path.certificate(C).dual <= best.primal * (1 + 1e-12)
+
+
+def test_a_time_limit_ends_a_path(heart):
+    with pytest.warns(NotCertifiedWarning, match="1e-06 was asked for"):
+        path = LinearSVC.path(heart.X, heart.y, C=ENDS, gap=1e-6, loss="hinge", random_state=0, max_time=1e-3)
+    assert path.outcome is Outcome.TIME_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"C": 1.0}, r"C of a path is its two ends, C=\(smallest, largest\); got C=1.0"),
+        ({"C": (1.0, 0.1)}, r"the ends of a path must ascend; got \(1.0, 0.1\)"),
+        ({"C": (0.0, 1.0)}, "C must be"),
+        ({"C": (1.0, 2.0, 3.0)}, "two ends"),
+        ({"C": (0.1, 1.0), "lam": (0.1, 1.0)}, "in C or in lam"),
+        ({"gap": 0.0}, "gap must be"),
+        ({"gap": 0.1, "multi_class": "crammer_singer"}, r"multi_class='ovr' or 'ovo'"),
+        ({"gap": 0.1, "checkpoint": "x"}, "no checkpoint"),
+    ],
+)
+def test_bad_paths_are_refused(heart, options, message):
+    with pytest.raises(ValueError, match=message):
+        LinearSVC.path(heart.X, heart.y, **options)
+
+
+def test_C_outside_the_ends_is_refused(heart):
+    path = LinearSVC.path(heart.X, heart.y, C=(0.5, 1.0), gap=0.5, random_state=0)
+    with pytest.raises(ValueError, match=r"C must be between 0\.5 and 1, the ends of the path; got 2\.0"):
+        path.certificate(2.0)
+
+
+def test_the_largest_gap_between_two_fits_is_found_in_closed_form():
+    """A path over six decades must not look proven because its middle was not looked at closely enough."""
+    random = np.random.default_rng(3)
+    for trial in range(200):
+        k, d = int(random.integers(1, 4)), int(random.integers(1, 4))
+        C1 = 10.0 ** random.uniform(-4, 2)
+        C2 = C1 * 10.0 ** random.uniform(0.01, 6)
+        knots = []
+        for C in (C1, C2):
+            w, v = random.normal(size=(2, k, d)) * 10.0 ** random.uniform(-3, 1)
+            R = 0.5 * np.einsum("kj,kj->k", w, w)
+            primal = R + C * random.uniform(0.1, 10.0, k)
+            knots.append(Knot(C, w, np.zeros(k), w, v, primal, primal * random.uniform(0.5, 1.0, k)))
+        interval = Interval(*knots)
+        grid = np.concatenate([np.geomspace(C1, C2, 2001), np.linspace(C1, C2, 2001)])
+        grid = np.clip(grid, C1, C2)
+        seen = -np.inf
+        for C in grid:
+            primal, dual = (side.sum() for side in interval.bounds(C))
+            seen = max(seen, (primal - dual) / max(abs(primal), abs(dual)))
+        assert seen <= interval.gap, trial
+        assert interval.gap <= seen + 1e-2 * abs(seen) + 1e-6, trial
