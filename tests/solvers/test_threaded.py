@@ -26,8 +26,6 @@ from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.threaded.aggregation import (
     BLOCK,
-    LEAST,
-    SIGMA,
     be_careful,
     deal_parts,
     follow,
@@ -164,14 +162,14 @@ def test_sigma_follows_rho_between_one_and_the_safe_number() -> None:
     scaling = new_scaling()
     note(scaling, 3.0, 1.0)
     follow(scaling, 4)
-    assert scaling[SIGMA] == 3.0
+    assert scaling["sigma"] == 3.0
     note(scaling, 0.0, 1.0)
     follow(scaling, 4)
-    assert 2.0 < scaling[SIGMA] < 3.0
+    assert 2.0 < scaling["sigma"] < 3.0
     for _ in range(5):
         be_careful(scaling, 4)
     follow(scaling, 4)
-    assert scaling[SIGMA] == scaling[LEAST] == 4.0
+    assert scaling["sigma"] == scaling["least"] == 4.0
 
 
 def test_the_share_taken_is_where_the_bound_is_largest() -> None:

@@ -19,7 +19,7 @@ from saddlesvm.cluster.part import CONJUGATES, PAID, PROPOSED, SQUARES, Order, R
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import Loss
-from saddlesvm.solvers.threaded.aggregation import SIGMA, follow, new_scaling, note, safe_share
+from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
 STALL_ROUNDS, STALL_FACTOR = 200, 0.98  # no progress: the best gap has not moved by this factor in so many rounds
 
@@ -103,7 +103,7 @@ class Rounds:
     def order(self) -> Order:
         """What the next round asks of the partitions."""
         plan = self.plan
-        sigmas = self.scaling[:, SIGMA].copy()
+        sigmas = self.scaling["sigma"][:, 0].copy()
         return Order(self.shares, sigmas, self.live, plan.loss, plan.C, plan.passes, plan.seed + 7919 * self.rounds)
 
     def certificates(self) -> list[Certificate]:
@@ -219,7 +219,7 @@ class Rounds:
             "dual": dual * unit,
             "gap": whole.gap * unit,
             "relative_gap": whole.relative_gap,
-            "sigma": float(self.scaling[:, SIGMA].max()),
+            "sigma": float(self.scaling["sigma"].max()),
             "live": int(self.live.sum()),
             "restarts": self.restarts,
         }

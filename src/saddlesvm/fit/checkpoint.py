@@ -18,8 +18,9 @@ from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation
 from saddlesvm.rows.files import mapping_of
 
-FORMAT = "saddlesvm checkpoint 2"
-READABLE = ("saddlesvm checkpoint 1", FORMAT)  # the first wrote an array again for each of its names
+FORMAT = "saddlesvm checkpoint 3"
+# The first wrote an array again for each of its names; the first two wrote records as plain arrays.
+READABLE = ("saddlesvm checkpoint 1", "saddlesvm checkpoint 2", FORMAT)
 DAMAGE = (
     OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, AttributeError, struct.error,
     zlib.error, zipfile.BadZipFile, MemoryError,
@@ -154,8 +155,17 @@ class Checkpoint:
             for name in stored.files:
                 room: Any = getattr(state, name.removeprefix("state."), None) if name.startswith("state.") else None
                 if name != "header":
-                    arrays[name] = stored[name] if mapping_of(room) is None else _filled(stored, name, room)
+                    arrays[name] = (
+                        _recorded(stored[name], room) if mapping_of(room) is None else _filled(stored, name, room)
+                    )
         return header, arrays | {name: arrays[other] for name, other in header.get("same", {}).items()}
+
+
+def _recorded(stored: np.ndarray, room: Any) -> np.ndarray:
+    """The array as it is; where the state has records and the file one place for each of their numbers, as records."""
+    if not isinstance(room, np.ndarray) or room.dtype.names is None or stored.dtype.names is not None:
+        return stored
+    return np.ascontiguousarray(stored, dtype=np.float64).view(room.dtype).reshape(room.shape)
 
 
 def _filled(stored: Any, name: str, room: np.ndarray) -> np.ndarray:

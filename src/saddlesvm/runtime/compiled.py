@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 from numba import njit
 from numba.core import types
 from numba.extending import overload
@@ -85,6 +86,15 @@ def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Funct
         return stub
 
     return declare
+
+
+def record_of(*names: str) -> np.dtype:
+    """The type of a record of float64 numbers with these names, for an array of one or more: kernels read ``m[0].name``,
+    Python reads ``m["name"][0]``.
+
+    A file of such an array needs no pickle, and its bytes are those of a plain array with one place for each name.
+    """
+    return np.dtype([(name, np.float64) for name in names])
 
 
 def python_class(numba_type: types.Type) -> type | None:

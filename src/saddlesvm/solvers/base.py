@@ -14,7 +14,7 @@ from saddlesvm.problem.certificate import Evaluation, Point, dual_weights
 from saddlesvm.problem.losses import conjugate, value
 from saddlesvm.problem.problem import Problem, Terms, weight_of
 from saddlesvm.rows.layouts import dtype_of
-from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.compiled import inlined, record_of
 
 
 def nothing() -> np.ndarray:
@@ -72,6 +72,8 @@ class DualState(State):
         The run's own generator.
     offset : ndarray of shape (1,) or (0,)
         Multiplier of the free intercept, see :func:`move_offset`; empty for the other intercepts.
+    meters : ndarray of shape (1,)
+        A record with the names of `EPOCH_METERS` among its own.
     known, known_at : float
         Estimate of the relative gap from the last pass over all rows, and the epoch when it ended.
     """
@@ -105,18 +107,21 @@ class Budget:
     seconds: float = np.inf
 
 
-# Places of the running sums of an epoch, its estimate of the relative gap, and the primal objective (divided by C) that
-# the estimate refers to: that of the last certificate or pass over all rows.
-RESIDUAL, PAID, COUPLED, ESTIMATE, SCALE = range(5)
+# The running sums of an epoch, its estimate of the relative gap, and the primal objective (divided by C) that the
+# estimate refers to: that of the last certificate or pass over all rows.
+EPOCH_METERS = record_of("residual", "paid", "coupled", "estimate", "scale")
 
 
 @inlined
-def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
-    """Turn the sums of a pass, over all rows or some, into an estimate of the relative gap, and begin new ones."""
+def end_of_epoch(meters: Any, whole: bool) -> None:
+    """Turn the sums of a pass, over all rows or some, into an estimate of the relative gap, and begin new ones.
+
+    `meters` is a record with the names of `EPOCH_METERS` among its own.
+    """
     if whole:
-        meters[SCALE] = meters[PAID] + 0.5 * meters[COUPLED]
-    meters[ESTIMATE] = meters[RESIDUAL] / meters[SCALE] if meters[SCALE] > 0.0 else np.inf
-    meters[:ESTIMATE] = 0.0
+        meters.scale = meters.paid + 0.5 * meters.coupled
+    meters.estimate = meters.residual / meters.scale if meters.scale > 0.0 else np.inf
+    meters.residual = meters.paid = meters.coupled = 0.0
 
 
 class Solver(Protocol):
@@ -188,7 +193,7 @@ def refresh_weights(problem: Problem, state: AnyDualState, evaluation: Evaluatio
         tail = evaluation.intercept / problem.scale if problem.scale else 0.0
         state.w[:-1] = evaluation.coef
     state.w[-1] = tail
-    state.meters[SCALE] = evaluation.certificate.primal / (problem.unit * problem.C)
+    state.meters["scale"] = evaluation.certificate.primal / (problem.unit * problem.C)
     if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
         state.w = state.w.astype(np.float64)
     return state

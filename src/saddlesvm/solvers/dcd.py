@@ -29,13 +29,10 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.losses import dual_step, is_smooth, slopes
 from saddlesvm.problem.problem import Problem, Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot, dtype_of, look_ahead
-from saddlesvm.runtime.compiled import inlined, kernel
+from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items, deal, seeded
 from saddlesvm.solvers.base import (
-    COUPLED,
-    ESTIMATE,
-    PAID,
-    RESIDUAL,
+    EPOCH_METERS,
     Budget,
     DualState,
     SolverBase,
@@ -52,13 +49,16 @@ from saddlesvm.solvers.base import (
 
 GAP, PROJECTED_GRADIENT, WEIGHT_CHANGE = 0, 1, 2
 STOPPING = {"gap": GAP, "projected_gradient": PROJECTED_GRADIENT, "weight_change": WEIGHT_CHANGE}
-# Further places among the meters: the bounds M and m, the range of the projected slopes and the change of w of the last
-# pass; the length of the present one (0: none is under way), the rows it set aside and its range so far; the passes;
-# the estimate of the last one over all rows; whether the solver's own rule is met; the visits so far, and those when
-# that last one ended; whether the next one is in the order of the data.
-BOUND_M, BOUND_m, RANGE, CHANGE, LENGTH, DROPPED, LARGEST, SMALLEST, PASSES, KNOWN, SATISFIED = range(5, 16)
-VISITS, KNOWN_AT, IN_ORDER, METERS = range(16, 20)
+# Beside those of an epoch: the bounds M and m, the range of the projected slopes and the change of w of the last pass;
+# the length of the present one (0: none is under way), the rows it set aside and its range so far; the passes; the
+# estimate of the last one over all rows; whether the solver's own rule is met; the visits so far, and those when that
+# last one ended; whether the next one is in the order of the data.
+METERS = record_of(
+    *(EPOCH_METERS.names or ()), "bound_M", "bound_m", "range", "change", "length", "dropped", "largest", "smallest",
+    "passes", "known", "satisfied", "visits", "known_at", "in_order",
+)  # fmt: skip
 
+BEGUN = ("length", "residual", "paid", "coupled")  # meters that are zero where no pass is under way
 RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
 EAGER = 0.1  # of the bounds M and m, where the fit stops on its gap
 FEW = 0.25  # of the rows: where so few were active, a pass to check the others is in the order of the data
@@ -66,13 +66,53 @@ NEAR_BYTES = 2**21  # rows that take less than this are near anyway, and visited
 
 
 class Deck(NamedTuple):
-    """The rows of a run: all of them, those active (both ascending), and the order of the present pass."""
+    """The rows of a run, and what deals them out.
+
+    Attributes
+    ----------
+    members, order : ndarray of shape (n,)
+        All rows; those active, in the first places. Both ascending.
+    sequence : ndarray of shape (n,)
+        The order of the present pass.
+    runs : ndarray
+        Room for the runs of neighbours that are shuffled, see :func:`~saddlesvm.runtime.randomness.deal`.
+    aside : ndarray of shape (n_all,), uint8
+        1 for the rows that the present pass set aside.
+    random : ndarray of shape (1,), uint64
+    """
 
     members: np.ndarray
     order: np.ndarray
     sequence: np.ndarray
-    blocks: np.ndarray
+    runs: np.ndarray
     aside: np.ndarray
+    random: np.ndarray
+
+
+class Place(NamedTuple):
+    """How far a run has got: the place in the pass, and how many rows are active."""
+
+    position: int
+    active: int
+
+
+class Iterate(NamedTuple):
+    """The dual point, its weights, and two arrays that may be empty.
+
+    `before` holds the weights a pass ago, for the rule on the change of w; `offset` the multiplier of a free intercept.
+    """
+
+    alpha: np.ndarray
+    w: np.ndarray
+    before: np.ndarray
+    offset: np.ndarray
+
+
+class Goal(NamedTuple):
+    """Where a call of the kernel ends: after so many visits, or after a pass whose estimate is at most `target`."""
+
+    visits: int
+    target: float
 
 
 class Rules(NamedTuple):
@@ -89,15 +129,15 @@ class Rules(NamedTuple):
 
 
 @inlined
-def begin_pass(deck: Deck, rules: Rules, random: np.ndarray, active: int, meters: np.ndarray) -> None:
+def begin_pass(deck: Deck, rules: Rules, active: int, meters: Any) -> None:
     """Lay out the order of a pass over the active rows."""
-    if rules.permutation and meters[IN_ORDER] == 0.0:
+    if rules.permutation and meters.in_order == 0.0:
         run = rules.run if active > rules.near else 1
-        deal(random, deck.order, active, run, deck.blocks, deck.sequence)
+        deal(deck.random, deck.order, active, run, deck.runs, deck.sequence)
     else:
         copy_items(deck.order, active, deck.sequence)
-    meters[LENGTH], meters[DROPPED], meters[LARGEST], meters[SMALLEST] = active, 0.0, -np.inf, np.inf
-    meters[IN_ORDER] = 0.0
+    meters.length, meters.dropped, meters.largest, meters.smallest = active, 0.0, -np.inf, np.inf
+    meters.in_order = 0.0
 
 
 @inlined
@@ -128,34 +168,35 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
 
     Returns how many rows are active now.
     """
-    whole = meters[LENGTH] == deck.members.size
-    active = int(meters[LENGTH])
-    if meters[DROPPED] > 0.0:
+    m = meters[0]
+    whole = m.length == deck.members.size
+    active = int(m.length)
+    if m.dropped > 0.0:
         active = drop_aside(deck, active)
-    end_of_epoch(meters, whole)
-    meters[RANGE] = max(meters[LARGEST] - meters[SMALLEST], 0.0)
-    meters[BOUND_M] = rules.eager * meters[LARGEST] if meters[LARGEST] > 0.0 else np.inf
-    meters[BOUND_m] = rules.eager * meters[SMALLEST] if meters[SMALLEST] < 0.0 else -np.inf
-    meters[PASSES] += 1.0
-    meters[VISITS] += meters[LENGTH]
-    meters[LENGTH] = 0.0
+    end_of_epoch(m, whole)
+    m.range = max(m.largest - m.smallest, 0.0)
+    m.bound_M = rules.eager * m.largest if m.largest > 0.0 else np.inf
+    m.bound_m = rules.eager * m.smallest if m.smallest < 0.0 else -np.inf
+    m.passes += 1.0
+    m.visits += m.length
+    m.length = 0.0
     judged, floor = np.inf, 0.0
     if rules.stopping == PROJECTED_GRADIENT:
-        judged = meters[RANGE]
+        judged = m.range
     elif rules.stopping == WEIGHT_CHANGE:
-        meters[CHANGE] = judged = move_of(w, before)
+        m.change = judged = move_of(w, before)
     else:
-        floor = RECHECK * meters[KNOWN]
+        floor = RECHECK * m.known
     if whole:
-        follows = meters[KNOWN_AT] == meters[VISITS] - deck.members.size
-        earlier, meters[KNOWN], meters[KNOWN_AT] = meters[KNOWN], meters[ESTIMATE], meters[VISITS]
-        if rules.smooth and follows and meters[KNOWN] < earlier < np.inf:
-            meters[ESTIMATE] *= np.sqrt(meters[KNOWN] / earlier)  # the rows were seen half a pass ago
-        meters[SATISFIED] = 1.0 if judged <= rules.threshold else 0.0
-    elif judged <= rules.threshold or meters[RANGE] == 0.0 or meters[ESTIMATE] <= floor:
+        follows = m.known_at == m.visits - deck.members.size
+        earlier, m.known, m.known_at = m.known, m.estimate, m.visits
+        if rules.smooth and follows and m.known < earlier < np.inf:
+            m.estimate *= np.sqrt(m.known / earlier)  # the rows were seen half a pass ago
+        m.satisfied = 1.0 if judged <= rules.threshold else 0.0
+    elif judged <= rules.threshold or m.range == 0.0 or m.estimate <= floor:
         active = call_back(deck, rules, meters, active)
-    if meters[PASSES] >= rules.passes:
-        meters[SATISFIED] = 1.0
+    if m.passes >= rules.passes:
+        m.satisfied = 1.0
     return active
 
 
@@ -164,37 +205,27 @@ def call_back(deck: Deck, rules: Rules, meters: np.ndarray, active: int) -> int:
     """All rows are active again, after so many were; by the rules of the papers none is set aside in the next pass."""
     copy_items(deck.members, deck.order.size, deck.order)
     if rules.stopping == GAP:
-        meters[IN_ORDER] = 1.0 if active < FEW * deck.order.size else 0.0
+        meters[0].in_order = 1.0 if active < FEW * deck.order.size else 0.0
     else:
-        meters[BOUND_M], meters[BOUND_m] = np.inf, -np.inf
+        meters[0].bound_M, meters[0].bound_m = np.inf, -np.inf
     return deck.order.size
 
 
 @kernel
 def descend(
-    terms: Terms,
-    deck: Deck,
-    rules: Rules,
-    random: np.ndarray,
-    alpha: np.ndarray,
-    w: np.ndarray,
-    before: np.ndarray,
-    offset: np.ndarray,
-    position: int,
-    active: int,
-    visits: int,
-    target: float,
-    meters: np.ndarray,
+    terms: Terms, deck: Deck, rules: Rules, iterate: Iterate, place: Place, goal: Goal, meters: np.ndarray
 ) -> Any:
-    """Passes over the active rows, until the visits are used up, the estimate is at most `target`, or the solver's own
-    rule is met: the place in the pass, the active rows, and the visits done."""
-    X, C = terms.X, terms.C
+    """Passes over the active rows, until the goal is reached or the solver's own rule is met: the place in the pass,
+    the active rows, and the visits done."""
+    X, C, m, visits = terms.X, terms.C, meters[0], goal.visits
+    alpha, w, before, offset = iterate
+    position, active = place
     done = 0
     while done < visits:
-        if meters[LENGTH] == 0.0:
-            begin_pass(deck, rules, random, active, meters)
-        length, bound_M, bound_m = int(meters[LENGTH]), meters[BOUND_M], meters[BOUND_m]
-        largest, smallest = meters[LARGEST], meters[SMALLEST]
+        if m.length == 0.0:
+            begin_pass(deck, rules, active, m)
+        length, bound_M, bound_m = int(m.length), m.bound_M, m.bound_m
+        largest, smallest = m.largest, m.smallest
         residuals = losses = coupled = 0.0
         dropped = 0
         stop = min(length, position + visits - done)
@@ -220,16 +251,16 @@ def descend(
                 alpha[i] = a + step
                 axpy(X, i, C * step, w)
         position = stop
-        meters[LARGEST], meters[SMALLEST] = largest, smallest
-        meters[DROPPED] += dropped
-        meters[RESIDUAL] += residuals
-        meters[PAID] += losses
-        meters[COUPLED] += coupled
+        m.largest, m.smallest = largest, smallest
+        m.dropped += dropped
+        m.residual += residuals
+        m.paid += losses
+        m.coupled += coupled
         if position == length:
             position = 0
             active = end_of_pass(deck, rules, w, before, meters)
             move_offset(w, offset)
-            if meters[SATISFIED] > 0.0 or meters[ESTIMATE] <= target:
+            if m.satisfied > 0.0 or m.estimate <= goal.target:
                 break
     return position, active, done
 
@@ -247,6 +278,11 @@ class DCDState(DualState):
     blocks: np.ndarray = field(default_factory=nothing)
     aside: np.ndarray = field(default_factory=nothing)
     before: np.ndarray = field(default_factory=nothing)
+
+
+def deck_of(problem: Problem, state: DCDState) -> Deck:
+    """The rows of a run as the kernel takes them."""
+    return Deck(problem.members, state.order, state.sequence, state.blocks, state.aside, state.random)
 
 
 @dataclass(frozen=True)
@@ -297,9 +333,10 @@ class DCD(SolverBase):
         """Zeros or the given dual point; all rows active."""
         alpha = start_alpha(problem, start)
         w = start_weights(problem, alpha, start)
-        meters = np.zeros(METERS)
-        meters[BOUND_M], meters[BOUND_m], meters[ESTIMATE], meters[KNOWN] = np.inf, -np.inf, np.inf, np.inf
-        meters[CHANGE] = np.inf
+        meters = np.zeros(1, METERS)
+        for name in ("bound_M", "estimate", "known", "change"):
+            meters[name] = np.inf
+        meters["bound_m"] = -np.inf
         n, run = problem.members.size, self.rules(problem).run
         return DCDState(
             w=w,
@@ -334,24 +371,19 @@ class DCD(SolverBase):
         """Passes over the active rows, at most ``budget.rows`` visits."""
         state.position, state.active, done = descend(
             problem.terms,
-            Deck(problem.members, state.order, state.sequence, state.blocks, state.aside),
+            deck_of(problem, state),
             self.rules(problem),
-            state.random,
-            state.alpha,
-            state.w,
-            state.before,
-            state.offset,
-            state.position,
-            state.active,
-            budget.rows,
-            budget.relative_gap,
+            Iterate(state.alpha, state.w, state.before, state.offset),
+            Place(state.position, state.active),
+            Goal(budget.rows, budget.relative_gap),
             state.meters,
         )
+        meters = state.meters[0]
         state.rows_touched += done
         state.epochs = state.rows_touched / state.order.size
-        state.satisfied, state.change = bool(state.meters[SATISFIED]), float(state.meters[CHANGE])
-        state.estimate = float(state.meters[ESTIMATE])
-        state.known, state.known_at = float(state.meters[KNOWN]), float(state.meters[KNOWN_AT]) / state.order.size
+        state.satisfied, state.change = bool(meters["satisfied"]), float(meters["change"])
+        state.estimate = float(meters["estimate"])
+        state.known, state.known_at = float(meters["known"]), float(meters["known_at"]) / state.order.size
         return state
 
     def solution(self, problem: Problem, state: DCDState) -> Point:
@@ -361,11 +393,11 @@ class DCD(SolverBase):
     def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> DCDState:
         """Take the rebuilt weights over; call all rows back when the gap is not where the active rows see it."""
         known = evaluation.certificate.relative_gap
-        state.meters[KNOWN] = known
-        if state.active < state.order.size and known > 2.0 * state.meters[ESTIMATE]:
+        state.meters["known"] = known
+        if state.active < state.order.size and known > 2.0 * state.meters["estimate"][0]:
             state.aside[:] = 0
-            state.meters[[LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
-            deck = Deck(problem.members, state.order, state.sequence, state.blocks, state.aside)
-            state.active = call_back(deck, self.rules(problem), state.meters, state.active)
+            for name in BEGUN:
+                state.meters[name] = 0.0
+            state.active = call_back(deck_of(problem, state), self.rules(problem), state.meters, state.active)
             state.position = 0
         return refresh_weights(problem, state, evaluation)

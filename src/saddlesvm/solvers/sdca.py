@@ -11,7 +11,7 @@ regularized loss minimization", procedures SDCA, SDCA-Perm (section 3) and Modif
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,7 @@ from saddlesvm.rows.layouts import axpy, dot, look_ahead
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
 from saddlesvm.solvers.base import (
-    COUPLED,
-    ESTIMATE,
-    PAID,
-    RESIDUAL,
+    EPOCH_METERS,
     Budget,
     DualState,
     SolverBase,
@@ -44,29 +41,47 @@ PERMUTATION, REPLACEMENT, CYCLIC = 0, 1, 2
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "cyclic": CYCLIC}
 
 
+class Draws(NamedTuple):
+    """In which order rows are visited, and how far an epoch has got."""
+
+    order: np.ndarray
+    sampling: int
+    random: np.ndarray
+    position: int
+
+
+class Iterate(NamedTuple):
+    """The dual point, its weights, and the multiplier of a free intercept (empty without one)."""
+
+    alpha: np.ndarray
+    w: np.ndarray
+    offset: np.ndarray
+
+
+class Average(NamedTuple):
+    """What the average of the iterates is made of.
+
+    ``total[i]`` gathers alpha[i] times the number of steps it kept that value, up to step ``since[i]`` of the clock;
+    both are empty when no average is wanted.
+    """
+
+    total: np.ndarray
+    since: np.ndarray
+    clock: int
+
+
 @kernel
 def ascend(
-    terms: Terms,
-    order: np.ndarray,
-    sampling: int,
-    random: np.ndarray,
-    alpha: np.ndarray,
-    w: np.ndarray,
-    offset: np.ndarray,
-    position: int,
-    visits: int,
-    total: np.ndarray,
-    since: np.ndarray,
-    clock: int,
-    meters: np.ndarray,
-    target: float,
+    terms: Terms, draws: Draws, iterate: Iterate, average: Average, visits: int, target: float, meters: np.ndarray
 ) -> Any:
     """Visit rows; at the end of each epoch note an estimate of the relative gap and stop if it is below `target`.
 
-    ``total[i]`` gathers alpha[i] times the number of steps it kept that value; empty when no average is wanted.
     Returns the place in the order and the visits done.
     """
-    X, C, n = terms.X, terms.C, order.size
+    order, sampling, random, position = draws
+    alpha, w, offset = iterate
+    total, since, clock = average
+    X, C, n, sums = terms.X, terms.C, order.size, meters[0]
     done = 0
     while done < visits:
         if position == 0 and sampling == PERMUTATION:
@@ -78,9 +93,9 @@ def ascend(
             i = order[below(random, n)] if sampling == REPLACEMENT else order[p]
             a, z = alpha[i], dot(X, i, w)
             residual, paid = residual_and_loss(terms, i, a, z)
-            meters[RESIDUAL] += residual
-            meters[PAID] += paid
-            meters[COUPLED] += a * z
+            sums.residual += residual
+            sums.paid += paid
+            sums.coupled += a * z
             step = dual_step(terms.loss, a, z, terms.y[i], C * terms.norms[i], weight_of(terms.weights, i))
             clock += 1
             if step != 0.0:
@@ -92,9 +107,9 @@ def ascend(
         position = stop
         if position == n:
             position = 0
-            end_of_epoch(meters, True)
+            end_of_epoch(sums, True)
             move_offset(w, offset)
-            if meters[ESTIMATE] <= target:
+            if sums.estimate <= target:
                 break
     return position, done
 
@@ -172,7 +187,7 @@ class SDCA(SolverBase):
             order=order,
             random=random,
             offset=start_offset(problem, start),
-            meters=np.zeros(5),
+            meters=np.zeros(1, EPOCH_METERS),
             active=order.size,
         )
         if self.start == "sgd" and (start is None or start.alpha is None):
@@ -219,24 +234,17 @@ class SDCA(SolverBase):
     def _visit(self, problem: Problem, state: SDCAState, visits: int, target: float) -> None:
         state.position, done = ascend(
             problem.terms,
-            state.order,
-            SAMPLINGS[self.sampling],
-            state.random,
-            state.alpha,
-            state.w,
-            state.offset,
-            state.position,
+            Draws(state.order, SAMPLINGS[self.sampling], state.random, state.position),
+            Iterate(state.alpha, state.w, state.offset),
+            Average(state.total, state.since, state.clock),
             visits,
-            state.total,
-            state.since,
-            state.clock,
-            state.meters,
             target,
+            state.meters,
         )
         state.clock += done
         state.rows_touched += done
         state.epochs = state.rows_touched / state.order.size
-        state.estimate = float(state.meters[ESTIMATE]) if state.rows_touched > state.order.size else np.inf
+        state.estimate = float(state.meters["estimate"][0]) if state.rows_touched > state.order.size else np.inf
 
 
 def _keep_one(state: SDCAState, n: int) -> None:

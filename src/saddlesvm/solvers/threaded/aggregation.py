@@ -18,38 +18,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.compiled import inlined, record_of
 from saddlesvm.runtime.randomness import seeded, shuffle
 
 BLOCK = 512  # neighbouring rows that stay in one partition: threads then seldom write to the same cache line
 FADING = 0.9  # weight of what was seen before, where rho falls
-# Places of the numbers that sigma follows: sigma itself, rho (rises at once, falls slowly), the least sigma may be.
-SIGMA, RHO, LEAST, SCALING = range(4)
+# The numbers that sigma follows: sigma itself, rho (rises at once, falls slowly), the least sigma may be.
+SCALING = record_of("sigma", "rho", "least")
 
 
 def new_scaling() -> np.ndarray:
-    """The numbers that sigma follows, before anything was measured; shape (3,)."""
-    return np.ones(SCALING)
+    """The numbers that sigma follows, before anything was measured; shape (1,)."""
+    return np.ones(1, SCALING)
 
 
 @inlined
 def note(scaling: np.ndarray, square_of_sum: float, sum_of_squares: float) -> None:
     """Measure rho of a round."""
     rho = square_of_sum / sum_of_squares if sum_of_squares > 0.0 else 1.0
-    scaling[RHO] = max(rho, FADING * scaling[RHO] + (1.0 - FADING) * rho)
+    numbers = scaling[0]
+    numbers.rho = max(rho, FADING * numbers.rho + (1.0 - FADING) * rho)
 
 
 @inlined
 def follow(scaling: np.ndarray, parts: int) -> None:
     """Let sigma follow rho; only where no partition has changes that are not yet brought together."""
-    scaling[SIGMA] = min(max(scaling[RHO], scaling[LEAST]), float(parts))
+    numbers = scaling[0]
+    numbers.sigma = min(max(numbers.rho, numbers.least), float(parts))
 
 
 @inlined
 def be_careful(scaling: np.ndarray, parts: int) -> None:
     """After a fall of the dual: double the least that sigma may be, up to the safe number."""
-    scaling[LEAST] = min(2.0 * scaling[LEAST], float(parts))
-    scaling[SIGMA] = max(scaling[SIGMA], scaling[LEAST])
+    numbers = scaling[0]
+    numbers.least = min(2.0 * numbers.least, float(parts))
+    numbers.sigma = max(numbers.sigma, numbers.least)
 
 
 @inlined

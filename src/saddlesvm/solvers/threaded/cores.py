@@ -46,7 +46,7 @@ def take_core(taken: set[int]) -> None:
 
 def apart(rows: np.ndarray) -> np.ndarray:
     """A copy of a two-dimensional array whose rows are at least a cache line apart: threads write to one each."""
-    copy = np.zeros((rows.shape[0], rows.shape[1] + 128 // rows.itemsize), rows.dtype)
+    copy = np.zeros((rows.shape[0], rows.shape[1] + -(-128 // rows.itemsize)), rows.dtype)
     copy[:, : rows.shape[1]] = rows
     return copy
 

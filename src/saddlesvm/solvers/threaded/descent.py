@@ -22,11 +22,7 @@ from saddlesvm.problem.losses import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.solvers.base import (
-    COUPLED,
-    ESTIMATE,
-    PAID,
-    RESIDUAL,
-    SCALE,
+    EPOCH_METERS,
     Budget,
     DualState,
     SolverBase,
@@ -37,22 +33,12 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 from saddlesvm.solvers.costs import rows_cost
-from saddlesvm.solvers.dcd import (
-    BOUND_M,
-    DCD,
-    KNOWN,
-    KNOWN_AT,
-    LENGTH,
-    VISITS,
-    BOUND_m,
-    Deck,
-    descend,
-)
+from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, Place, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
 from saddlesvm.solvers.threaded.barrier import new_gate
 from saddlesvm.solvers.threaded.cores import apart, side_by_side
-from saddlesvm.solvers.threaded.rounds import CHUNK, GAP, ROUND, SAID, WIDE_VALUES, Own, Team, descend_together
+from saddlesvm.solvers.threaded.rounds import CHUNK, NUMBERS, SAID, WIDE_VALUES, Own, Team, descend_together
 
 OFTEN = 128  # features that are brought together after every round, where that is not all of them
 LEAST_SECONDS = 3.3e-3  # of a pass, for each thread: in less the meetings take what the threads gain
@@ -73,11 +59,12 @@ class ParallelState(DualState):
         Rows of the parts.
     bounds : ndarray of shape (threads + 1,)
     positions, actives : ndarray of shape (threads,)
-    part_meters : ndarray of shape (threads, METERS)
+    part_meters : ndarray of shape (threads,)
+        Records like :data:`~saddlesvm.solvers.dcd.METERS`.
     randoms : ndarray of shape (threads,)
-    scaling : ndarray
+    scaling : ndarray of shape (1,)
         What the aggregation rule follows.
-    numbers : ndarray
+    numbers : ndarray of shape (1,)
         Rounds done of the present pass, and its estimate.
     alone : bool
         The first thread is at work alone: all that is kept by parts is then its, in the first place, and the active
@@ -141,7 +128,7 @@ class ParallelDCD(SolverBase):
             alpha=alpha,
             order=order,
             offset=start_offset(problem, start),
-            meters=np.zeros(SCALE + 1),
+            meters=np.zeros(1, EPOCH_METERS),
             active=order.size,
             sequence=np.empty_like(order),
             blocks=np.empty((self.threads, max(one.blocks.size for one in starts)), dtype=order.dtype),
@@ -150,10 +137,10 @@ class ParallelDCD(SolverBase):
             bounds=np.concatenate([[0], np.cumsum([part.size for part in parts])]),
             positions=np.zeros(self.threads, dtype=np.int64),
             actives=np.array([part.size for part in parts]),
-            part_meters=np.stack([one.meters for one in starts]),
+            part_meters=np.concatenate([one.meters for one in starts]),
             randoms=np.concatenate([one.random for one in starts]),
             scaling=new_scaling(),
-            numbers=np.array([0.0, np.inf]),
+            numbers=np.array([(0.0, np.inf)], NUMBERS),
             often=frequent_features(problem),
             kept_w=np.empty_like(w),
             kept_alpha=np.empty_like(alpha),
@@ -162,7 +149,7 @@ class ParallelDCD(SolverBase):
     def step(self, problem: Problem, state: ParallelState, budget: Budget) -> ParallelState:
         """Rounds, or passes alone, for about ``budget.rows`` visits; a pass ends a step where its estimate is low
         enough."""
-        if not state.alone and state.numbers[ROUND] == 0.0 and state.actives.sum() <= self._few(problem):
+        if not state.alone and state.numbers["round"][0] == 0.0 and state.actives.sum() <= self._few(problem):
             self._go_alone(state)
         if state.alone:
             self._step_alone(problem, state, budget)
@@ -175,23 +162,22 @@ class ParallelDCD(SolverBase):
         """Rounds of all threads, until few rows are active."""
         team, rules = self._team(problem, state), self.local.rules(problem)
         owns = [self._own(state, k) for k in range(self.threads)]
+        decks = [self._deck(state, k) for k in range(self.threads)]
         team.gate[:], team.base[:] = 0, state.w
 
         def work(k: int) -> Any:
-            place, active = int(state.positions[k]), int(state.actives[k])
-            return descend_together(
-                problem.terms, self._deck(state, k), rules, state.alpha, place, active,
-                budget.rows, budget.relative_gap, team, owns[k], nothing(),
-            )  # fmt: skip
+            place = Place(int(state.positions[k]), int(state.actives[k]))
+            goal = Goal(budget.rows, budget.relative_gap)
+            return descend_together(problem.terms, decks[k], rules, state.alpha, place, goal, team, owns[k])
 
         answers = side_by_side(state.pool, work, self.threads, team.gate)
         for k, (answer, own) in enumerate(zip(answers, owns, strict=True)):
             state.positions[k], state.actives[k] = answer[:2]
-            state.part_meters[k], state.randoms[k] = own.meters, own.random[0]
+            state.part_meters[k], state.randoms[k] = own.meters[0], decks[k].random[0]
             state.rows_touched += int(answer[2])
         state.scaling[:], state.numbers[:], state.offset[:] = owns[0].scaling, owns[0].numbers, owns[-1].offset
         state.w[:] = team.base
-        state.active, state.estimate = int(state.actives.sum()), float(state.numbers[GAP])
+        state.active, state.estimate = int(state.actives.sum()), float(state.numbers["gap"][0])
         self._judge(state)
 
     def _few(self, problem: Problem) -> int:
@@ -200,33 +186,33 @@ class ParallelDCD(SolverBase):
 
     def _go_alone(self, state: ParallelState) -> None:
         """Make one pass of those of the parts, for the first thread."""
-        parts = zip(state.bounds, state.actives, strict=False)
-        active = np.concatenate([state.order[start : start + size] for start, size in parts])
+        sizes = zip(state.bounds, state.actives, strict=False)
+        active = np.concatenate([state.order[start : start + size] for start, size in sizes])
         state.order[: active.size] = active
-        meters = state.part_meters[0]
-        meters[BOUND_M], meters[BOUND_m] = state.part_meters[:, BOUND_M].max(), state.part_meters[:, BOUND_m].min()
-        meters[[SCALE, VISITS]] = state.part_meters[:, [SCALE, VISITS]].sum(axis=0)
-        meters[KNOWN], meters[KNOWN_AT] = state.part_meters[:, KNOWN].max(), state.known_at * state.order.size
+        parts, meters = state.part_meters, state.part_meters[0]
+        meters["bound_M"], meters["bound_m"] = parts["bound_M"].max(), parts["bound_m"].min()
+        meters["scale"], meters["visits"] = parts["scale"].sum(), parts["visits"].sum()
+        meters["known"], meters["known_at"] = parts["known"].max(), state.known_at * state.order.size
         state.positions[0], state.actives[0], state.alone = 0, active.size, True
 
     def _step_alone(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
         """Passes of the first thread, until all rows come back."""
-        rules, meters, random = self.local.rules(problem), state.part_meters[0], state.randoms[:1]
-        deck = Deck(state.parts, state.order, state.sequence, state.blocks.ravel(), state.aside)
+        rules, meters = self.local.rules(problem), state.part_meters[:1]
+        deck = Deck(state.parts, state.order, state.sequence, state.blocks.ravel(), state.aside, state.randoms[:1])
+        iterate = Iterate(state.alpha, state.w, nothing(), state.offset)
         left = budget.rows
         while left > 0 and state.actives[0] < state.order.size:
-            place, active = int(state.positions[0]), int(state.actives[0])
-            rest = (active if meters[LENGTH] == 0.0 else int(meters[LENGTH])) - place
-            place, active, done = descend(
-                problem.terms, deck, rules, random, state.alpha, state.w, nothing(), state.offset,
-                place, active, min(left, max(rest, 1)), budget.relative_gap, meters,
-            )  # fmt: skip
-            state.positions[0], state.actives[0] = place, active
+            place = Place(int(state.positions[0]), int(state.actives[0]))
+            rest = int(meters["length"][0] or place.active) - place.position
+            goal = Goal(min(left, max(rest, 1)), budget.relative_gap)
+            state.positions[0], state.actives[0], done = descend(
+                problem.terms, deck, rules, iterate, place, goal, meters
+            )
             left -= done
             state.rows_touched += done
-            if meters[ESTIMATE] <= budget.relative_gap:
+            if meters["estimate"][0] <= budget.relative_gap:
                 break
-        state.active, state.estimate = int(state.actives[0]), float(meters[ESTIMATE])
+        state.active, state.estimate = int(state.actives[0]), float(meters["estimate"][0])
         if state.active == state.order.size:
             self._call_back(state)
 
@@ -234,20 +220,22 @@ class ParallelDCD(SolverBase):
         """All rows of all parts are active again, and all threads begin a pass."""
         if state.alone:
             state.part_meters[:] = state.part_meters[0]
-            state.part_meters[:, [SCALE, VISITS, KNOWN_AT]] /= self.threads
-            state.numbers[GAP], state.alone = state.estimate, False
-        state.part_meters[:, [LENGTH, RESIDUAL, PAID, COUPLED]] = 0.0
+            for name in ("scale", "visits", "known_at"):
+                state.part_meters[name] /= self.threads
+            state.numbers["gap"], state.alone = state.estimate, False
+        for name in BEGUN:
+            state.part_meters[name] = 0.0
         state.order[:], state.aside[:] = state.parts, 0
         state.positions[:], state.actives[:] = 0, np.diff(state.bounds)
-        state.numbers[ROUND], state.active = 0.0, state.order.size
+        state.numbers["round"], state.active = 0.0, state.order.size
 
     @staticmethod
     def _judge(state: ParallelState) -> None:
         """The estimate of the last pass over all rows: the parts' own, each of as much as its part has of the whole."""
-        scales, known = state.part_meters[:, SCALE], state.part_meters[:, KNOWN]
+        scales, known = state.part_meters["scale"], state.part_meters["known"]
         if np.isfinite(known).all() and scales.sum() > 0.0:
             state.known = float(known @ scales / scales.sum())
-            state.known_at = float(state.part_meters[:, KNOWN_AT].sum()) / state.order.size
+            state.known_at = float(state.part_meters["known_at"].sum()) / state.order.size
 
     def _team(self, problem: Problem, state: ParallelState) -> Team:
         """What the threads share; made anew after a checkpoint, and when w changes its precision."""
@@ -259,7 +247,7 @@ class ParallelDCD(SolverBase):
                 base=state.w.copy(),
                 often=state.often,
                 moves=apart(np.zeros((self.threads, state.often.size), state.w.dtype)),
-                said=apart(np.zeros((self.threads, SAID))),
+                said=apart(np.zeros((self.threads, 1), SAID)),
                 gate=new_gate(),
                 kept_w=state.kept_w,
                 kept_alpha=state.kept_alpha,
@@ -274,14 +262,13 @@ class ParallelDCD(SolverBase):
         view = state.team.views[k, : state.w.size]
         view[:] = state.w
         room = np.zeros(CHUNK, state.w.dtype)
-        numbers = (state.part_meters[k], state.scaling, state.numbers, state.randoms[k : k + 1], state.offset)
-        small = [apart(one[None, :])[0, : one.size] for one in (view[state.often], room, *numbers)]
-        return Own(k, view, *small)
+        numbers = (state.part_meters[k : k + 1], state.scaling, state.numbers, state.offset, nothing())
+        return Own(k, view, *(_alone(one) for one in (view[state.often], room, *numbers)))
 
     def _deck(self, state: ParallelState, k: int) -> Deck:
         """The rows of part k."""
-        part = slice(state.bounds[k], state.bounds[k + 1])
-        return Deck(state.parts[part], state.order[part], state.sequence[part], state.blocks[k], state.aside)
+        part, random = slice(state.bounds[k], state.bounds[k + 1]), _alone(state.randoms[k : k + 1])
+        return Deck(state.parts[part], state.order[part], state.sequence[part], state.blocks[k], state.aside, random)
 
     def solution(self, problem: Problem, state: ParallelState) -> Point:
         """The last iterate."""
@@ -290,14 +277,19 @@ class ParallelDCD(SolverBase):
     def certified(self, problem: Problem, state: ParallelState, evaluation: Evaluation) -> ParallelState:
         """Take the rebuilt weights over; call all rows back when the gap is not where the active rows see it."""
         known = evaluation.certificate.relative_gap
-        state.part_meters[:, KNOWN] = known
+        state.part_meters["known"] = known
         if state.active < state.order.size and known > 2.0 * state.estimate:
             self._call_back(state)
         state = refresh_weights(problem, state, evaluation)
         state.kept_w = state.kept_w.astype(state.w.dtype, copy=False)
         state.kept_w[:], state.kept_alpha[:] = state.w, state.alpha  # a pass that is under way is judged from here on
-        state.part_meters[:, SCALE] = state.meters[SCALE] / (1 if state.alone else self.threads)
+        state.part_meters["scale"] = state.meters["scale"][0] / (1 if state.alone else self.threads)
         return state
+
+
+def _alone(numbers: np.ndarray) -> np.ndarray:
+    """A copy of a one-dimensional array in cache lines that no other array has a part of."""
+    return apart(numbers[None, :])[0, : numbers.size]
 
 
 def threads_for(problem: Problem, solver: Any) -> int:

@@ -19,11 +19,11 @@ import numpy as np
 
 from saddlesvm.problem.certificate import conjugate_sum
 from saddlesvm.problem.problem import Pointwise, Terms
-from saddlesvm.runtime.compiled import inlined, kernel
+from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items
-from saddlesvm.solvers.base import ESTIMATE, SCALE, move_offset
-from saddlesvm.solvers.dcd import LENGTH, Deck, Rules, call_back, descend
-from saddlesvm.solvers.threaded.aggregation import SIGMA, be_careful, follow, note, safe_share
+from saddlesvm.solvers.base import move_offset
+from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Place, Rules, call_back, descend
+from saddlesvm.solvers.threaded.aggregation import be_careful, follow, note, safe_share
 from saddlesvm.solvers.threaded.barrier import meet
 
 ROUND_VALUES = 40_000.0  # values that a thread visits between two meetings, at most: some 30 us
@@ -34,9 +34,11 @@ CHUNK = 512  # places of w that are brought together at a time: they stay in the
 # What each thread says of its part: rows of the pass; whether all are active; the sum of conjugates, and how it fell in
 # the pass; squared norm of its share of w, of how that moved in the pass, and its product with where it was; residual
 # and scale of its estimate; of its share of w, the squared norm of all moves together, and the sum of theirs.
-ROWS, ALL_BACK, CONJUGATES, FALL, SQUARE, MOVED, ALONG, RESIDUALS, SCALES, TOGETHER, EACH, SAID = range(12)
+SAID = record_of(
+    "rows", "all_back", "conjugates", "fall", "square", "moved", "along", "residuals", "scales", "together", "each"
+)
 # Numbers of the run: rounds done of the present pass; the estimate of the relative gap.
-ROUND, GAP, NUMBERS = range(3)
+NUMBERS = record_of("round", "gap")
 
 
 class Team(NamedTuple):
@@ -46,7 +48,7 @@ class Team(NamedTuple):
     base: np.ndarray  # (d + 1,): w when all of it was last brought together
     often: np.ndarray  # features that are brought together after every round; empty for all
     moves: np.ndarray  # (threads, those and some): what each tells the others of them
-    said: np.ndarray  # (threads, SAID and some)
+    said: Any  # (threads, 1 and some): records of what each thread says
     gate: np.ndarray
     kept_w: np.ndarray  # the point that the pass began with
     kept_alpha: np.ndarray
@@ -65,8 +67,8 @@ class Own(NamedTuple):
     meters: np.ndarray
     scaling: np.ndarray
     numbers: np.ndarray
-    random: np.ndarray
     offset: np.ndarray
+    nothing: np.ndarray  # (0,): for what descent in a part has no use for
 
 
 @inlined
@@ -89,11 +91,11 @@ def rounds_of(values: float) -> int:
 
 
 @inlined
-def total(team: Team, what: int) -> float:
-    """Sum over the threads of what they said."""
+def total(said: np.ndarray) -> float:
+    """Sum over the threads of one of the numbers that they said."""
     answer = 0.0
-    for k in range(team.said.shape[0]):
-        answer += team.said[k, what]
+    for k in range(said.shape[0]):
+        answer += said[k, 0]
     return answer
 
 
@@ -133,7 +135,7 @@ def take_share(team: Team, own: Own, inverse: Any) -> None:
         for k in range(team.views.shape[0]):
             sum_of_squares += add_move(team.views[k, start:stop], base, inverse, own.change)
         square_of_sum += settle(base, own.change)
-    team.said[own.k, TOGETHER], team.said[own.k, EACH] = square_of_sum, sum_of_squares
+    team.said[own.k, 0].together, team.said[own.k, 0].each = square_of_sum, sum_of_squares
 
 
 @inlined
@@ -173,13 +175,13 @@ def take_often(team: Team, own: Own) -> Any:
 def bring_together(team: Team, own: Own, everything: bool) -> None:
     """Go on from the same w in all threads, and let sigma follow."""
     threads = team.views.shape[0]
-    inverse = own.w.dtype.type(1.0 / own.scaling[SIGMA])
+    inverse = own.w.dtype.type(1.0 / own.scaling[0].sigma)
     if everything or team.often.size == 0:
         meet(team.gate, threads)
         take_share(team, own, inverse)
         meet(team.gate, threads)
         take_base(team, own)
-        sums = total(team, TOGETHER), total(team, EACH)
+        sums = total(team.said.together), total(team.said.each)
     else:
         tell_often(team, own, inverse)
         meet(team.gate, threads)
@@ -213,28 +215,29 @@ def go_back(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray, part: flo
 @inlined
 def say(terms: Terms, deck: Deck, alpha: np.ndarray, active: int, team: Team, own: Own) -> None:
     """This thread's sums at the end of a pass; the rows that it set aside have not moved."""
-    said, (first, end) = team.said[own.k], places(team, own)
+    said, meters, (first, end) = team.said[own.k, 0], own.meters[0], places(team, own)
     square = moved = along = 0.0
     for j in range(first, end):
         w, kept = np.float64(team.base[j]), np.float64(team.kept_w[j])
         square += w * w
         moved += (w - kept) * (w - kept)
         along += kept * (w - kept)
-    said[SQUARE], said[MOVED], said[ALONG] = square, moved, along
+    said.square, said.moved, said.along = square, moved, along
     pointwise, rows = Pointwise(terms.loss, terms.y, terms.weights), deck.order[:active]
-    said[CONJUGATES] = conjugate_sum(pointwise, rows, alpha, 1.0)
-    said[FALL] = conjugate_sum(pointwise, rows, team.kept_alpha, 1.0) - said[CONJUGATES]
-    said[RESIDUALS], said[SCALES] = own.meters[ESTIMATE] * own.meters[SCALE], own.meters[SCALE]
-    said[ALL_BACK] = 1.0 if active == deck.members.size else 0.0
+    said.conjugates = conjugate_sum(pointwise, rows, alpha, 1.0)
+    said.fall = conjugate_sum(pointwise, rows, team.kept_alpha, 1.0) - said.conjugates
+    said.residuals, said.scales = meters.estimate * meters.scale, meters.scale
+    said.all_back = 1.0 if active == deck.members.size else 0.0
 
 
 @inlined
 def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team, own: Own) -> None:
     """Go back some of the way where the pass lowered the dual objective (sigma was too small), and be careful."""
-    rise = C * total(team, FALL) - total(team, ALONG)
-    rounding = team.rounding * (C * abs(total(team, CONJUGATES)) + total(team, SQUARE))
-    if rise - 0.5 * total(team, MOVED) < -rounding:
-        go_back(team, own, rows, alpha, safe_share(rise, total(team, MOVED)))
+    said = team.said
+    rise = C * total(said.fall) - total(said.along)
+    rounding = team.rounding * (C * abs(total(said.conjugates)) + total(said.square))
+    if rise - 0.5 * total(said.moved) < -rounding:
+        go_back(team, own, rows, alpha, safe_share(rise, total(said.moved)))
         be_careful(own.scaling, team.views.shape[0])
 
 
@@ -244,8 +247,8 @@ def end_together(terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, acti
     threads = team.views.shape[0]
     say(terms, deck, alpha, active, team, own)
     meet(team.gate, threads)
-    scale, back = total(team, SCALES), total(team, ALL_BACK)
-    own.numbers[GAP] = total(team, RESIDUALS) / scale if scale > 0.0 else np.inf
+    scale, back = total(team.said.scales), total(team.said.all_back)
+    own.numbers[0].gap = total(team.said.residuals) / scale if scale > 0.0 else np.inf
     keep_from_falling(terms.C, deck.order[:active], alpha, team, own)
     if own.k == threads - 1:  # the last place of w is in its share
         move_offset(team.base, own.offset)
@@ -258,48 +261,39 @@ def end_together(terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, acti
 
 @kernel
 def descend_together(
-    terms: Terms,
-    deck: Deck,
-    rules: Rules,
-    alpha: np.ndarray,
-    position: int,
-    active: int,
-    visits: int,
-    target: float,
-    team: Team,
-    own: Own,
-    nothing: np.ndarray,
+    terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, place: Place, goal: Goal, team: Team, own: Own
 ) -> Any:
-    """What one thread does until all together have done `visits` of theirs, or a pass ends with an estimate of at most
-    `target`, or few active rows are left: its place in the pass, its active rows and its visits."""
-    threads, done, left, numbers = team.views.shape[0], 0, float(visits), own.numbers
+    """What one thread does until all together have done the visits of the goal, or a pass ends with an estimate of at
+    most its target, or few active rows are left: its place in the pass, its active rows and its visits."""
+    threads, done, left, numbers = team.views.shape[0], 0, float(goal.visits), own.numbers[0]
+    position, active = place
     wide = 1 + int(WIDE_VALUES * own.w.size / ROUND_VALUES)
     while left > 0.0:
-        length = active if numbers[ROUND] == 0.0 else int(own.meters[LENGTH])
-        team.said[own.k, ROWS] = length
+        length = active if numbers.round == 0.0 else int(own.meters[0].length)
+        team.said[own.k, 0].rows = length
         meet(team.gate, threads)
-        rows = total(team, ROWS)
-        if numbers[ROUND] == 0.0 and rows <= team.few:
+        rows = total(team.said.rows)
+        if numbers.round == 0.0 and rows <= team.few:
             break
         rounds = rounds_of(rows / threads * team.values_per_row)
-        if numbers[ROUND] == 0.0:
+        if numbers.round == 0.0:
             keep(team, own, deck.order[:active], alpha)
-        while left > 0.0 and numbers[ROUND] < rounds:
-            r = int(numbers[ROUND])
+        while left > 0.0 and numbers.round < rounds:
+            r = int(numbers.round)
             left -= rows / rounds
             closing = r + 1 == rounds or left <= 0.0
             some = share(length, r + 1, rounds) - share(length, r, rounds)
-            scaled = Terms(terms.X, terms.loss, terms.y, terms.weights, terms.norms, own.scaling[SIGMA] * terms.C)
+            scaled = Terms(terms.X, terms.loss, terms.y, terms.weights, terms.norms, own.scaling[0].sigma * terms.C)
             position, active, visited = descend(
-                scaled, deck, rules, own.random, alpha, own.w, nothing, nothing,
-                position, active, some, -1.0, own.meters,
+                scaled, deck, rules, Iterate(alpha, own.w, own.nothing, own.nothing),
+                Place(position, active), Goal(some, -1.0), own.meters,
             )  # fmt: skip
             done += visited
-            numbers[ROUND] = r + 1
+            numbers.round = r + 1
             bring_together(team, own, closing or r % wide == 0)
-        if numbers[ROUND] == rounds:
-            numbers[ROUND] = 0.0
+        if numbers.round == rounds:
+            numbers.round = 0.0
             active = end_together(terms, deck, rules, alpha, active, team, own)
-            if numbers[GAP] <= target:
+            if numbers.gap <= goal.target:
                 break
     return position, active, done
