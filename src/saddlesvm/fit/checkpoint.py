@@ -155,9 +155,8 @@ class Checkpoint:
             for name in stored.files:
                 room: Any = getattr(state, name.removeprefix("state."), None) if name.startswith("state.") else None
                 if name != "header":
-                    arrays[name] = (
-                        _recorded(stored[name], room) if mapping_of(room) is None else _filled(stored, name, room)
-                    )
+                    mapped = mapping_of(room) is not None
+                    arrays[name] = _filled(stored, name, room) if mapped else _recorded(stored[name], room)
         return header, arrays | {name: arrays[other] for name, other in header.get("same", {}).items()}
 
 

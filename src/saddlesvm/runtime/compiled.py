@@ -89,8 +89,9 @@ def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Funct
 
 
 def record_of(*names: str) -> np.dtype:
-    """The type of a record of float64 numbers with these names, for an array of one or more: kernels read ``m[0].name``,
-    Python reads ``m["name"][0]``.
+    """The type of a record of float64 numbers with these names, for arrays of one or more records.
+
+    Compiled code reads ``m[0].name``, Python ``m["name"][0]``.
 
     A file of such an array needs no pickle, and its bytes are those of a plain array with one place for each name.
     """

@@ -113,15 +113,17 @@ EPOCH_METERS = record_of("residual", "paid", "coupled", "estimate", "scale")
 
 
 @inlined
-def end_of_epoch(meters: Any, whole: bool) -> None:
+def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
     """Turn the sums of a pass, over all rows or some, into an estimate of the relative gap, and begin new ones.
 
-    `meters` is a record with the names of `EPOCH_METERS` among its own.
+    `meters` holds a record with the names of `EPOCH_METERS` among its own. (The record itself would not do: Numba takes
+    a record for one of another type that begins with the same names.)
     """
+    m = meters[0]
     if whole:
-        meters.scale = meters.paid + 0.5 * meters.coupled
-    meters.estimate = meters.residual / meters.scale if meters.scale > 0.0 else np.inf
-    meters.residual = meters.paid = meters.coupled = 0.0
+        m.scale = m.paid + 0.5 * m.coupled
+    m.estimate = m.residual / m.scale if m.scale > 0.0 else np.inf
+    m.residual = m.paid = m.coupled = 0.0
 
 
 class Solver(Protocol):

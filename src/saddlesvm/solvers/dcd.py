@@ -173,7 +173,7 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
     active = int(m.length)
     if m.dropped > 0.0:
         active = drop_aside(deck, active)
-    end_of_epoch(m, whole)
+    end_of_epoch(meters, whole)
     m.range = max(m.largest - m.smallest, 0.0)
     m.bound_M = rules.eager * m.largest if m.largest > 0.0 else np.inf
     m.bound_m = rules.eager * m.smallest if m.smallest < 0.0 else -np.inf

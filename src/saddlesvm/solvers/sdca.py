@@ -107,7 +107,7 @@ def ascend(
         position = stop
         if position == n:
             position = 0
-            end_of_epoch(sums, True)
+            end_of_epoch(meters, True)
             move_offset(w, offset)
             if sums.estimate <= target:
                 break
