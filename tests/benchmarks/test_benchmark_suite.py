@@ -16,8 +16,9 @@ from scipy import sparse
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
-BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "benchmarks"
-sys.path += [str(BENCHMARKS), str(BENCHMARKS / "suite")]
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+sys.path += [str(ROOT), str(BENCHMARKS / "peers" / "suite")]
 
 import launch  # noqa: E402
 import page  # noqa: E402
@@ -30,7 +31,7 @@ from peers import PEERS, installed_version  # noqa: E402
 from task import Task, float64_objective, loss_values  # noqa: E402
 from worker import reason_to_stop  # noqa: E402
 
-import roofline  # noqa: E402
+from benchmarks.parts import roofline  # noqa: E402
 from saddlesvm import LinearSVC  # noqa: E402
 from saddlesvm.data import DataError  # noqa: E402
 from support import matrix  # noqa: E402
@@ -278,7 +279,9 @@ def benchopt_solver(monkeypatch):
         stopping.SufficientProgressCriterion = lambda **options: options
         monkeypatch.setitem(sys.modules, "benchopt", fake)
         monkeypatch.setitem(sys.modules, "benchopt.stopping_criterion", stopping)
-    spec = importlib.util.spec_from_file_location("solver", BENCHMARKS / "benchopt" / "solvers" / "saddlesvm.py")
+    spec = importlib.util.spec_from_file_location(
+        "solver", BENCHMARKS / "peers" / "benchopt" / "solvers" / "saddlesvm.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.Solver

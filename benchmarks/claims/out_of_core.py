@@ -1,7 +1,7 @@
 """Training on a store larger than the memory given: certified, in bounded memory, at what share of the reading speed.
 
-python benchmarks/make_store.py big.store --gigabytes 4 --features 512
-python benchmarks/out_of_core.py big.store --memory 1G
+python -m benchmarks.makers.make_store big.store --gigabytes 4 --features 512
+python -m benchmarks.claims.out_of_core big.store --memory 1G
 
 Reading is timed with plain `readinto` of the same file into one buffer of 4 MB, before and after the training, and a
 sweep with training at work counts the same bytes. Before each, and before every sweep, the system is asked to drop the

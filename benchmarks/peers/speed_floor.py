@@ -5,7 +5,7 @@ given the fewest epochs after which its objective is not above that, and timed w
 many that are is up to the seed: the objective falls and rises by more than what is compared. Medians of the seeds;
 "gap" is the largest relative gap that ours then has proven. Run with one thread:
 
-    OMP_NUM_THREADS=1 python benchmarks/speed_floor.py
+    OMP_NUM_THREADS=1 python -m benchmarks.peers.speed_floor
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.svm import LinearSVC as TheirSVC
 
-from common import embedding_like, objective, seconds, text_like
+from benchmarks.common import embedding_like, objective, seconds, text_like
 from saddlesvm import LinearSVC
 
 

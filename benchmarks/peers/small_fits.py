@@ -3,7 +3,7 @@
 Both sides stop at their own ``tol=1e-4``: ours proves a relative duality gap, scikit-learn's bounds a projected
 gradient, or gives up after 1,000 passes (marked with a star, and warned about).
 
-python benchmarks/small_fits.py
+python -m benchmarks.peers.small_fits
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Every cell of data x loss x C certified: seconds to 1e-3 and to 1e-6, the share of each phase, and the peers.
 
-    OMP_NUM_THREADS=1 python benchmarks/any_c.py --data DIR [--solvers auto,dcd,newton] [--peers] [--only heart,a9a]
+    python -m benchmarks.peers.any_c --data DIR [--solvers auto,dcd,newton] [--peers] [--only heart,a9a]
 
+To be run with OMP_NUM_THREADS=1.
 DIR holds the data files (fashion-mnist/, mnist/, blood-cells.npz, a9a.bz2, rcv1-binary.bz2). The share is that of the
 second-order finish in the seconds of solving. A peer's column is the relative suboptimality of what scikit-learn's
 LinearSVC(dual=True, max_iter=1000) returned, against our dual bound, and its seconds.
@@ -17,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.svm import LinearSVC as TheirSVC
 
-from common import objective, seconds
+from benchmarks.common import objective, seconds
 from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled, read
 from saddlesvm.solvers.automatic.auto import FINISH

@@ -1,6 +1,6 @@
 """What the terms of the rows cost beside their margins: nanoseconds a row of the passes that Newton's method makes.
 
-    OMP_NUM_THREADS=1 python benchmarks/terms.py
+    OMP_NUM_THREADS=1 python -m benchmarks.parts.terms
 
 100,000 rows with 14 values each (as many as those of a9a), for each smooth loss: the margins of all rows; their losses,
 slopes and curvatures by the solver's kernel, whose exponential and logarithm the compiler turns into vector
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from common import interleaved
+from benchmarks.common import interleaved
 from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
 from saddlesvm.rows.layouts import as_rows, dot_rows
 from saddlesvm.runtime.compiled import kernel

@@ -1,6 +1,6 @@
 """Make the page of a run: performance profiles, time to accuracy, memory, versions, machine, command.
 
-    python benchmarks/suite/page.py results.parquet --out docs/benchmarks.md
+    python benchmarks/peers/suite/page.py results.parquet --out docs/benchmarks.md
 
 The picture is written beside the page. Only cells that were run to their end are on it.
 """
@@ -214,7 +214,7 @@ def page(frame: pd.DataFrame, picture: Path) -> str:
     lines = [INTRODUCTION.format(
         cells=len(cells), machine=", and ".join(shown["machine"].unique()), picture=picture.name,
         begun=len(frame.groupby(results.CELL)), cores=words_of_cores(cores[0]), bounds=loosest_bound(cells),
-        command="\n".join(f"python benchmarks/suite/{one}" for one in shown["command"].unique()),
+        command="\n".join(f"python benchmarks/peers/suite/{one}" for one in shown["command"].unique()),
     )]  # fmt: skip
     for used in cores:
         lines += ["", f"## Time to accuracy, {words_of_cores(used)}", *speed_table(cells, used)]
@@ -241,8 +241,8 @@ def words_of_cores(cores: int) -> str:
 
 INTRODUCTION = """# Benchmarks against every peer
 
-Made by `benchmarks/suite`, whose README tells how everything is measured. {cells} cells of the grid (of {begun} that
-were begun) on: {machine}.
+Made by `benchmarks/peers/suite`, whose README tells how everything is measured. {cells} cells of the grid (of {begun}
+that were begun) on: {machine}.
 
 ```sh
 {command}

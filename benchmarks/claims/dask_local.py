@@ -3,7 +3,7 @@
 For each data set: the model of a fit on the cluster, of the same with one worker killed in the third round, and of an
 ordinary fit; how far apart their weights are, and how far their gaps allow them to be; and what reached the client.
 
-    python benchmarks/dask_local.py --data DIRECTORY
+    python -m benchmarks.claims.dask_local --data DIRECTORY
 
 DIRECTORY holds ``rcv1-binary.bz2`` and the folder ``fashion-mnist``.
 """

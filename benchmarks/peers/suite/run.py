@@ -1,6 +1,6 @@
 """Run the grid (data x loss x C x solver x tolerance) for this project and every peer that is installed.
 
-    python benchmarks/suite/run.py --data DIR --out results.parquet
+    python benchmarks/peers/suite/run.py --data DIR --out results.parquet
 
 Each solver has a process of its own for each cell of the grid, with a time limit for each fit. It climbs a ladder from
 a rough fit to an exact one, each begun anew, until the objective, recomputed in float64, is within 1e-6 of the optimum:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))
+sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from common import embedding_like, text_like
+from benchmarks.common import embedding_like, text_like
 from saddlesvm.data import read
 
 LOSSES = ("hinge", "squared_hinge", "logistic")

@@ -10,7 +10,7 @@ A page is written by hand around blocks that this script fills from the experime
 and refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives them; those, and no
 others, are drawn into the folder NAME beside the page.
 
-python benchmarks/experiment_pages.py --data DIR [NAME ...]
+python -m benchmarks.makers.experiment_pages --data DIR [NAME ...]
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from saddlesvm.lab.machine import machine_rows
 from saddlesvm.lab.report import Report, Table
 from saddlesvm.lab.reproduction import EXPERIMENTS, reproduce
 
-PAGES = Path(__file__).parent.parent / "docs" / "experiments"
+PAGES = Path(__file__).parents[2] / "docs" / "experiments"
 BLOCK = re.compile(r"<!-- (found|machine|table \d+ of [^>]+) -->\n.*?<!-- end -->", re.DOTALL)
 ON_PAGES = ("processor", "cores for this process", "Python", "numpy", "numba", "scikit-learn")
 

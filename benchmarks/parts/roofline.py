@@ -6,7 +6,7 @@ solvers' fetches, and of the epoch itself, and what its arithmetic alone would t
 cache. Rows are visited in the order of the data, in short runs of neighbours (which is what the solver does), and one
 by one in random order.
 
-    OMP_NUM_THREADS=1 python benchmarks/roofline.py --picture docs/roofline.png
+    OMP_NUM_THREADS=1 python -m benchmarks.parts.roofline --picture docs/roofline.png
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from common import embedding_like, text_like
+from benchmarks.common import embedding_like, text_like
 from saddlesvm.data.inputs import finite_norms
 from saddlesvm.lab.machine import memory, processor, usable_cores
 from saddlesvm.problem.losses import Hinge

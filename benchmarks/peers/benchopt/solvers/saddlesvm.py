@@ -5,10 +5,10 @@ https://github.com/benchopt/benchmark_linear_svm_binary_classif_no_intercept and
 """
 # ruff: noqa: RUF012
 
+from benchopt import BaseSolver
 from benchopt.stopping_criterion import SufficientProgressCriterion
 from scipy import sparse
 
-from benchopt import BaseSolver
 from saddlesvm import LinearSVC
 
 LOOSEST = 1.0  # relative gap; benchopt begins its ladder of tolerances far above it

@@ -3,7 +3,7 @@
 Seconds to certify a tolerance, medians in turn, by coordinate descent alone, by Newton's method from zero and from the
 solution of a sample of the rows, and by the automatic solver, which chooses. No intercept, one thread:
 
-    OMP_NUM_THREADS=1 python benchmarks/tall.py
+    OMP_NUM_THREADS=1 python -m benchmarks.claims.tall
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from common import embedding_like, interleaved
+from benchmarks.common import embedding_like, interleaved
 from saddlesvm import LinearSVC
 from saddlesvm.solvers import DCD, Auto, Newton
 

@@ -1,6 +1,6 @@
 """What a new process pays: import, the first fit with and without cached kernels, against the second fit.
 
-python benchmarks/startup.py
+python -m benchmarks.parts.startup
 """
 
 from __future__ import annotations

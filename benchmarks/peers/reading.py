@@ -1,6 +1,6 @@
 """Seconds to read LIBSVM text, against scikit-learn's reader, against training on it, and with the cache.
 
-python benchmarks/reading.py --data DIR --repeats 5
+python -m benchmarks.peers.reading --data DIR --repeats 5
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from common import interleaved, seconds
+from benchmarks.common import interleaved, seconds
 from saddlesvm import LinearSVC
 from saddlesvm.data import read
 

@@ -1,8 +1,9 @@
 """Many classes: Fashion-MNIST three ways, Crammer and Singer against LIBLINEAR, published Pegasos, 1,000 classes.
 
-    python benchmarks/multiclass.py --data FOLDER            figures 1, 2, 3 and 5
-    python benchmarks/multiclass.py --data FOLDER --full     and 1,000 classes x 100,000 rows x 256 features (minutes)
+    python -m benchmarks.peers.multiclass --data FOLDER           figures 1, 2, 3 and 5
+    python -m benchmarks.peers.multiclass --data FOLDER --full    and 1,000 classes x 100,000 rows x 256 features
 
+The second takes minutes.
 FOLDER holds ``fashion-mnist`` with its four idx files, compressed with gzip. Kernels are compiled before the clock
 starts; runs of ours and of the peer take turns; everything runs in one thread but for Pegasos, which has two. In the
 second table the peer's objective is recomputed in float64, "excess" is how far it is above ours (negative: below), and
@@ -22,7 +23,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.svm import LinearSVC as Liblinear
 from threadpoolctl import threadpool_limits
 
-from common import interleaved, seconds
+from benchmarks.common import interleaved, seconds
 from saddlesvm import LinearSVC, Pegasos
 from saddlesvm.data.idx import read_idx
 from saddlesvm.multiclass import shared_start

@@ -1,6 +1,6 @@
 """Draw how coordinate descent, Newton's method and the automatic solver close the gap; prints what auto decided.
 
-OMP_NUM_THREADS=1 python benchmarks/change_over.py --data DIR --output docs/change-over.png
+OMP_NUM_THREADS=1 python -m benchmarks.makers.change_over --data DIR --output docs/change-over.png
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from any_c import load
+from benchmarks.peers.any_c import load
 from saddlesvm import LinearSVC, NotCertifiedWarning
 
 STYLES = {

@@ -3,7 +3,7 @@
 The partitions, the local steps, the aggregation and the certificates are those of a cluster; only the transport is
 left out, and worked out from the bytes. Writes a table (CSV) and a picture:
 
-    python benchmarks/scaling.py --data DIRECTORY --table scaling.csv --picture docs/how-far-it-scales.png
+    python -m benchmarks.claims.scaling --data DIRECTORY --table scaling.csv --picture docs/how-far-it-scales.png
 
 DIRECTORY holds ``rcv1-binary.bz2``; left out, only the synthetic set is run.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from common import embedding_like
+from benchmarks.common import embedding_like
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Plan, Rounds

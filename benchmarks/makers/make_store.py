@@ -1,6 +1,6 @@
 """A dense float32 store of any size: Gaussian rows of norm about 1, labels of a linear rule with noise.
 
-python benchmarks/make_store.py big.store --gigabytes 4 --features 512
+python -m benchmarks.makers.make_store big.store --gigabytes 4 --features 512
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Do SDCA and DCD certify 1e-6 on a9a, does LIBLINEAR agree within the gap, and how near does Pegasos come?
 
-python benchmarks/agreement.py --data DIR      (DIR holds a9a.bz2)
+python -m benchmarks.claims.agreement --data DIR      (DIR holds a9a.bz2)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.svm import LinearSVC as TheirSVC
 
-from common import objective, seconds
+from benchmarks.common import objective, seconds
 from saddlesvm import DCD, SDCA, LinearSVC, Pegasos, certify
 from saddlesvm.data import read
 

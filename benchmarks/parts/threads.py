@@ -3,7 +3,7 @@
 Run on a machine that does nothing else; the threads meet some 10,000 times a second, and one that has to wait for its
 core holds up all. BLAS is kept to one thread, so that its idle threads do not spin on the cores:
 
-    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python benchmarks/threads.py
+    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python -m benchmarks.parts.threads
 
 With ``--ceiling`` the same fits by as many separate processes as threads, which share nothing but the memory and the
 caches of the machine: what they take longer at the same time than alone, no threads can win back.
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from common import embedding_like, interleaved, text_like
+from benchmarks.common import embedding_like, interleaved, text_like
 from saddlesvm import LinearSVC
 
 Data = tuple[Any, np.ndarray]

@@ -7,7 +7,7 @@ model; "gap" is the relative gap that ours has proven, "excess" how far SVC's ob
 Second table (``--approximations``): Fashion-MNIST 2 against 0 and MNIST even against odd, the exact kernel and
 scikit-learn's ``Nystroem`` and ``RBFSampler`` in front of LinearSVC: seconds to train, and test accuracy.
 
-    python benchmarks/kernels.py --data FOLDER
+    python -m benchmarks.peers.kernels --data FOLDER
 
 FOLDER holds ``mnist`` and ``fashion-mnist`` with their four idx files each, compressed with gzip.
 """
@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from common import interleaved, seconds
+from benchmarks.common import interleaved, seconds
 from saddlesvm import LinearSVC
 from saddlesvm.estimators.kernel import KernelSVC
 
