@@ -9,18 +9,18 @@ Its version grows when an old reader could no longer make sense of a new file; e
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
 
@@ -30,8 +30,11 @@ FORMAT_NAME = "saddlesvm-model"
 FORMAT_VERSION = 1
 
 _HEADER = "model.json"
+_KINDS = "biufcUS"
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_DAMAGE = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, OSError, RuntimeError, MemoryError)
+_FIRST = b"PK\x03\x04"
+_EXPANSION = 100  # times its size that a model may have in memory, beyond 64 MB: weights may be zeros mostly
+_STORED_BYTES = 1 << 22  # of an array from which on it is not packed: unpacked it is read back at once, from any file
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
@@ -73,7 +76,8 @@ def save_model(
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_entry(_HEADER), text)
         for name, array in plain.items():
-            with archive.open(_entry(f"{name}.npy"), "w", force_zip64=True) as member:
+            entry = _entry(f"{name}.npy", array.nbytes >= _STORED_BYTES)
+            with archive.open(entry, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
@@ -97,30 +101,35 @@ def load_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, np.ndarray[
     if not zipfile.is_zipfile(path):
         raise DataError(f"{where}: is not a saved saddlesvm model, or is truncated")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_archive(Path(path), expansion=_EXPANSION, others=(_HEADER,)) as archive:
             header = _read_header(archive, where)
-            arrays = {name: _read_array(archive, name) for name in header["arrays"]}
+            arrays = {name: archive.read(name) for name in header["arrays"]}
     except DataError:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise DataError(f"{where}: is a damaged model file: {error}") from None
     return header["kind"], arrays, header["meta"]
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
     """Whether a file looks like one that `save_model` wrote (it may still be damaged)."""
-    if not Path(path).is_file() or not zipfile.is_zipfile(path):
+    if not Path(path).is_file():
         return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _HEADER in archive.namelist()
-    except (zipfile.BadZipFile, OSError):
-        return False
+    with suppress(*DAMAGE):
+        with open(path, "rb") as file:
+            start = file.read(30 + len(_HEADER))
+        if not start.startswith(_FIRST):
+            return False
+        if start[30:] == _HEADER.encode():  # where the name of the first member stands
+            return True
+        with open_archive(Path(path), expansion=_EXPANSION, others=(_HEADER,)) as archive:
+            return _HEADER in archive
+    return False
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
+def _entry(name: str, stored: bool = False) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, date_time=_LONG_AGO)
-    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
     return entry
 
@@ -131,7 +140,7 @@ def _plain_array(name: str, array: Any, where: str) -> np.ndarray[Any, Any]:
     array = np.asarray(array)
     if array.dtype == object and all(isinstance(item, str) for item in array.flat):
         array = array.astype(str)
-    if array.dtype.kind not in "biufcUS":
+    if array.dtype.kind not in _KINDS:
         raise DataError(f"{where}: the array {name!r} is of type {array.dtype}; numbers, bools and text are allowed")
     return array
 
@@ -142,18 +151,18 @@ def _plain_number(value: Any) -> Any:
     raise TypeError(f"{value!r} is of type {type(value).__name__}, which JSON cannot hold")
 
 
-def _read_header(archive: zipfile.ZipFile, where: str) -> dict[str, Any]:
-    if _HEADER not in archive.namelist():
+def _read_header(archive: Archive, where: str) -> dict[str, Any]:
+    if _HEADER not in archive:
         raise DataError(f"{where}: is not a saved saddlesvm model: it has no {_HEADER}")
-    header = json.loads(archive.read(_HEADER))
+    header = archive.json(_HEADER)
     if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
         raise DataError(f"{where}: is not a saved saddlesvm model: its {_HEADER} does not say {FORMAT_NAME!r}")
     version = header.get("version")
     if type(version) is not int or version < 1:
-        raise DataError(f"{where}: is a damaged model file: its version is {version!r}")
+        raise DataError(f"{where}: is a damaged model file: its version is {short(version)}")
     if version > FORMAT_VERSION:
         allowed = f"this saddlesvm reads versions up to {FORMAT_VERSION}; install a newer one"
-        raise DataError(f"{where}: is a model of version {version}; {allowed}")
+        raise DataError(f"{where}: is a model of version {short(version)}; {allowed}")
     names = header.get("arrays")
     whole = (
         isinstance(header.get("kind"), str)
@@ -163,13 +172,11 @@ def _read_header(archive: zipfile.ZipFile, where: str) -> dict[str, Any]:
     )
     if not whole:
         raise DataError(f"{where}: is a damaged model file: kind, arrays or meta is missing from its {_HEADER}")
+    there = [name for name in archive.names if name != _HEADER]
+    if sorted(names) != sorted(there):
+        odd = next(iter({*names} ^ {*there}), names[0])
+        raise DataError(f"{where}: is a damaged model file: {_HEADER} and its arrays differ, in {short(repr(odd))}")
+    for name in names:
+        if archive.header(name).dtype.kind not in _KINDS:
+            raise DataError(f"{where}: is a damaged model file: its array {name!r} holds neither numbers nor text")
     return header
-
-
-def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
-    # all bytes first, because zipfile checks the checksum at the end: a damaged array is never looked at
-    member = io.BytesIO(archive.read(f"{name}.npy"))
-    array: np.ndarray[Any, Any] = np.lib.format.read_array(member, allow_pickle=False)
-    if member.read(1):
-        raise ValueError(f"the array {name!r} is longer than its header says")
-    return array

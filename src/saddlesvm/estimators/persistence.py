@@ -10,16 +10,18 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import DataError, load_model, save_model
+from saddlesvm.data.archives import DAMAGE, short
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.models import is_model
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.losses import LOSSES, loss_name, make_loss
+from saddlesvm.problem.losses import ALIASES, LOSSES, loss_name, make_loss
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
@@ -29,7 +31,6 @@ UNSAVED = ("callbacks", "checkpoint", "random_state")
 NUMBERS = ("n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "phases_", "_phases", "_fitted_C")
 ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "support_", "n_support_")
 MATRICES = ("dual_coef_", "support_vectors_")  # dense or CSR
-CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
@@ -84,14 +85,27 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _from_liblinear(path)
     kind, arrays, meta = load_model(path)
     if kind not in KINDS:
-        raise DataError(f"{path}: holds a model of the kind {kind!r}; this version knows {', '.join(KINDS)}")
-    model: Any = KINDS[kind](**{name: _restored(name, given) for name, given in meta["params"].items()})
+        raise DataError(f"{path}: holds a model of the kind {short(repr(kind))}; this version knows {', '.join(KINDS)}")
+    try:
+        return _made(KINDS[kind], arrays, meta)
+    except DAMAGE as error:
+        raise DataError(f"{path}: is a damaged model file: {error}") from None
+
+
+def _made(kind: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
+    """The estimator, once everything in the file was found to be what it must be."""
+    options = tuple(name for name in kind._get_param_names() if name not in UNSAVED)
+    check_stored(arrays, meta, {"options": options, "numbers": NUMBERS, "arrays": ARRAYS, "matrices": MATRICES})
+    model: Any = kind(**{name: _restored(given) for name, given in meta["params"].items()})
+    if isinstance(model.loss, str) and model.loss not in (*LOSSES, *ALIASES):
+        raise ValueError(f"its loss is {short(repr(model.loss))}, which this version does not know")
+    getattr(model, "_check_options", model._check_common)()
     for name in ARRAYS:
         if name in arrays:
             setattr(model, name, arrays[name])
     for name, given in meta["numbers"].items():
         setattr(model, name, given)
-    if kind == "LinearSVR":
+    if kind is LinearSVR:
         model.intercept_ = float(model.intercept_)
     for name in MATRICES:
         if name in arrays:
@@ -188,11 +202,14 @@ def _plain(option: Any) -> Any:
     return option.item() if isinstance(option, np.generic) else option
 
 
-def _restored(name: str, given: Any) -> Any:
+def _restored(given: Any) -> Any:
+    """An option from what :func:`_plain` made of it; nothing but this package's own solvers and losses comes of it."""
     if not isinstance(given, dict):
         return given
-    if "solver" in given:
+    if {*given} == {"solver", "options", "kernel"}:
         return (KERNEL_SOLVERS if given["kernel"] else SOLVERS)[given["solver"]](**given["options"])
-    if "loss" in given:
+    if {*given} == {"loss", "options"}:
         return LOSSES[given["loss"]](**given["options"])
-    return {key: factor for key, factor in given["pairs"]}  # noqa: C416
+    if {*given} == {"pairs"}:
+        return {key: factor for key, factor in given["pairs"]}  # noqa: C416
+    raise ValueError(f"its options hold {short(repr(given))}")

@@ -1,0 +1,249 @@
+"""Zip files of plain arrays from strangers: what they claim is compared with the file before anything is allocated.
+
+Models, checkpoints and ``.npz`` data are zip files of ``NAME.npy``. An :class:`Archive` looks at the directory of such a
+file first (how many members, under which names, how large, packed in which way), then at the header of each array, whose
+shape must explain its size to the byte. Only then is an array made, and filled piece by piece.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+__all__ = ["DAMAGE", "Archive", "ArrayHeader", "open_archive", "parsed_json", "read_header", "short"]
+
+# What the reading of a damaged file raises, below and in the libraries: each becomes one line of its reader.
+DAMAGE = (
+    OSError, ValueError, KeyError, TypeError, IndexError, EOFError, RuntimeError, AttributeError, AssertionError,
+    ArithmeticError, SyntaxError, MemoryError, NotImplementedError, struct.error, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+
+_DIRECTORY_BYTES = 1 << 21  # of the directory at the end of a zip file: some 20,000 members
+_SLACK_BYTES = 1 << 26  # that any file may expand to
+_TEXT_SLACK = 1 << 23  # bytes of JSON that any file may hold
+_TEXT_RATIO = 16
+_NODES = 400_000  # values in the JSON of any file
+_NODE_BYTES = 6  # of the file for each further one: a value takes some ten times that in memory
+_DEFLATE_MOST = 1032  # what deflate can do at most
+_PIECE = 1 << 20
+_PLAIN = frozenset("biufcUS")
+
+
+@dataclass(frozen=True)
+class ArrayHeader:
+    """Shape, order and type of an array in a file, and the bytes of its values."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the values."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(file: IO[bytes]) -> ArrayHeader:
+    """The header of a ``.npy`` array; the file stands behind it then.
+
+    Raises
+    ------
+    ValueError, SyntaxError and others of :data:`DAMAGE`
+        It is none, or is of an array of objects.
+    """
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"an array of the .npy version {version[0]}.{version[1]}; versions 1.0 and 2.0 are read")
+    shape, fortran, dtype = readers[version](file)
+    if dtype.hasobject or (dtype.kind not in _PLAIN and dtype.names is None):
+        raise ValueError(f"an array of type {dtype}; numbers, bools and text are allowed")
+    if any(type(size) is not int or size < 0 for size in shape) or len(shape) > 32:
+        raise ValueError(f"an array of shape {short(shape)}")
+    return ArrayHeader(shape, bool(fortran), dtype)
+
+
+def short(value: Any, most: int = 80) -> str:
+    """`value` for a message, cut where it is long."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= most else f"{text[:most]} ..."
+
+
+class _Bounded:
+    """A file of which no more than so many bytes may be asked for at once, for as long as a bound is set."""
+
+    def __init__(self, file: IO[bytes], bound: int | None) -> None:
+        self.file, self.bound = file, bound
+
+    def read(self, count: int = -1) -> bytes:
+        if self.bound is not None and count > self.bound:
+            raise ValueError(f"its directory has {count} bytes; {self.bound} are allowed")
+        return self.file.read(count)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+class Archive:
+    """A zip file of arrays, whose directory was checked.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for reading.
+    expansion : int
+        Beyond 64 MB the members may take this many times the bytes of the file. What is stored as it is takes no more.
+    others : tuple of str
+        Names of members that are no arrays.
+
+    Raises
+    ------
+    ValueError, zipfile.BadZipFile and others of :data:`DAMAGE`
+        Too large a directory, a member that occurs twice, has a name that is none of an array, is encrypted or packed
+        in an unusual way, or sizes that the file cannot hold.
+    """
+
+    def __init__(self, file: IO[bytes], *, expansion: int, others: tuple[str, ...] = ()) -> None:
+        self.n_bytes = file.seek(0, 2)
+        file.seek(0)
+        bounded: Any = _Bounded(file, _DIRECTORY_BYTES)
+        self.zip = zipfile.ZipFile(bounded)
+        bounded.bound = None
+        self.members: dict[str, zipfile.ZipInfo] = {}
+        for member in self.zip.infolist():
+            self._check(member, others)
+            self.members[member.filename.removesuffix(".npy")] = member
+        total = sum(member.file_size for member in self.members.values())
+        packed = sum(member.compress_size for member in self.members.values())
+        most = max(_SLACK_BYTES, expansion * self.n_bytes)
+        if packed > self.n_bytes:
+            raise ValueError(f"its members take {packed} bytes of a file of {self.n_bytes}")
+        if total > most:
+            raise ValueError(f"it would expand from {self.n_bytes} bytes to {total}; {most} are allowed")
+
+    def _check(self, member: zipfile.ZipInfo, others: tuple[str, ...]) -> None:
+        name, size, packed = member.filename, member.file_size, member.compress_size
+        if name not in others and (not name.endswith(".npy") or "/" in name or "\\" in name):
+            raise ValueError(f"it holds {short(repr(name))}, which is no array")
+        if name.removesuffix(".npy") in self.members:
+            raise ValueError(f"it holds {short(repr(name))} twice")
+        stored = member.compress_type == zipfile.ZIP_STORED
+        if member.flag_bits & 1 or not (stored or member.compress_type == zipfile.ZIP_DEFLATED):
+            raise ValueError(f"its {short(repr(name))} is encrypted, or packed in an unusual way")
+        if (stored and size != packed) or size > _DEFLATE_MOST * packed + 64:
+            raise ValueError(f"its {short(repr(name))} says {size} bytes, packed to {packed}")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.members
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the members, ``.npy`` left out."""
+        return list(self.members)
+
+    def text(self, name: str) -> bytes:
+        """A member that is no array, or the bytes of one of uint8."""
+        member = self.members[name]
+        most = _TEXT_SLACK + _TEXT_RATIO * self.n_bytes
+        if member.file_size > most:
+            raise ValueError(f"its {name} has {member.file_size} bytes; {most} are allowed")
+        if not member.filename.endswith(".npy"):
+            return self.zip.read(member)
+        array = self.read(name)
+        if array.dtype != np.uint8 or array.ndim != 1:
+            raise ValueError(f"its {name} is not a text")
+        return array.tobytes()
+
+    def json(self, name: str) -> Any:
+        """A member as JSON."""
+        return parsed_json(self.text(name), self.n_bytes)
+
+    def header(self, name: str) -> ArrayHeader:
+        """Shape and type of an array, which must explain the size of the member."""
+        with self.zip.open(self.members[name]) as file:
+            return self._header(name, file)
+
+    def _header(self, name: str, file: IO[bytes]) -> ArrayHeader:
+        found = read_header(file)
+        promised, there = found.n_bytes, self.members[name].file_size - file.tell()
+        if promised != there:
+            raise ValueError(f"its array {name} of shape {short(found.shape)} needs {promised} bytes; it has {there}")
+        return found
+
+    def read(self, name: str, room: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """An array; into `room` where that has its shape, type and order.
+
+        The checksum is compared at the end.
+        """
+        with self.zip.open(self.members[name]) as file:
+            found = self._header(name, file)
+            fits = room is not None and room.shape == found.shape and room.dtype == found.dtype
+            if room is None or not fits or found.fortran or not room.flags.c_contiguous:
+                room = np.empty(found.shape, found.dtype, order="F" if found.fortran else "C")
+            # a view of the transposed array, where that is the contiguous one; one without values has no bytes to view
+            flat = (room.T if found.fortran else room).reshape(-1)
+            if flat.nbytes:
+                _fill(file, memoryview(flat.view(np.uint8).data))
+            if file.read(1):
+                raise ValueError(f"its array {name} is longer than its header says")
+        return room
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[tuple[ArrayHeader, IO[bytes]]]:
+        """An array to be read some values at a time."""
+        with self.zip.open(self.members[name]) as file:
+            yield self._header(name, file), file
+
+    def close(self) -> None:
+        """Forget the directory; the file stays open."""
+        self.zip.close()
+
+
+def _fill(file: IO[bytes], room: memoryview) -> None:
+    while room:
+        piece = file.read(min(_PIECE, len(room)))
+        if not piece:
+            raise EOFError("an array ends before its header says")
+        room[: len(piece)] = piece
+        room = room[len(piece) :]
+
+
+@contextmanager
+def open_archive(path: Path, *, expansion: int, others: tuple[str, ...] = ()) -> Iterator[Archive]:
+    """The :class:`Archive` in a file."""
+    with path.open("rb") as file:
+        archive = Archive(file, expansion=expansion, others=others)
+        try:
+            yield archive
+        finally:
+            archive.close()
+
+
+def parsed_json(text: bytes, n_bytes: int) -> Any:
+    """JSON from a file of `n_bytes`, unless it would take many times its size in memory.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, nested too deeply, or of too many values.
+    """
+    nodes = text.count(b",") + text.count(b"[") + text.count(b"{")
+    most = _NODES + n_bytes // _NODE_BYTES
+    if nodes > most:
+        raise ValueError(f"its JSON has about {nodes} values; {most} are allowed")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ValueError("its JSON is not UTF-8 text") from None
