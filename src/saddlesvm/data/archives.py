@@ -1,8 +1,8 @@
 """Zip files of plain arrays from strangers: what they claim is compared with the file before anything is allocated.
 
-Models, checkpoints and ``.npz`` data are zip files of ``NAME.npy``. An :class:`Archive` looks at the directory of such a
-file first (how many members, under which names, how large, packed in which way), then at the header of each array, whose
-shape must explain its size to the byte. Only then is an array made, and filled piece by piece.
+Models, checkpoints and ``.npz`` data are zip files of ``NAME.npy``. An :class:`Archive` looks at the directory of such
+a file first (how many members, under which names, how large, packed in which way), then at the header of each array,
+whose shape must explain its size to the byte. Only then is an array made, and filled piece by piece.
 """
 
 from __future__ import annotations
@@ -102,9 +102,11 @@ class Archive:
     file : binary file
         Open for reading.
     expansion : int
-        Beyond 64 MB the members may take this many times the bytes of the file. What is stored as it is takes no more.
+        Beyond 64 MB what is read may take this many times the bytes of the file. What is stored as it is takes no more.
     others : tuple of str
         Names of members that are no arrays.
+    lenient : bool, default=False
+        Leave members out that are neither, instead of refusing the file.
 
     Raises
     ------
@@ -113,7 +115,7 @@ class Archive:
         in an unusual way, or sizes that the file cannot hold.
     """
 
-    def __init__(self, file: IO[bytes], *, expansion: int, others: tuple[str, ...] = ()) -> None:
+    def __init__(self, file: IO[bytes], *, expansion: int, others: tuple[str, ...] = (), lenient: bool = False) -> None:
         self.n_bytes = file.seek(0, 2)
         file.seek(0)
         bounded: Any = _Bounded(file, _DIRECTORY_BYTES)
@@ -121,20 +123,28 @@ class Archive:
         bounded.bound = None
         self.members: dict[str, zipfile.ZipInfo] = {}
         for member in self.zip.infolist():
-            self._check(member, others)
-            self.members[member.filename.removesuffix(".npy")] = member
-        total = sum(member.file_size for member in self.members.values())
+            if member.filename in others or _is_array(member.filename):
+                self._check(member)
+                self.members[member.filename.removesuffix(".npy")] = member
+            elif not lenient:
+                raise ValueError(f"it holds {short(repr(member.filename))}, which is no array")
         packed = sum(member.compress_size for member in self.members.values())
-        most = max(_SLACK_BYTES, expansion * self.n_bytes)
+        self.most = self.left = max(_SLACK_BYTES, expansion * self.n_bytes)
         if packed > self.n_bytes:
             raise ValueError(f"its members take {packed} bytes of a file of {self.n_bytes}")
-        if total > most:
-            raise ValueError(f"it would expand from {self.n_bytes} bytes to {total}; {most} are allowed")
+        if not lenient:
+            self._spend(sum(member.file_size for member in self.members.values()))
+            self.left = self.most
 
-    def _check(self, member: zipfile.ZipInfo, others: tuple[str, ...]) -> None:
+    def _spend(self, n_bytes: int) -> None:
+        """Count what is read against what may be."""
+        self.left -= n_bytes
+        if self.left < 0:
+            total = self.most - self.left
+            raise ValueError(f"it would expand from {self.n_bytes} bytes to {total}; {self.most} are allowed")
+
+    def _check(self, member: zipfile.ZipInfo) -> None:
         name, size, packed = member.filename, member.file_size, member.compress_size
-        if name not in others and (not name.endswith(".npy") or "/" in name or "\\" in name):
-            raise ValueError(f"it holds {short(repr(name))}, which is no array")
         if name.removesuffix(".npy") in self.members:
             raise ValueError(f"it holds {short(repr(name))} twice")
         stored = member.compress_type == zipfile.ZIP_STORED
@@ -187,6 +197,7 @@ class Archive:
         """
         with self.zip.open(self.members[name]) as file:
             found = self._header(name, file)
+            self._spend(found.n_bytes)
             fits = room is not None and room.shape == found.shape and room.dtype == found.dtype
             if room is None or not fits or found.fortran or not room.flags.c_contiguous:
                 room = np.empty(found.shape, found.dtype, order="F" if found.fortran else "C")
@@ -209,6 +220,10 @@ class Archive:
         self.zip.close()
 
 
+def _is_array(name: str) -> bool:
+    return name.endswith(".npy") and "/" not in name and "\\" not in name
+
+
 def _fill(file: IO[bytes], room: memoryview) -> None:
     while room:
         piece = file.read(min(_PIECE, len(room)))
@@ -219,10 +234,10 @@ def _fill(file: IO[bytes], room: memoryview) -> None:
 
 
 @contextmanager
-def open_archive(path: Path, *, expansion: int, others: tuple[str, ...] = ()) -> Iterator[Archive]:
-    """The :class:`Archive` in a file."""
+def open_archive(path: Path, **options: Any) -> Iterator[Archive]:
+    """The :class:`Archive` in a file; its options."""
     with path.open("rb") as file:
-        archive = Archive(file, expansion=expansion, others=others)
+        archive = Archive(file, **options)
         try:
             yield archive
         finally:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from saddlesvm.data.archives import DAMAGE, Archive, ArrayHeader, open_archive, short
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
@@ -21,6 +21,7 @@ __all__ = ["npz_source", "read_npz"]
 
 _CSR = ("data", "indices", "indptr", "shape")
 _DENSE = ("X", "x", "data", "images")
+_EXPANSION = 200  # times its size that a file may have in memory, beyond 64 MB; a conversion takes any
 _LABELS = ("y", "label", "labels", "target")
 
 
@@ -49,25 +50,23 @@ def _refuse_unreadable(path: Path, label: Label) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    with reading(path):
-        try:
-            # opened here, because numpy leaves the file open when it finds the archive damaged
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                yield archive
-        except DataError:
-            raise
-        except (ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path}: is not a readable .npz of plain arrays: {error}") from None
+def _opened(path: Path) -> Iterator[Archive]:
+    try:
+        with reading(path), open_archive(path, expansion=_EXPANSION, lenient=True) as archive:
+            yield archive
+    except DataError:
+        raise
+    except DAMAGE as error:
+        raise DataError(f"{path}: is not a readable .npz of plain arrays: {error}") from None
 
 
-def _from_arrays(archive: Any, path: Path, label: Label, n_features: int | None) -> Raw:
-    rows, found = _chosen(list(archive.keys()), path, label, n_features)
-    X = _sparse(archive, path) if rows is None else archive[rows]
+def _from_arrays(archive: Archive, path: Path, label: Label, n_features: int | None) -> Raw:
+    rows, found = _chosen(archive.names, path, label, n_features)
+    X = _sparse(archive, path) if rows is None else archive.read(rows)
     _check_shape(path, str(rows), X.shape)
     if X.ndim > 2:
         X = X.reshape(len(X), -1) if len(X) else X.reshape(0, int(np.prod(X.shape[1:])))
-    return Raw(X, None if found is None else archive[found])
+    return Raw(X, None if found is None else archive.read(found))
 
 
 def _check_shape(path: Path, rows: str, shape: tuple[int, ...]) -> None:
@@ -96,12 +95,13 @@ def npz_source(path: Path, *, label: Label = None, n_features: int | None = None
     """
     _refuse_unreadable(path, label)
     with _opened(path) as archive:
-        rows, found = _chosen(archive.files, path, label, n_features)
-        y = None if found is None else archive[found]
-        streams = rows is not None and not _Member.header_of(archive, rows).fortran
+        rows, found = _chosen(archive.names, path, label, n_features)
+        y = None if found is None else archive.read(found)
+        header = archive.header(rows or "data")
+        streams = rows is not None and not (header.fortran and len(header.shape) > 1)
         csr = rows is None and _layout_of(archive) == "csr"
-        shape = _Member.header_of(archive, rows).shape if rows else tuple(int(size) for size in archive["shape"])
-        dtype = _Member.header_of(archive, rows or "data").dtype
+        shape = header.shape if rows else _csr_shape(archive)
+        dtype = header.dtype
     _check_shape(path, str(rows), shape)
     if dtype.kind not in "biuf":
         raise DataError(f"{path}: the features are of type {dtype}; they must be real numbers")
@@ -133,55 +133,67 @@ def npz_source(path: Path, *, label: Label = None, n_features: int | None = None
     )
 
 
-class _Member:
-    """An array of an archive that is read from its beginning to its end, some entries at a time."""
-
-    def __init__(self, archive: Any, name: str) -> None:
-        self.file = archive.zip.open(f"{name}.npy")
-        version = np.lib.format.read_magic(self.file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        self.shape, fortran, self.dtype = read(self.file)
-        self.fortran = fortran and len(self.shape) > 1
-
-    @classmethod
-    def header_of(cls, archive: Any, name: str) -> _Member:
-        """Shape and type of an array, without reading it."""
-        member = cls(archive, name)
-        member.file.close()
-        return member
-
-    def take(self, count: int) -> np.ndarray[Any, Any]:
-        """The next `count` entries."""
-        data = self.file.read(count * self.dtype.itemsize)
-        if len(data) != count * self.dtype.itemsize:
-            raise ValueError("an array ends before its header says")
-        return np.frombuffer(data, dtype=self.dtype)
+def _take(file: IO[bytes], dtype: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
+    """The next `count` values of an array that is read from its beginning to its end."""
+    data = file.read(count * dtype.itemsize)
+    if len(data) != count * dtype.itemsize:
+        raise ValueError("an array ends before its header says")
+    return np.frombuffer(data, dtype=dtype)
 
 
-def _dense_parts(archive: Any, name: str, n_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-    member = _Member(archive, name)
-    n, width = member.shape[0], math.prod(member.shape[1:])
-    step = rows_in(n_bytes, 8 * width)
-    for start in range(0, n, step):
-        count = min(step, n - start)
-        yield member.take(count * width).reshape(count, width)
+def _dense_parts(archive: Archive, name: str, n_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
+    with archive.opened(name) as (header, file):
+        n, width = header.shape[0], math.prod(header.shape[1:])
+        step = rows_in(n_bytes, 8 * width)
+        for start in range(0, n, step):
+            count = min(step, n - start)
+            yield _take(file, header.dtype, count * width).reshape(count, width)
 
 
-def _csr_parts(archive: Any, n_bytes: int) -> Iterator[sp.csr_matrix]:
-    indptr, (n, d) = archive["indptr"], archive["shape"]
-    data, indices = _Member(archive, "data"), _Member(archive, "indices")
-    if indptr.shape != (n + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any() or data.shape != indices.shape:
+def _csr_parts(archive: Archive, n_bytes: int) -> Iterator[sp.csr_matrix]:
+    n, d = _csr_shape(archive)
+    _refuse_csr(archive, n)
+    indptr = archive.read("indptr")
+    _refuse_pointers(indptr, archive.header("indices"))
+    with archive.opened("data") as (values_header, data), archive.opened("indices") as (header, indices):
+        start = 0
+        while start < n:
+            stop = int(np.searchsorted(indptr, indptr[start] + n_bytes // 16, side="right")) - 1
+            stop = min(max(stop, start + 1), n)
+            count = int(indptr[stop] - indptr[start])
+            values, columns = _take(data, values_header.dtype, count), _take(indices, header.dtype, count)
+            if count and not 0 <= columns.min() <= columns.max() < d:
+                raise ValueError(f"column indices of the CSR matrix must be from 0 to {d - 1}")
+            yield sp.csr_matrix((values, columns, indptr[start : stop + 1] - indptr[start]), shape=(stop - start, d))
+            start = stop
+
+
+def _csr_shape(archive: Archive) -> tuple[int, int]:
+    """What a sparse matrix says of its rows and columns."""
+    header = archive.header("shape")
+    if header.shape != (2,) or header.dtype.kind not in "iu":
+        raise ValueError(
+            f"its shape is an array of {header.dtype} of shape {short(header.shape)}; 2 numbers are needed"
+        )
+    n, d = archive.read("shape").tolist()
+    if n < 0 or d < 0:
+        raise ValueError(f"its shape is ({n}, {d})")
+    return n, d
+
+
+def _refuse_csr(archive: Archive, n_pointers: int) -> None:
+    """Refuse parts of a sparse matrix whose types or lengths do not go together, before they are read."""
+    data, indices, indptr = (archive.header(name) for name in _CSR[:3])
+    whole = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
+    if not whole:
+        raise ValueError(f"the indices of the sparse matrix are {indices.dtype} and {indptr.dtype}; not whole numbers")
+    if len(data.shape) != 1 or data.shape != indices.shape or indptr.shape != (n_pointers + 1,):
         raise ValueError("the parts of the CSR matrix do not fit together")
-    start = 0
-    while start < n:
-        stop = int(np.searchsorted(indptr, indptr[start] + n_bytes // 16, side="right")) - 1
-        stop = min(max(stop, start + 1), int(n))
-        count = int(indptr[stop] - indptr[start])
-        values, columns = data.take(count), indices.take(count)
-        if count and not 0 <= columns.min() <= columns.max() < d:
-            raise ValueError(f"column indices of the CSR matrix must be from 0 to {d - 1}")
-        yield sp.csr_matrix((values, columns, indptr[start : stop + 1] - indptr[start]), shape=(stop - start, int(d)))
-        start = stop
+
+
+def _refuse_pointers(indptr: np.ndarray[Any, Any], indices: ArrayHeader) -> None:
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or int(indptr[-1]) > indices.shape[0]:
+        raise ValueError("the parts of the CSR matrix do not fit together")
 
 
 def _parts(X: Any, n_bytes: int) -> Iterator[Any]:
@@ -191,20 +203,28 @@ def _parts(X: Any, n_bytes: int) -> Iterator[Any]:
         yield X[start : start + step]
 
 
-def _sparse(archive: Any, path: Path) -> Any:
+def _sparse(archive: Archive, path: Path) -> Any:
     layout = _layout_of(archive)
     kinds = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
     if layout not in kinds:
-        raise DataError(f"{path}: is a sparse matrix in the format {layout!r}; allowed are csr and csc")
-    parts = tuple(archive[name] for name in _CSR[:3])
+        raise DataError(f"{path}: is a sparse matrix in the format {short(repr(layout))}; allowed are csr and csc")
     try:
-        matrix = kinds[layout](parts, shape=tuple(int(size) for size in archive["shape"]))
+        shape = _csr_shape(archive)
+        _refuse_csr(archive, shape[layout == "csc"])
+        data, indices, indptr = (archive.read(name) for name in _CSR[:3])
+        _refuse_pointers(indptr, archive.header("indices"))
+        matrix = kinds[layout]((data, indices, indptr), shape=shape)
         matrix.check_format(full_check=True)
     except (ValueError, TypeError) as error:
         raise DataError(f"{path}: is not a valid {layout.upper()} matrix: {error}") from None
     return matrix
 
 
-def _layout_of(archive: Any) -> str:
-    layout = archive["format"].item() if "format" in archive else "csr"
+def _layout_of(archive: Archive) -> str:
+    if "format" not in archive:
+        return "csr"
+    header = archive.header("format")
+    if header.shape != () or header.dtype.kind not in "US":
+        raise ValueError("its array 'format' is no text")
+    layout = archive.read("format").item()
     return layout.decode("ascii", errors="replace") if isinstance(layout, bytes) else str(layout)

@@ -164,14 +164,11 @@ def _read_header(archive: Archive, where: str) -> dict[str, Any]:
         allowed = f"this saddlesvm reads versions up to {FORMAT_VERSION}; install a newer one"
         raise DataError(f"{where}: is a model of version {short(version)}; {allowed}")
     names = header.get("arrays")
-    whole = (
-        isinstance(header.get("kind"), str)
-        and isinstance(header.get("meta"), dict)
-        and isinstance(names, list)
-        and all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
-    )
-    if not whole:
-        raise DataError(f"{where}: is a damaged model file: kind, arrays or meta is missing from its {_HEADER}")
+    named = isinstance(names, list) and all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
+    if not isinstance(names, list) or not named or not isinstance(header.get("kind"), str):
+        raise DataError(f"{where}: is a damaged model file: kind or arrays is missing from its {_HEADER}")
+    if not isinstance(header.get("meta"), dict):
+        raise DataError(f"{where}: is a damaged model file: meta is missing from its {_HEADER}")
     there = [name for name in archive.names if name != _HEADER]
     if sorted(names) != sorted(there):
         odd = next(iter({*names} ^ {*there}), names[0])

@@ -1,7 +1,7 @@
 """Whether the arrays and numbers in a saved model make up a model: asked before any of them is used.
 
-A model file may come from anyone. What it holds is compared with what this package writes: closed lists of names, types,
-shapes that fit each other, finite numbers, indices in range.
+A model file may come from anyone. What it holds is compared with what this package writes: closed lists of names,
+types, shapes that fit each other, finite numbers, indices in range.
 """
 
 from __future__ import annotations
@@ -193,8 +193,10 @@ def check_support(
     support, each = arrays["support_"], arrays["n_support_"]
     precomputed = kernel["metric"] == "precomputed"
     most = width if precomputed else np.iinfo(np.int64).max
-    fine = support.ndim == 1 and support.dtype.kind == "i" and (support.size == 0 or 0 <= support[0])
-    needs(fine and bool(np.all(np.diff(support) > 0)) and (support.size == 0 or support[-1] < most), "support_", support)
+    fine = support.ndim == 1 and support.dtype.kind == "i"
+    if fine and support.size:
+        fine = bool(support[0] >= 0 and support[-1] < most and np.all(support[1:] > support[:-1]))
+    needs(fine, "support_", support)
     needs(each.shape == (count,) and each.dtype.kind == "i" and int(each.sum()) == support.size, "n_support_", each)
     rows = shapes["dual_coef_"][0]
     if rows not in of_classes(count) or shapes["dual_coef_"][1] != support.size:
