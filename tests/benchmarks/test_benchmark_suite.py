@@ -273,7 +273,7 @@ class FakeBaseSolver:
 @pytest.fixture
 def benchopt_solver(monkeypatch):
     """The solver file's class, with benchopt in its place or a stand-in."""
-    if importlib.util.find_spec("benchopt.stopping_criterion") is None:
+    if importlib.util.find_spec("benchopt") is None:
         fake, stopping = types.ModuleType("benchopt"), types.ModuleType("benchopt.stopping_criterion")
         fake.BaseSolver = FakeBaseSolver
         stopping.SufficientProgressCriterion = lambda **options: options
