@@ -13,10 +13,11 @@ from scipy.optimize import minimize, minimize_scalar
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.problem.certificate import Certificate, Point, best_scale, dual_weights, evaluate
+from saddlesvm.problem.certificate import Certificate, Point, Sums, best_scale, evaluate
 from saddlesvm.problem.intercepts import balance, best_offset
 from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SmoothHinge
-from saddlesvm.problem.problem import INTERCEPTS, Problem, is_classification, make_problem
+from saddlesvm.problem.problem import INTERCEPTS, Problem, Strength, is_classification, make_problem
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import SDCA
 from saddlesvm.solvers.base import Budget
@@ -182,8 +183,8 @@ def test_the_scale_of_a_dual_point_is_as_good_as_any_on_a_grid(loss: Loss, C: fl
     done = fit(problem, SDCA(), Limits(tol=1e-9, max_epochs=2000)).alpha
     margin = -np.array([loss.subgradient(0.0, y) for y in problem.y])
     alpha = nearness * done + (1.0 - nearness) * margin
-    norm = float(np.square(dual_weights(problem, alpha)).sum())
-    factor = best_scale(problem, alpha, norm)
+    half = 0.5 * float(np.square(dual_weights(problem, alpha)).sum())
+    factor = best_scale(problem, alpha, half)
     assert 0.0 <= factor <= 1.0
     reached = plain_dual(problem, factor * alpha)
     best = max(plain_dual(problem, trial * alpha) for trial in np.linspace(0.0, 1.0, 401))
@@ -224,11 +225,16 @@ def test_a_dual_point_of_the_optimum_is_recovered_from_its_weights() -> None:
         (2.0, 1.0, 0.5, 1.0, True),
         (1.0, 1.0, 0.0, 0.0, True),
         (1.0, -1.0, 2.0, math.inf, True),
+        (1.0, -2.0, 1.5, math.inf, True),
         (0.0, 0.0, 0.0, 0.0, True),
-        (0.0, -1.0, 0.0, 0.0, True),  # nothing is below zero
-        (1.0, 1.1, -0.1, -1 / 11, False),
+        (0.0, -1.0, 1.0, 1.0, True),
+        (-1.0, -1.0, 0.0, 0.0, True),
+        (-1.0, -4.0, 0.75, 0.75, True),  # a negative objective proves nothing by its sign
+        (1.0, -math.inf, math.inf, math.inf, False),
+        (-1.0, 0.0, -1.0, math.inf, False),
+        (1.0, 1.1, -1 / 11, -1 / 11, False),
         (1.0, 1.0 + 1e-13, -1e-13, -1e-13, True),
-        (math.inf, 1.0, math.nan, math.inf, False),
+        (math.inf, 1.0, math.inf, math.inf, False),
         (math.nan, 1.0, math.nan, math.nan, False),
     ],
 )
@@ -238,6 +244,36 @@ def test_figures_of_a_certificate(primal: float, dual: float, relative: float, e
     assert certificate.relative_gap == pytest.approx(relative, rel=1e-2, nan_ok=True)
     assert certificate.excess == pytest.approx(excess, rel=1e-2, nan_ok=True)
     assert certificate.sound is sound
+
+
+@given(
+    figures=st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(0.0, 1e6)), min_size=1, max_size=6),
+    share=st.floats(0.0, 1.0),
+)
+def test_relative_gap_and_excess_bound_every_optimum_that_the_certificate_allows(
+    figures: list[tuple[float, float]], share: float
+) -> None:
+    proofs = [Certificate(primal, primal - gap, "lambda") for primal, gap in figures]
+    total = Certificate.total(proofs)
+    assert total.form == "lambda"
+    assert total.primal == pytest.approx(sum(one.primal for one in proofs))
+    scale = sum(abs(one.primal) + abs(one.dual) for one in proofs)
+    assert total.gap == pytest.approx(sum(one.gap for one in proofs), abs=1e-14 * scale)
+    for one in (*proofs, total):
+        optimum = one.dual + share * one.gap
+        assert one.primal - optimum <= one.relative_gap * max(abs(one.primal), abs(one.dual)) * (1.0 + 1e-12)
+        if optimum != 0.0:
+            rounding = 1e-12 * (abs(one.primal) + abs(one.dual))
+            assert (one.primal - optimum) <= one.excess * abs(optimum) * (1.0 + 1e-12) + rounding
+    best = proofs[0].better_of(Certificate(proofs[0].primal + 1.0, proofs[0].dual + 0.5 * proofs[0].gap, "lambda"))
+    assert best == proofs[0].bounded_by(Certificate(0.0, best.dual)) and best.gap <= proofs[0].gap
+
+
+@pytest.mark.parametrize("uses_lambda", [False, True])
+def test_a_certificate_is_made_of_four_sums(uses_lambda: bool) -> None:
+    strength = Strength(C=0.25, n=8, uses_lambda=uses_lambda)
+    proof = Certificate.of(strength, Sums(paid=12.0, conjugates=-6.0, regularizer=1.0, regularizer_conjugate=0.5))
+    assert (proof.primal, proof.dual, proof.form) == ((2.0, 0.5, "lambda") if uses_lambda else (4.0, 1.0, "C"))
 
 
 def test_a_certificate_reads_well_and_cannot_be_changed() -> None:

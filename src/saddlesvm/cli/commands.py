@@ -231,7 +231,7 @@ def certify(options: argparse.Namespace) -> int:
     certificates = certify_model(
         model, table.X, y, sample_weight=table.sample_weight, refine=options.refine, **strength
     )  # fmt: skip
-    total = Certificate(sum(one.primal for one in certificates), sum(one.dual for one in certificates))
+    total = Certificate.total(certificates)
     facts: Facts = {"read": described(table), "worth": worth(model, total)}
     facts["worth"].pop("outcome")
     facts["worth"].pop("advice")

@@ -98,11 +98,7 @@ class DistributedModel(BaseEstimator):
         self.coef_ = solution.W[:, :-1].copy()
         self.intercept_ = solution.W[:, -1] * self._scale
         self.certificates_ = solution.certificates
-        self.certificate_ = Certificate(
-            sum(one.primal for one in solution.certificates),
-            sum(one.dual for one in solution.certificates),
-            solution.certificates[0].form,
-        )
+        self.certificate_ = Certificate.total(solution.certificates)
         self.outcome_, self.n_iter_, self.trace_ = solution.outcome, solution.rounds, solution.trace
         self.seconds_ = time.perf_counter() - began
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from saddlesvm.cluster.part import CONJUGATES, PAID, PROPOSED, SQUARES, Order, Report
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.certificate import Certificate, Sums, square
 from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.problem import Strength
 from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
 STALL_ROUNDS, STALL_FACTOR = 200, 0.98  # no progress: the best gap has not moved by this factor in so many rounds
@@ -73,6 +74,11 @@ class Plan:
     seed: int = 0
     uses_lambda: bool = False
 
+    @property
+    def strength(self) -> Strength:
+        """C, lambda and the form in which objectives are told."""
+        return Strength(self.C, self.n, self.uses_lambda)
+
 
 @dataclass
 class Solution:
@@ -95,7 +101,7 @@ class Rounds:
         self.live = np.ones(plan.problems, dtype=bool)
         self.scaling = np.tile(new_scaling(), (plan.problems, 1))
         self.best_W = self.W.copy()
-        self.primal, self.dual = np.full(plan.problems, np.inf), np.full(plan.problems, -np.inf)
+        self.best = [Certificate(np.inf, -np.inf, plan.strength.form)] * plan.problems
         self.rounds = self.restarts = 0
         self.trace: list[dict[str, Any]] = []
         self.began = time.perf_counter()
@@ -108,9 +114,7 @@ class Rounds:
 
     def certificates(self) -> list[Certificate]:
         """Of the best weights and the best bounds so far."""
-        unit = 1.0 / (self.plan.n * self.plan.C) if self.plan.uses_lambda else 1.0
-        form = "lambda" if self.plan.uses_lambda else "C"
-        return [Certificate(p * unit, d * unit, form) for p, d in zip(self.primal, self.dual, strict=True)]
+        return list(self.best)
 
     def solution(self, outcome: Outcome) -> Solution:
         """The best model so far."""
@@ -142,14 +146,13 @@ class Rounds:
 
     def look(self, sums: np.ndarray) -> None:
         """Certify the point that the sums speak of; problems that are done are left alone from now on."""
-        C = self.plan.C
         for k in np.flatnonzero(self.live):
-            half = 0.5 * float(self.W[k] @ self.W[k])
-            primal, dual = half + C * sums[k, PAID], -C * sums[k, CONJUGATES] - half
-            if primal <= self.primal[k]:
-                self.primal[k], self.best_W[k] = primal, self.W[k]
-            self.dual[k] = max(self.dual[k], dual)
-            self.live[k] = not Certificate(primal, dual).relative_gap <= self.plan.tol or self.plan.tol == 0.0
+            half = 0.5 * square(self.W[k])
+            seen = Certificate.of(self.plan.strength, Sums(sums[k, PAID], sums[k, CONJUGATES], half, half))
+            if seen.primal <= self.best[k].primal:
+                self.best_W[k] = self.W[k]
+            self.best[k] = self.best[k].better_of(seen)
+            self.live[k] = not seen.relative_gap <= self.plan.tol or self.plan.tol == 0.0
 
     def take(self, report: Report) -> None:
         """Take the share of each problem's proposals that is best for its dual objective, as far as is known."""
@@ -172,7 +175,7 @@ class Rounds:
         """Whether the certificates hold for weights that are computed anew from the rows; else go on from these."""
         self.rebuild()
         self.live[:] = True
-        self.primal[:], self.dual[:] = np.inf, -np.inf
+        self.best = [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
         report = self.engine.sums(self.W, self.order())
         if self.started_again():
             return False
@@ -202,10 +205,8 @@ class Rounds:
 
     def record(self, report: Report, seconds: float) -> None:
         """Note what the round was."""
-        primal, dual = float(self.primal.sum()), float(self.dual.sum())
         mean = report.work / max(report.parts, 1)
-        whole = Certificate(primal, dual)
-        unit = 1.0 / (self.plan.n * self.plan.C) if self.plan.uses_lambda else 1.0
+        whole = Certificate.total(self.best)
         row = {
             "round": self.rounds,
             "seconds": time.perf_counter() - self.began,
@@ -215,9 +216,9 @@ class Rounds:
             "straggler": report.longest / mean if mean > 0.0 else 1.0,
             "bytes_up": report.nbytes * self.engine.parts,
             "bytes_down": self.W.nbytes * self.engine.parts,
-            "primal": primal * unit,
-            "dual": dual * unit,
-            "gap": whole.gap * unit,
+            "primal": whole.primal,
+            "dual": whole.dual,
+            "gap": whole.gap,
             "relative_gap": whole.relative_gap,
             "sigma": float(self.scaling["sigma"].max()),
             "live": int(self.live.sum()),

@@ -195,4 +195,4 @@ def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
     state = solver.init(problem, 0, Point(point.w, own.alpha))
     state = solver.step(problem, state, Budget(refine * problem.members.size))
     better = evaluate(problem, Point(alpha=solver.solution(problem, state).alpha)).certificate
-    return Certificate(own.certificate.primal, max(own.certificate.dual, better.dual), own.certificate.form)
+    return own.certificate.bounded_by(better) if better.dual > own.certificate.dual else own.certificate

@@ -331,9 +331,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             )  # fmt: skip
         problems = [make() for make in multiclass.one_vs_rest(codes, known)]
         self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, [p.y for p in problems], weights)
-        self.certificate_ = Certificate(
-            sum(c.primal for c in self.certificates_), sum(c.dual for c in self.certificates_), "lambda"
-        )
+        self.certificate_ = Certificate.total(self.certificates_)
         self.n_iter_ = self._stream.passes
         return self
 

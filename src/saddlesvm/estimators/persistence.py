@@ -117,8 +117,7 @@ def _made(kind: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Any
         model.kernel_ = Kernel(**meta["kernel"])
     model.certificates_ = [Certificate(**one) for one in meta["certificates"]]
     if model.certificates_:
-        primal, dual_sum = (sum(getattr(one, side) for one in model.certificates_) for side in ("primal", "dual"))
-        model.certificate_ = Certificate(primal, dual_sum, model.certificates_[0].form)
+        model.certificate_ = Certificate.total(model.certificates_)
     if meta["outcome"]:
         model.outcome_ = Outcome(meta["outcome"])
     model.trace_ = Trace(meta["trace"])

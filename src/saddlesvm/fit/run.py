@@ -58,7 +58,7 @@ class Stopwatches:
 
 def proof(model: Evaluation, bound: Evaluation) -> Certificate:
     """What one point's dual objective proves of another one's model."""
-    return Certificate(model.certificate.primal, bound.certificate.dual, model.certificate.form)
+    return model.certificate.bounded_by(bound.certificate)
 
 
 class Run:
@@ -247,4 +247,5 @@ class Run:
             return False
         _, gap, primal, dual = earlier[-1]
         least = (1.0 - STALL_FACTOR) * max(abs(dual), TINY_SHARE * abs(primal))
-        return now[1] > STALL_FACTOR * gap and now[2] > STALL_FACTOR * primal and now[3] < dual + least
+        fallen = primal - (1.0 - STALL_FACTOR) * abs(primal)
+        return now[1] > STALL_FACTOR * gap and now[2] > fallen and now[3] < dual + least

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, best_scale, conjugate_sum, dual_of_margins, dual_weights, margins
+from saddlesvm.problem.certificate import Point, best_scale, half_square
 from saddlesvm.problem.intercepts import balance
 from saddlesvm.problem.problem import Pointwise, Problem, weight_of
+from saddlesvm.problem.sums import conjugate_sum, dual_of_margins, dual_weights, margins
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.second_order.kernels import feasible
 
@@ -45,10 +46,10 @@ def carried(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray 
         if problem.intercept == "free":
             balance(problem.pointwise, problem.members, alpha)
         reached = dual_weights(problem, alpha)
-        norm = float(reached @ reached)
-        factor = best_scale(problem, alpha, norm, SCALE_PRECISION)
+        half = half_square(problem, reached)
+        factor = best_scale(problem, alpha, half, SCALE_PRECISION)
         paid = problem.C * conjugate_sum(problem.pointwise, problem.members, alpha, factor)
-        dual = -paid - 0.5 * factor * factor * norm
+        dual = -paid - factor * factor * half
         if dual > value:
             best, value = factor * alpha, dual
     return Point(w, best)

@@ -20,7 +20,7 @@ AXES = {
 }
 QUANTITIES = {
     "suboptimality": ("relative_suboptimality", "relative suboptimality, (P - best D) / best P", True),
-    "gap": ("relative_gap", "relative gap, (P - D) / P", True),
+    "gap": ("relative_gap", "relative gap, (P - D) / max(|P|, |D|)", True),
     "train_error": ("train_error", "training error", False),
     "test_error": ("test_error", "test error", False),
     "accuracy": ("accuracy", "training accuracy", False),

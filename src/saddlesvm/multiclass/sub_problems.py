@@ -152,9 +152,7 @@ def solve_all(
 
 def total_certificate(results: Sequence[FitResult]) -> Certificate:
     """Sums of the primal and dual objectives: the certificate of all sub-problems as one separable problem."""
-    primal = sum(result.certificate.primal for result in results)
-    dual = sum(result.certificate.dual for result in results)
-    return Certificate(primal, dual, results[0].certificate.form)
+    return Certificate.total([result.certificate for result in results])
 
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:

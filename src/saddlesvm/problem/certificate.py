@@ -12,24 +12,61 @@ only second order terms).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.intercepts import balance, best_offset
-from saddlesvm.problem.losses import Logistic, conjugate, subgradient, value
-from saddlesvm.problem.problem import Pointwise, Problem, Terms, is_classification, weight_of
-from saddlesvm.rows import layouts as rows
-from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.threads import in_parts
+from saddlesvm.problem.losses import Logistic
+from saddlesvm.problem.problem import Pointwise, Problem, Strength, is_classification
+from saddlesvm.problem.sums import (
+    conjugate_sum,
+    dual_of_margins,
+    dual_weights,
+    in_parts_of,
+    loss_sums,
+    margin_sums,
+    margins,
+)
 
-Answer = TypeVar("Answer")
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
 PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # between three factors; steps up to which their parabola is trusted
+
+
+def relative(gap: float, primal: float, dual: float) -> float:
+    """A gap relative to the larger of both objectives' sizes; zero where both are zero, infinite for an infinite gap.
+
+    The larger of both, because an objective may be negative: a primal objective below zero proves nothing by its sign.
+    """
+    size = max(abs(primal), abs(dual))
+    if size == 0.0:
+        return 0.0
+    return math.inf if gap == math.inf else gap / size
+
+
+class Sums(NamedTuple):
+    """The four numbers that a certificate is made of.
+
+    Attributes
+    ----------
+    paid : float
+        ``sum_i s_i phi_i`` at the margins of the primal point.
+    conjugates : float
+        ``sum_i s_i phi_i*(-a_i / s_i)`` of the dual point.
+    regularizer : float
+        ``R(w)`` of the primal point: half the squared norm of what the regulariser sees.
+    regularizer_conjugate : float
+        ``R*(v)`` of the dual point, ``v = C sum_i a_i x_i``.
+    """
+
+    paid: float
+    conjugates: float
+    regularizer: float
+    regularizer_conjugate: float
 
 
 @dataclass(frozen=True)
@@ -55,6 +92,30 @@ class Certificate:
         if 0.0 < self.dual - self.primal <= ROUNDING * abs(self.primal):
             object.__setattr__(self, "dual", self.primal)  # the sums agree to their rounding
 
+    @classmethod
+    def of(cls, strength: Strength, sums: Sums) -> Certificate:
+        """The certificate that sums over the rows and both regularisers make.
+
+        Every certificate is made here: a bound on the rounding of the sums belongs here too.
+        """
+        primal = sums.regularizer + strength.C * sums.paid
+        dual = -strength.C * sums.conjugates - sums.regularizer_conjugate
+        return cls(primal * strength.unit, dual * strength.unit, strength.form)
+
+    @classmethod
+    def total(cls, certificates: Sequence[Certificate]) -> Certificate:
+        """The certificate of several problems together: both objectives are sums, in the form of the first."""
+        primal, dual = sum(one.primal for one in certificates), sum(one.dual for one in certificates)
+        return cls(primal, dual, certificates[0].form)
+
+    def bounded_by(self, other: Certificate) -> Certificate:
+        """What the bound of another point of the same problem proves of this one's model."""
+        return Certificate(self.primal, other.dual, self.form)
+
+    def better_of(self, other: Certificate) -> Certificate:
+        """The lower primal objective and the higher bound of two points of the same problem."""
+        return Certificate(min(self.primal, other.primal), max(self.dual, other.dual), self.form)
+
     @property
     def gap(self) -> float:
         """``primal - dual``: the objective is at most this far above the optimum."""
@@ -62,15 +123,20 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """``gap / primal``; the same in both forms. Zero for a model without any loss or norm: none can be better."""
-        return 0.0 if self.primal <= 0.0 else self.gap / self.primal
+        """``gap / max(|primal|, |dual|)``; the same in both forms. Zero where both objectives are zero."""
+        return relative(self.gap, self.primal, self.dual)
 
     @property
     def excess(self) -> float:
-        """The largest possible ``primal / optimum - 1``; infinite when the bound says nothing."""
-        if self.primal <= 0.0:
+        """The largest possible ``(primal - optimum) / |optimum|``; infinite when the bound does not exclude zero.
+
+        The optimum lies between `dual` and `primal`, and the quotient is largest at `dual` where both have one sign.
+        """
+        if self.gap == 0.0:
             return 0.0
-        return self.gap / self.dual if self.dual > 0.0 else math.inf
+        if self.dual in (0.0, -math.inf) or self.primal > 0.0 > self.dual:
+            return math.inf
+        return self.gap / abs(self.dual)
 
     @property
     def sound(self) -> bool:
@@ -110,78 +176,6 @@ class Evaluation:
     certificate: Certificate
 
 
-@kernel
-def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
-    """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)`` and ``a z``."""
-    paid = conjugates = coupled = 0.0
-    for k in range(members.size):
-        i = members[k]
-        s = weight_of(terms.weights, i)
-        paid += s * value(terms.loss, z[k] + offset, terms.y[i])
-        conjugates += conjugate(terms.loss, alpha[i], terms.y[i], s)
-        coupled += alpha[i] * z[k]
-    return paid, conjugates, coupled
-
-
-@kernel
-def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> Any:
-    """The same sums for the margins of w, one row after the other, so that no margin need be kept."""
-    paid = conjugates = coupled = 0.0
-    for k in range(members.size):
-        i = members[k]
-        rows.next_ahead(terms.X, members, k)
-        s, z = weight_of(terms.weights, i), rows.dot(terms.X, i, w)
-        paid += s * value(terms.loss, z, terms.y[i])
-        conjugates += conjugate(terms.loss, alpha[i], terms.y[i], s)
-        coupled += alpha[i] * z
-    return paid, conjugates, coupled
-
-
-@kernel
-def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
-    """Sum over the members of ``s phi*(-factor a / s)``."""
-    total = 0.0
-    for k in range(members.size):
-        i = members[k]
-        total += conjugate(terms.loss, factor * alpha[i], terms.y[i], weight_of(terms.weights, i))
-    return total
-
-
-@kernel
-def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
-    """``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""
-    for k in range(members.size):
-        i = members[k]
-        alpha[i] = -weight_of(terms.weights, i) * subgradient(terms.loss, z[k] + offset, terms.y[i])
-
-
-def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
-    """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,); the virtual feature is included."""
-
-    def of_part(part: slice) -> np.ndarray:
-        w = np.zeros(problem.n_features + 1)
-        rows.add_rows(problem.X, problem.members[part], alpha, w)
-        return w
-
-    w, *others = _in_parts(problem, of_part)
-    for other in others:
-        w += other
-    w *= problem.C
-    return w
-
-
-def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """``x_i . w`` of the members in float64; the virtual feature is included."""
-    z, w = np.empty(problem.members.size), np.ascontiguousarray(w, dtype=np.float64)
-    _in_parts(problem, lambda part: rows.dot_rows(problem.X, problem.members[part], w, z[part]))
-    return z
-
-
-def _in_parts(problem: Problem, work: Callable[[slice], Answer]) -> list[Answer]:
-    """What `work` says of parts of the members, each in a thread of its own."""
-    return in_parts(work, problem.members.size, problem.reading_time, problem.threads)
-
-
 @singledispatch
 def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bool = False) -> Evaluation:
     """Certify a point; another kind of problem registers its own way (``evaluate.register``).
@@ -209,18 +203,18 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     w_dual = None if glance else dual_weights(problem, alpha)
     w = w_dual if rebuild else np.asarray(point.w, dtype=np.float64)
     assert w is not None
-    own = _squared_norm(problem, w)
+    own = half_square(problem, w)
     if w_dual is not None and not rebuild:
         z, offset = _offset_margins(problem, w, given_offset)
-        return _against_dual(problem, w, z, offset, alpha, _squared_norm(problem, w_dual))
+        return _against_dual(problem, w, z, offset, alpha, half_square(problem, w_dual))
     if free:
         z, offset = _offset_margins(problem, w, given_offset)
         paid, conjugates, coupled = loss_sums(*_centred(problem, z, offset), alpha)
     else:
-        parts = _in_parts(problem, lambda part: margin_sums(problem.terms, problem.members[part], w, alpha))
+        parts = in_parts_of(problem, lambda part: margin_sums(problem.terms, problem.members[part], w, alpha))
         offset, (paid, conjugates, coupled) = 0.0, np.sum(parts, axis=0)
-    dual_norm = 2.0 * problem.C * coupled - own if w_dual is None else own
-    return _evaluation(problem, w, offset, alpha, paid, conjugates, own, dual_norm)
+    reached = problem.C * coupled - own if w_dual is None else own  # R*(v) = v.w - R(w) where w belongs to v
+    return _evaluation(problem, Point(w, alpha), offset, Sums(paid, conjugates, own, reached))
 
 
 def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Evaluation:
@@ -232,19 +226,19 @@ def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Eval
     dual_of_margins(problem.pointwise, problem.members, z, offset, alpha)
     if problem.intercept == "free":
         balance(problem.pointwise, problem.members, alpha)
-    return _against_dual(problem, w, z, offset, alpha, _squared_norm(problem, dual_weights(problem, alpha)))
+    return _against_dual(problem, w, z, offset, alpha, half_square(problem, dual_weights(problem, alpha)))
 
 
 def _against_dual(
-    problem: Problem, w: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray, dual_norm: float
+    problem: Problem, w: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray, dual_half: float
 ) -> Evaluation:
-    """Certify w with a dual point of its own norm, scaled for the best bound."""
+    """Certify w with a dual point of its own half square, scaled for the best bound."""
     centred = _centred(problem, z, offset)
-    factor = best_scale(problem, alpha, dual_norm, terms=centred[0])
+    factor = best_scale(problem, alpha, dual_half, terms=centred[0])
     alpha = factor * alpha
     paid, conjugates, _ = loss_sums(*centred, alpha)
-    own = _squared_norm(problem, w)
-    return _evaluation(problem, w, offset, alpha, paid, conjugates, own, factor * factor * dual_norm)
+    sums = Sums(paid, conjugates, half_square(problem, w), factor * factor * dual_half)
+    return _evaluation(problem, Point(w, alpha), offset, sums)
 
 
 def _centred(problem: Problem, z: np.ndarray, offset: float) -> tuple[Pointwise, np.ndarray, np.ndarray, float]:
@@ -260,9 +254,13 @@ def _centred(problem: Problem, z: np.ndarray, offset: float) -> tuple[Pointwise,
 
 
 def best_scale(
-    problem: Problem, alpha: np.ndarray, dual_norm: float, precision: float = 1e-4, terms: Pointwise | None = None
+    problem: Problem, alpha: np.ndarray, dual_half: float, precision: float = 1e-4, terms: Pointwise | None = None
 ) -> float:
     """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, with the labels of `terms`.
+
+    `dual_half` is half the square of what the regulariser sees of ``w(alpha)``.
+
+    `dual_half` is the half square of what the regulariser sees of ``w(alpha)``.
 
     The top of the parabola through three factors near 1. But for the logistic loss the dual is that parabola; for the
     logistic loss a top that is not near is looked for by Brent's method, to `precision`. What the factor misses by
@@ -271,7 +269,7 @@ def best_scale(
 
     def negated_dual(factor: float) -> float:
         sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
-        return problem.C * sums + 0.5 * factor * factor * dual_norm
+        return problem.C * sums + factor * factor * dual_half
 
     one, two, three = (negated_dual(1.0 - k * PARABOLA_STEP) for k in range(3))
     bend = one - 2.0 * two + three
@@ -290,25 +288,18 @@ def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.nd
     return z, offset if given else best_offset(problem.pointwise, problem.members, z, offset)
 
 
-def _squared_norm(problem: Problem, w: np.ndarray) -> float:
-    """What the regulariser sees of w: the virtual feature only where the intercept is regularised."""
-    seen = w if problem.intercept == "regularized" else w[:-1]
+def half_square(problem: Problem, w: np.ndarray) -> float:
+    """Half the square of what the regulariser sees of w: the virtual feature only with a regularised intercept."""
+    return 0.5 * square(w if problem.intercept == "regularized" else w[:-1])
+
+
+def square(seen: np.ndarray) -> float:
+    """The squared norm of an array."""
     return float(np.einsum("j,j", seen, seen))  # not BLAS: its threads would go on spinning, and take the fit's cores
 
 
-def _evaluation(
-    problem: Problem,
-    w: np.ndarray,
-    offset: float,
-    alpha: np.ndarray,
-    paid: float,
-    conjugates: float,
-    own: float,
-    dual_norm: float,
-) -> Evaluation:
-    primal = 0.5 * own + problem.C * paid
-    dual = -problem.C * conjugates - 0.5 * dual_norm
-    form = "lambda" if problem.uses_lambda else "C"
-    certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
-    intercept = offset if problem.intercept == "free" else float(w[-1] * problem.scale)
-    return Evaluation(w[:-1].copy(), intercept, alpha, certificate)
+def _evaluation(problem: Problem, point: Point, offset: float, sums: Sums) -> Evaluation:
+    assert point.w is not None and point.alpha is not None
+    intercept = offset if problem.intercept == "free" else float(point.w[-1] * problem.scale)
+    certificate = Certificate.of(problem.strength, sums)
+    return Evaluation(point.w[:-1].copy(), intercept, point.alpha, certificate)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows import layouts as rows
@@ -138,10 +138,7 @@ def evaluate_joint(
     weights = problem.row_weights[members]
     paid = float(weights @ (rivals.max(axis=1) - own_scores))
     gained = float(alpha[members, own].sum())
-    primal = 0.5 * own_norm + problem.C * paid
-    dual = problem.C * gained - 0.5 * dual_norm
-    form = "lambda" if problem.uses_lambda else "C"
-    certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
+    certificate = Certificate.of(problem.strength, Sums(paid, -gained, 0.5 * own_norm, 0.5 * dual_norm))
     return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, alpha, certificate)  # type: ignore[arg-type]
 
 

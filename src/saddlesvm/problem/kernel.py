@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate, loss_sums
+from saddlesvm.problem.certificate import Certificate, Evaluation, Sums, evaluate, loss_sums
 from saddlesvm.problem.intercepts import balance, best_offset
 from saddlesvm.problem.losses import Hinge, Loss, SmoothHinge, SquaredHinge, loss_name
-from saddlesvm.problem.problem import INTERCEPTS, Intercept, resolve_C
+from saddlesvm.problem.problem import INTERCEPTS, Intercept, Strength, resolve_C
 from saddlesvm.rows.kernels import Kernel, Matrix, expand
 
 KERNEL_LOSSES: dict[str, type] = {"hinge": Hinge, "squared_hinge": SquaredHinge, "smooth_hinge": SmoothHinge}
@@ -81,14 +81,19 @@ class KernelProblem:
         return self.y.size
 
     @property
+    def strength(self) -> Strength:
+        """C, lambda and the form in which objectives are told."""
+        return Strength(self.C, self.n_lambda, self.uses_lambda)
+
+    @property
     def lam(self) -> float:
         """lambda = 1 / (n C)."""
-        return 1.0 / (self.n_lambda * self.C)
+        return self.strength.lam
 
     @property
     def unit(self) -> float:
         """What an objective in the C form is multiplied by to be reported: 1, or lambda in the lambda form."""
-        return self.lam if self.uses_lambda else 1.0
+        return self.strength.unit
 
     @property
     def offset(self) -> float:
@@ -259,9 +264,8 @@ def _certify(
     offset = best_offset(problem.terms, problem.members, f, 0.0) if problem.intercept == "free" else 0.0
     alpha = alpha_of(problem, dual)
     paid, conjugates, _ = loss_sums(problem.terms, problem.members, f, offset, alpha)
-    primal = problem.C * paid + 0.5 * float(beta @ f)
-    bound = -problem.C * conjugates - 0.5 * float(dual @ dual_f)
-    certificate = Certificate(primal * problem.unit, bound * problem.unit, "lambda" if problem.uses_lambda else "C")
+    sums = Sums(paid, conjugates, 0.5 * float(beta @ f), 0.5 * float(dual @ dual_f))
+    certificate = Certificate.of(problem.strength, sums)
     return KernelEvaluation(beta, offset + problem.offset * float(beta.sum()), alpha, certificate, f)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate, half_square
 from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
@@ -66,11 +66,6 @@ class StreamedProblem(Problem):
             n=self.n,
         )
 
-    def penalty(self, w: np.ndarray) -> float:
-        """Half the squared norm of what the regulariser sees of w."""
-        seen = w if self.intercept == "regularized" else w[:-1]
-        return 0.5 * float(seen @ seen)
-
 
 def make_streamed_problem(
     X: Rows, y: np.ndarray, loss: Loss, reader: BlockReader, duals: np.ndarray, **options: Any
@@ -122,10 +117,8 @@ def judgement(
     problem: StreamedProblem, v: np.ndarray, paid: float, conjugates: float, w: np.ndarray, alpha: np.ndarray
 ) -> Evaluation:
     """The model v with its own losses, against the bound of a dual point with weights w and its sum of conjugates."""
-    primal = problem.penalty(v) + problem.C * paid
-    dual = -problem.C * conjugates - problem.penalty(w)
-    form = "lambda" if problem.uses_lambda else "C"
-    certificate = Certificate(primal * problem.unit, dual * problem.unit, form)
+    sums = Sums(paid, conjugates, half_square(problem, v), half_square(problem, w))
+    certificate = Certificate.of(problem.strength, sums)
     return Evaluation(v[:-1].copy(), float(v[-1] * problem.scale), alpha, certificate)
 
 

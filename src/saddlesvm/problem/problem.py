@@ -66,6 +66,38 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
     return (float(given), other) if name == "C" else (other, float(given))
 
 
+class Strength(NamedTuple):
+    """How much the losses count beside the regulariser, and the form in which objectives are told.
+
+    Attributes
+    ----------
+    C : float
+    n : int
+        Number of rows that define ``lambda = 1 / (n C)``.
+    uses_lambda : bool, default=False
+        Tell objectives in the lambda form instead of the C form.
+    """
+
+    C: float
+    n: int
+    uses_lambda: bool = False
+
+    @property
+    def lam(self) -> float:
+        """lambda = 1 / (n C)."""
+        return 1.0 / (self.n * self.C)
+
+    @property
+    def unit(self) -> float:
+        """What an objective in the C form is multiplied by to be told: 1, or lambda in the lambda form."""
+        return self.lam if self.uses_lambda else 1.0
+
+    @property
+    def form(self) -> str:
+        """The form in which objectives are told: "C" or "lambda"."""
+        return "lambda" if self.uses_lambda else "C"
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A regularised risk problem over (some of) the rows of a design matrix.
@@ -108,9 +140,14 @@ class Problem:
     threads: int = 1
 
     @property
+    def strength(self) -> Strength:
+        """C, lambda and the form in which objectives are told."""
+        return Strength(self.C, self.n, self.uses_lambda)
+
+    @property
     def lam(self) -> float:
         """lambda = 1 / (n C)."""
-        return 1.0 / (self.n * self.C)
+        return self.strength.lam
 
     @property
     def reading_time(self) -> float:
@@ -120,7 +157,7 @@ class Problem:
     @property
     def unit(self) -> float:
         """What an objective in the C form is multiplied by to be reported: 1, or lambda in the lambda form."""
-        return self.lam if self.uses_lambda else 1.0
+        return self.strength.unit
 
     @property
     def scale(self) -> float:

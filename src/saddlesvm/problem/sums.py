@@ -1,0 +1,88 @@
+"""Sums over the rows that certificates are made of, always in float64, and the maps between w and dual variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from saddlesvm.problem.losses import conjugate, subgradient, value
+from saddlesvm.problem.problem import Pointwise, Problem, Terms, weight_of
+from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.threads import in_parts
+
+Answer = TypeVar("Answer")
+
+
+@kernel
+def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
+    """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)`` and ``a z``."""
+    paid = conjugates = coupled = 0.0
+    for k in range(members.size):
+        i = members[k]
+        s = weight_of(terms.weights, i)
+        paid += s * value(terms.loss, z[k] + offset, terms.y[i])
+        conjugates += conjugate(terms.loss, alpha[i], terms.y[i], s)
+        coupled += alpha[i] * z[k]
+    return paid, conjugates, coupled
+
+
+@kernel
+def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> Any:
+    """The same sums for the margins of w, one row after the other, so that no margin need be kept."""
+    paid = conjugates = coupled = 0.0
+    for k in range(members.size):
+        i = members[k]
+        rows.next_ahead(terms.X, members, k)
+        s, z = weight_of(terms.weights, i), rows.dot(terms.X, i, w)
+        paid += s * value(terms.loss, z, terms.y[i])
+        conjugates += conjugate(terms.loss, alpha[i], terms.y[i], s)
+        coupled += alpha[i] * z
+    return paid, conjugates, coupled
+
+
+@kernel
+def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
+    """Sum over the members of ``s phi*(-factor a / s)``."""
+    total = 0.0
+    for k in range(members.size):
+        i = members[k]
+        total += conjugate(terms.loss, factor * alpha[i], terms.y[i], weight_of(terms.weights, i))
+    return total
+
+
+@kernel
+def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
+    """``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""
+    for k in range(members.size):
+        i = members[k]
+        alpha[i] = -weight_of(terms.weights, i) * subgradient(terms.loss, z[k] + offset, terms.y[i])
+
+
+def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,); the virtual feature is included."""
+
+    def of_part(part: slice) -> np.ndarray:
+        w = np.zeros(problem.n_features + 1)
+        rows.add_rows(problem.X, problem.members[part], alpha, w)
+        return w
+
+    w, *others = in_parts_of(problem, of_part)
+    for other in others:
+        w += other
+    w *= problem.C
+    return w
+
+
+def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """``x_i . w`` of the members in float64; the virtual feature is included."""
+    z, w = np.empty(problem.members.size), np.ascontiguousarray(w, dtype=np.float64)
+    in_parts_of(problem, lambda part: rows.dot_rows(problem.X, problem.members[part], w, z[part]))
+    return z
+
+
+def in_parts_of(problem: Problem, work: Callable[[slice], Answer]) -> list[Answer]:
+    """What `work` says of parts of the members, each in a thread of its own."""
+    return in_parts(work, problem.members.size, problem.reading_time, problem.threads)
