@@ -99,7 +99,7 @@ class CertifiedPath:
             C is not between the ends.
         """
         parts = self.certificates(C)
-        return Certificate(sum(one.primal for one in parts), sum(one.dual for one in parts), parts[0].form)
+        return Certificate.total(parts)
 
     def coef(self, C: float) -> np.ndarray:
         """Weights of the model for C, of the shape of the estimator's ``coef_``."""
