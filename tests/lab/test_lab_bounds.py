@@ -7,6 +7,7 @@ import pytest
 
 from saddlesvm.lab import bounds
 from saddlesvm.lab.dataset import make_dataset
+from saddlesvm.lab.many_runs import pegasos_runs, sampler
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.losses import Hinge, SmoothHinge
@@ -101,24 +102,48 @@ def _normalised(n, seed):
     return X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
-def test_pegasos_stays_within_its_bounds():
-    """200 runs at once in NumPy on rows of norm one: the mean below the expected bound, every run below the others."""
+@pytest.mark.parametrize("projection", [False, True])
+def test_pegasos_stays_within_its_bounds(projection):
+    """200 runs on rows of norm one: the mean below the expected bounds, every run below those with probability."""
     X, y = _normalised(300, 0)
-    lam, T, runs, delta = 0.02, 3000, 200, 0.05
-    random = np.random.default_rng(1)
-    w, total = np.zeros((runs, 5)), np.zeros((runs, 5))
-    for t in range(1, T + 1):
-        total += w
-        i = random.integers(0, y.size, runs)
-        violated = y[i] * np.einsum("ij,ij->i", w, X[i]) < 1.0
-        w = (1 - 1 / t) * w + (violated * y[i])[:, None] * X[i] / (lam * t)
-    average = total / T
-    risk = np.maximum(0.0, 1.0 - y * (average @ X.T)).mean(axis=1) + 0.5 * lam * (average**2).sum(axis=1)
+    lam, T, options = 0.02, 3000, {"projection": projection}
     problem = make_dataset(X, y, name="").problem(Hinge(), lam=lam)
     optimum = evaluate(problem, [*iterates(problem, SDCA(), [200.0])][-1][1]).certificate.dual
-    excess = risk - optimum
-    assert excess.mean() < bounds.expected_average_bound(1.0, lam, T)
-    assert excess.max() < bounds.freedman_average_bound(1.0, lam, T, delta)
+
+    def excess(w):
+        losses = np.maximum(0.0, 1.0 - y * (w @ X.T)).mean(axis=1)
+        return losses + 0.5 * lam * (w**2).sum(axis=1) - optimum
+
+    half, whole = pegasos_runs(sampler(X, y), lam, [T // 2, T], 200, seed=1, **options)
+    average, suffix = excess(whole.total / T), excess((whole.total - half.total) / (T // 2))
+    assert average.mean() < bounds.expected_average_bound(1.0, lam, T, **options)
+    assert suffix.mean() < bounds.expected_suffix_bound(1.0, lam, T, 0.5, **options)
+    assert average.max() < bounds.freedman_average_bound(1.0, lam, T, 0.05, **options)
+    assert (excess(whole.random) > bounds.freedman_random_bound(1.0, lam, T, 0.05, **options)).mean() <= 0.55
+    if projection:
+        assert (np.linalg.norm(whole.last, axis=1) <= 1.0 / math.sqrt(lam) + 1e-12).all()
+
+
+def test_runs_side_by_side_are_pegasos():
+    """One run is the study page's algorithm on the same rows, and the random iterate is one of the iterates."""
+    X, y = _normalised(40, 3)
+    drawn = []
+
+    def draw(random, count):
+        rows = sampler(X, y)(random, count)
+        drawn.append(rows)
+        return rows
+
+    ends = [*pegasos_runs(draw, 0.1, [1, 100], 1)]
+    w, iterates_ = np.zeros(5), []
+    rows = [pair for block in drawn[1:] for pair in zip(*block, strict=True)]
+    for t, (x, label) in enumerate(rows, start=1):
+        iterates_.append(w)
+        violated = label * (x @ w) < 1.0
+        w = (1.0 - 1.0 / t) * w + violated * label * x / (0.1 * t)
+    np.testing.assert_allclose(ends[1].last[0], w, rtol=1e-12)
+    np.testing.assert_allclose(ends[1].total[0], np.sum(iterates_, axis=0), rtol=1e-12)
+    assert min(np.abs(ends[1].random[0] - one).max() for one in iterates_) < 1e-12
 
 
 @pytest.mark.parametrize(("loss", "output"), [(SmoothHinge(1.0), "last"), (Hinge(), "average")])

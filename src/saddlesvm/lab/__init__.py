@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from saddlesvm.lab import bounds as bounds
     from saddlesvm.lab import figures as figures
+    from saddlesvm.lab import study as study
     from saddlesvm.lab.comparison import Comparison as Comparison
     from saddlesvm.lab.comparison import compare as compare
     from saddlesvm.lab.report import Report as Report
@@ -28,6 +29,7 @@ HOMES = {
     "figures": "",
     "read_trace": "tidy",
     "reproduce": "reproduction",
+    "study": "",
     "write_trace": "tidy",
 }
 

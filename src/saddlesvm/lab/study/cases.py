@@ -1,0 +1,170 @@
+"""The cases of each algorithm: small data, options, and what the compiled solver makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.lab.dataset import make_dataset
+from saddlesvm.lab.runs import iterates
+from saddlesvm.lab.study.draws import Draws
+from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.kernel import KernelProblem
+from saddlesvm.problem.losses import Hinge, make_loss
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.kernels import Kernel
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.kernel.pegasos import KernelPegasos
+
+ROWS, FEATURES, CLASSES, SEED = 60, 4, 3, 7
+
+
+@dataclass(frozen=True)
+class Case:
+    """One comparison.
+
+    Attributes
+    ----------
+    words : str
+        What is special about it.
+    given : tuple
+        Positional arguments.
+    options : dict
+        Those by name.
+    names : tuple of str
+        What the answers are called.
+    expected : tuple
+        The compiled solver's answers.
+    draws : bool
+        Whether the function takes random draws, as the last positional argument.
+    """
+
+    words: str
+    given: tuple[Any, ...]
+    names: tuple[str, ...]
+    expected: tuple[Any, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    draws: bool = True
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Positional arguments, with fresh copies of the arrays and fresh draws."""
+        given = tuple(one.copy() if isinstance(one, np.ndarray) else one for one in self.given)
+        return (*given, Draws(SEED)) if self.draws else given
+
+
+def two_classes(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two Gaussian classes that overlap, labels -1 and +1."""
+    random = np.random.default_rng(seed)
+    y = random.choice([-1.0, 1.0], ROWS)
+    return random.standard_normal((ROWS, FEATURES)) + 0.8 * y[:, None], y
+
+
+def linear_problem(loss: str = "hinge", **strength: Any) -> Problem:
+    """The problem over these rows, without an intercept unless one is asked for."""
+    return make_dataset(*two_classes(), name="").problem(make_loss(loss), **strength)
+
+
+def pegasos_cases() -> Iterator[Case]:
+    """Single rows and batches, with the projection and with an intercept."""
+    X, y = two_classes()
+    variants: list[tuple[str, dict[str, Any]]] = [
+        ("one row an iteration", {}),
+        ("five rows an iteration", {"k": 5}),
+        ("with the projection", {"project": True}),
+        ("with an intercept", {"bias": True, "k": 3}),
+    ]
+    T = 200
+    for words, options in variants:
+        k, lam = options.get("k", 1), 0.05
+        problem = linear_problem(lam=lam, intercept="free" if options.get("bias") else "none")
+        solver = Pegasos(batch_size=k, projection=options.get("project", False), sampling="replacement", output="last")
+        ((_, point),) = iterates(problem, solver, [T * k / ROWS], SEED)
+        assert point.w is not None
+        yield Case(words, (X, y, lam, T), ("w", "b"), (point.w[:-1], point.w[-1] * problem.scale), options)
+
+
+def kernel_pegasos_cases() -> Iterator[Case]:
+    """A Gaussian kernel, two lengths of run."""
+    X, y = two_classes()
+    K = np.exp(-0.5 * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
+    lam = 0.05
+    problem = KernelProblem(
+        X=K, kernel=Kernel("precomputed"), y=y, weights=np.empty(0), loss=Hinge(),
+        C=1.0 / (lam * ROWS), n_lambda=ROWS, intercept="none",
+    )  # fmt: skip
+    for T in (10, 300):
+        solver = KernelPegasos()
+        state = solver.step(problem, solver.init(problem, SEED), Budget(T))
+        yield Case(f"{T} iterations", (K, y, lam, T), ("counts",), (np.abs(state.alpha),))
+
+
+def sdca_cases() -> Iterator[Case]:
+    """From zero, and from an epoch of Modified-SGD."""
+    X, y = two_classes()
+    lam = 0.05
+    problem = linear_problem(lam=lam)
+    for start in ("zero", "sgd"):
+        began = 1.0 if start == "sgd" else 0.0
+        for epochs in (1, 5):
+            ((state, point),) = iterates(problem, SDCA(start=start), [epochs + began], SEED)
+            assert point.w is not None
+            words = f"start={start!r}, {epochs} epochs"
+            yield Case(words, (X, y, lam, epochs), ("alpha", "w"), (state.alpha, point.w[:-1]), {"start": start})
+
+
+def dcd_cases() -> Iterator[Case]:
+    """With and without shrinking, to a rough and to a fine tolerance."""
+    X, y = two_classes()
+    C = 1.0
+    problem = linear_problem(C=C)
+    for shrink in (False, True):
+        for eps in (0.1, 1e-6):
+            solver = DCD(shrinking=shrink, stopping="projected_gradient", threshold=eps, run_length=1)
+            state = solver.init(problem, SEED)
+            while not state.satisfied:
+                state = solver.step(problem, state, Budget(ROWS))
+            words = f"{'with' if shrink else 'without'} shrinking, eps = {eps:g}"
+            expected = (state.alpha, state.w[:-1])
+            yield Case(words, (X, y, C, eps), ("alpha", "w"), expected, {"shrink": shrink})
+
+
+def second_order_cases() -> Iterator[Case]:
+    """Newton's method on the squared hinge, and with a proximal term on the hinge."""
+    X, y = two_classes()
+    C = 1.0
+    for loss, proximity in (("squared_hinge", 0.0), ("hinge", None)):
+        problem = linear_problem(loss, C=C)
+        for steps in (1, 4):
+            ((state, _),) = iterates(problem, Newton(warm_up=0, proximity=proximity), [float(steps)], SEED)
+            words = f"{loss}, {steps} steps"
+            yield Case(words, (X, y, C, steps), ("w",), (state.w[:-1].copy(),), {"loss": loss}, draws=False)
+
+
+def crammer_singer_cases() -> Iterator[Case]:
+    """Three classes, one and several passes, without shrinking."""
+    random = np.random.default_rng(1)
+    y = random.integers(0, CLASSES, ROWS)
+    X = random.standard_normal((ROWS, FEATURES)) + 1.5 * np.eye(CLASSES, FEATURES)[y]
+    C = 0.5
+    problem = make_joint_problem(as_rows(X), y, CLASSES, Hinge(), C=C)
+    for passes in (1, 6):
+        ((state, point),) = iterates(problem, CrammerSinger(shrinking=False), [float(passes)], SEED)
+        assert point.w is not None
+        expected = (state.alpha.copy(), point.w[:, :-1])
+        yield Case(f"{passes} passes", (X, y, CLASSES, C, passes), ("alpha", "W"), expected)
+
+
+CASES: dict[str, Callable[[], Iterator[Case]]] = {
+    "pegasos": pegasos_cases,
+    "kernel_pegasos": kernel_pegasos_cases,
+    "sdca": sdca_cases,
+    "dcd": dcd_cases,
+    "second_order": second_order_cases,
+    "crammer_singer": crammer_singer_cases,
+}
