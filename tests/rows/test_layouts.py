@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row
 from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.passes import squared_norms
 from support import csr, matrix
 
 F32, F64 = np.float32, np.float64
@@ -65,7 +66,7 @@ def test_squared_norms_are_exact_in_float64(
 ) -> None:
     X = as_rows(laid_out(matrix(n, d, seed, density).astype(x_type), layout), bias)
     plain = [float(as_dense_row(X, i) @ as_dense_row(X, i)) for i in range(n)]
-    assert rows.squared_norms(X, n) == pytest.approx(plain, rel=1e-14)
+    assert squared_norms(X, n) == pytest.approx(plain, rel=1e-14)
 
 
 def test_without_a_bias_the_virtual_place_is_never_touched() -> None:
@@ -82,7 +83,7 @@ def test_empty_rows_see_the_bias_only() -> None:
     z = np.empty(5)
     rows.dot_rows(X, np.arange(5, dtype=np.int32), np.array([1.0, 1.0, 1.0, 1.0, 3.0]), z)
     assert list(z[[0, 3, 4]]) == [6.0, 6.0, 6.0]
-    assert list(rows.squared_norms(X, 5)[[0, 3, 4]]) == [4.0, 4.0, 4.0]
+    assert list(squared_norms(X, 5)[[0, 3, 4]]) == [4.0, 4.0, 4.0]
 
 
 def parts(X: rows.Rows) -> list[np.ndarray]:
@@ -181,7 +182,7 @@ def test_norms_in_threads_are_those_of_one(layout: str, monkeypatch: pytest.Monk
     monkeypatch.setattr("saddlesvm.runtime.threads.WORTH", 1e-9)
     A = np.random.default_rng(0).normal(size=(101, 7))
     X = as_rows(A if layout == "dense" else csr(A))
-    assert (rows.squared_norms(X, 101, 3) == rows.squared_norms(X, 101)).all()
+    assert (squared_norms(X, 101, 3) == squared_norms(X, 101)).all()
 
 
 @pytest.mark.parametrize("whole", [True, False])

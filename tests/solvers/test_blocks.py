@@ -63,7 +63,7 @@ def test_what_a_sweep_proves_is_true(tmp_path: Path) -> None:
     for _ in range(5 * problem.reader.n_blocks):
         state = solver.step(problem, state, Budget(1))
     judged = evaluate(problem, solver.solution(problem, state), exact=False)
-    plain = problem.plain()
+    plain = make_problem(as_rows(X, 1.0), y, Hinge(), C=0.05, intercept="regularized")
     model = evaluate(plain, Point(np.append(judged.coef, judged.intercept)), given_offset=True)
     bound = evaluate(plain, Point(alpha=state.alpha))
     assert np.isclose(judged.certificate.primal, model.certificate.primal, rtol=1e-12)

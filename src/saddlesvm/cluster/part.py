@@ -17,11 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import inputs
-from saddlesvm.problem.certificate import conjugate_sum, margin_sums
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.problem import Intercept, Problem, make_problem
+from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 
@@ -188,7 +189,7 @@ def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Dual
     change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), np.zeros((len(W), SUMS))
     for k in np.flatnonzero(order.live).tolist() if part.size else []:
         problem = part.problem(k, order.loss, order.C)
-        sums[k, PAID], sums[k, CONJUGATES], _ = margin_sums(problem.terms, problem.members, W[k], alpha[k])
+        sums[k, PAID], sums[k, CONJUGATES], _ = sums_of_margins(problem, W[k], alpha[k])
         proposal, move = descend(problem, alpha[k], W[k], order.sigmas[k], order.passes, order.seed + k)
         change[k], moves[k] = proposal - alpha[k], move
         sums[k, PROPOSED] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
@@ -213,10 +214,9 @@ def weights_of(part: Part, duals: Duals, order: Order) -> Report:
     """What the partition's dual variables contribute to the weights: ``C sum_i a_i x_i``, as moves."""
     began = time.perf_counter()
     alpha = duals.after(order.shares)
-    moves = np.zeros((len(alpha), rows.n_features(part.X) + 1))
     members = np.arange(part.size, dtype=np.int32 if part.size < 2**31 else np.int64)
-    for k in range(len(alpha)):
-        rows.add_rows(part.X, members, alpha[k], moves[k])
+    passes = InMemory(part.X, members, 1.0)
+    moves = np.stack([passes.pull(alpha[k]) for k in range(len(alpha))])
     spent = time.perf_counter() - began
     return Report(order.C * moves, np.zeros((len(alpha), SUMS)), spent, spent, 1)
 
@@ -227,7 +227,7 @@ def sums_of(part: Part, duals: Duals, W: np.ndarray, order: Order) -> Report:
     alpha, sums = duals.after(order.shares), np.zeros((len(W), SUMS))
     for k in range(len(W)) if part.size else []:
         problem = part.problem(k, order.loss, order.C)
-        sums[k, PAID], sums[k, CONJUGATES], _ = margin_sums(problem.terms, problem.members, W[k], alpha[k])
+        sums[k, PAID], sums[k, CONJUGATES], _ = sums_of_margins(problem, W[k], alpha[k])
     spent = time.perf_counter() - began
     return Report(np.zeros((len(W), 0)), sums, spent, spent, 1)
 

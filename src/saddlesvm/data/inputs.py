@@ -18,6 +18,7 @@ from saddlesvm.data.store import Store
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.passes import squared_norms
 
 PRECISIONS = (np.float64, np.float32)
 
@@ -108,7 +109,7 @@ def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
     ValueError
         X holds NaN, infinity, or values whose square overflows; the message names the row.
     """
-    norms = rows.squared_norms(X, rows.n_rows(X), threads)
+    norms = squared_norms(X, rows.n_rows(X), threads)
     finite = np.isfinite(norms)
     if not finite.all():
         i = int(np.argmin(finite))

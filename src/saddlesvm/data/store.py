@@ -18,6 +18,7 @@ from saddlesvm.data.store_format import HEADER, PARTIAL, ArrayFile, expected_arr
 from saddlesvm.data.store_writer import write_arrays
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
+from saddlesvm.rows.passes import squared_norms
 
 __all__ = ["Store", "is_store"]
 
@@ -269,7 +270,7 @@ class Store:
                 raise DataError(f"{self._arrays['indices'].path}: indices are out of range or do not ascend in a row")
         for start, stop in self.blocks(_BLOCK_BYTES):
             part = rows.as_rows(self.X[start:stop])
-            if not np.isfinite(rows.squared_norms(part, stop - start)).all():
+            if not np.isfinite(squared_norms(part, stop - start)).all():
                 raise DataError(f"{path}: holds a value that is not finite, in rows {start + 1} to {stop}")
 
 

@@ -20,6 +20,7 @@ from saddlesvm.data.store_files import GrowingArray, Scratch, StoreFolder, writi
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
+from saddlesvm.rows.passes import squared_norms
 
 __all__ = ["StoreWriter", "write_arrays"]
 
@@ -170,7 +171,7 @@ class StoreWriter:
         if not X.shape[0]:
             return
         X = self._canonical(X) if self.sparse else np.ascontiguousarray(X, dtype=self.dtype)
-        norms = rows.squared_norms(rows.as_rows(X), X.shape[0])
+        norms = squared_norms(rows.as_rows(X), X.shape[0])
         if not np.isfinite(norms).all():
             row = int(np.argmin(np.isfinite(norms)))
             raise DataError(f"{self.name}: row {self.n_rows + row + 1} holds a value that is not finite, or too large")

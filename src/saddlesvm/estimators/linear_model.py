@@ -157,7 +157,7 @@ class LinearModel(CallbackSupport, Estimator):
             if shared:
                 start: Point | None = shared.point(sub.index, problem, stop, clock.share())
             else:
-                start = self._start(sub, sweep.plain(sub) if sweep and self.warm_start else problem, len(problems))
+                start = self._start(sub, problem, len(problems))
             result = fit(
                 problem,
                 descent(problem, self._begun(solver, sub.index, start)),

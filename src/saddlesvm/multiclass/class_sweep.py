@@ -17,7 +17,6 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem, sampled_norms
-from saddlesvm.problem.problem import Problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
@@ -78,10 +77,6 @@ class Sweep:
                 self.X, sub.y, self.loss, self.reader, self.duals[sub.index], **self.options
             )
         return self.made[sub.index]
-
-    def plain(self, sub: SubProblem) -> Problem:
-        """The same over the mapped rows."""
-        return self.problem(sub).plain()
 
     def point(self, index: int, problem: Any, stop: threading.Event, seconds: float | None) -> Point:
         """The run to go on with for sub-problem `index`; `seconds` is what each may spend."""

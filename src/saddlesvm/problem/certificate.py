@@ -27,10 +27,9 @@ from saddlesvm.problem.sums import (
     conjugate_sum,
     dual_of_margins,
     dual_weights,
-    in_parts_of,
     loss_sums,
-    margin_sums,
     margins,
+    sums_of_margins,
 )
 
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
@@ -211,8 +210,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
         z, offset = _offset_margins(problem, w, given_offset)
         paid, conjugates, coupled = loss_sums(*_centred(problem, z, offset), alpha)
     else:
-        parts = in_parts_of(problem, lambda part: margin_sums(problem.terms, problem.members[part], w, alpha))
-        offset, (paid, conjugates, coupled) = 0.0, np.sum(parts, axis=0)
+        offset, (paid, conjugates, coupled) = 0.0, sums_of_margins(problem, w, alpha)
     reached = problem.C * coupled - own if w_dual is None else own  # R*(v) = v.w - R(w) where w belongs to v
     return _evaluation(problem, Point(w, alpha), offset, Sums(paid, conjugates, own, reached))
 

@@ -9,6 +9,7 @@ optimum, with a of a sweep later: no pass over the data was spent on it, and bot
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ import numpy as np
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate, half_square
 from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.problem.problem import Pointwise, Problem, is_classification, make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import Block, BlockReader, rows_between
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.passes import FromFiles, Passes, squared_norms
 
 SAMPLED = 256  # rows that stand for all
 
@@ -28,8 +30,8 @@ SAMPLED = 256  # rows that stand for all
 class StreamedProblem(Problem):
     """A problem over rows in files.
 
-    ``X`` are the mapped rows, for whatever needs no speed; labels are kept as int8, ``norms`` are filled as the blocks
-    are read for the first time.
+    ``X`` are the mapped rows; whatever passes over all of them reads them block by block (:attr:`passes`). Labels are
+    kept as int8, ``norms`` are filled as the blocks are read for the first time.
 
     Attributes
     ----------
@@ -41,10 +43,15 @@ class StreamedProblem(Problem):
     reader: BlockReader = field(kw_only=True, repr=False)
     duals: np.ndarray = field(kw_only=True, repr=False)
 
-    def plain(self) -> Problem:
-        """The same problem over the mapped rows, as everything else in this package takes it."""
-        given = {column.name: getattr(self, column.name) for column in fields(Problem)}
-        return Problem(**given | {"y": self.y.astype(np.float64, copy=False)})
+    @cached_property
+    def passes(self) -> Passes:
+        """Passes over the blocks of the files."""
+        return FromFiles(self.reader, self.members)
+
+    @property
+    def pointwise(self) -> Pointwise:
+        """Loss, labels and weights as compiled kernels take them; the labels are a copy in float64."""
+        return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights)
 
     def local(self, block: Block) -> Problem:
         """The problem of one block's rows against all others' as they are.
@@ -85,7 +92,7 @@ def sampled(X: Rows) -> np.ndarray:
 
 def sampled_norms(X: Rows) -> np.ndarray:
     """Squared norms of some rows: a glance that costs next to nothing."""
-    return np.array([rows.squared_norms(rows_between(X, i, i + 1), 1)[0] for i in sampled(X)])
+    return np.array([squared_norms(rows_between(X, i, i + 1), 1)[0] for i in sampled(X)])
 
 
 @dataclass(frozen=True)
@@ -106,11 +113,11 @@ class JudgedPoint(Point):
 def evaluate_streamed(
     problem: StreamedProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
-    """What the sweep has proven where that will do or a glance is asked for; otherwise a pass over the mapped rows."""
+    """What the sweep has proven where that will do or a glance is asked for; otherwise passes over the blocks."""
     if isinstance(point, JudgedPoint) and (not exact or point.judged.certificate.relative_gap <= point.enough):
         return point.judged
     plain = Point(point.w, point.alpha, point.tracks)
-    return evaluate(problem.plain(), plain, exact=exact, given_offset=given_offset)
+    return evaluate.dispatch(Problem)(problem, plain, exact=exact, given_offset=given_offset)
 
 
 def judgement(

@@ -17,6 +17,7 @@ import numpy as np
 from saddlesvm.problem.losses import CLASSIFICATION, Loss, loss_name
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import POSITIVE, check
 from saddlesvm.runtime.compiled import inlined
 
@@ -154,6 +155,11 @@ class Problem:
         """Seconds of a pass over the members in their order, at least, roughly."""
         return rows.reading_time(self.X, self.members.size * self.values_per_row)
 
+    @cached_property
+    def passes(self) -> Passes:
+        """How to pass over the members."""
+        return InMemory(self.X, self.members, self.values_per_row, self.threads)
+
     @property
     def unit(self) -> float:
         """What an objective in the C form is multiplied by to be reported: 1, or lambda in the lambda form."""
@@ -173,6 +179,13 @@ class Problem:
     def terms(self) -> Terms:
         """The problem as compiled kernels take it."""
         return Terms(self.X, self.loss, self.y, self.weights, self.norms, self.C)
+
+    def terms_of(self, part: Part) -> Terms:
+        """The same for some of the rows, in the numbering of the part's own matrix."""
+        if part.X is self.X:
+            return self.terms
+        y = part.of(self.y).astype(np.float64, copy=False)
+        return Terms(part.X, self.loss, y, part.of(self.weights), part.of(self.norms), self.C)
 
     @cached_property
     def pointwise(self) -> Pointwise:
@@ -255,7 +268,7 @@ def make_problem(
         loss=loss,
         C=C,
         weights=s,
-        norms=rows.squared_norms(X, count) if norms is None else norms,
+        norms=squared_norms(X, count) if norms is None else norms,
         members=chosen,
         intercept=intercept,
         n=n,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from saddlesvm.problem.losses import conjugate, subgradient, value
 from saddlesvm.problem.problem import Pointwise, Problem, Terms, weight_of
 from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.threads import in_parts
-
-Answer = TypeVar("Answer")
 
 
 @kernel
@@ -63,26 +60,20 @@ def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset
 
 def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,); the virtual feature is included."""
-
-    def of_part(part: slice) -> np.ndarray:
-        w = np.zeros(problem.n_features + 1)
-        rows.add_rows(problem.X, problem.members[part], alpha, w)
-        return w
-
-    w, *others = in_parts_of(problem, of_part)
-    for other in others:
-        w += other
+    w = problem.passes.pull(alpha)
     w *= problem.C
     return w
 
 
 def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
     """``x_i . w`` of the members in float64; the virtual feature is included."""
-    z, w = np.empty(problem.members.size), np.ascontiguousarray(w, dtype=np.float64)
-    in_parts_of(problem, lambda part: rows.dot_rows(problem.X, problem.members[part], w, z[part]))
-    return z
+    return problem.passes.margins(w)
 
 
-def in_parts_of(problem: Problem, work: Callable[[slice], Answer]) -> list[Answer]:
-    """What `work` says of parts of the members, each in a thread of its own."""
-    return in_parts(work, problem.members.size, problem.reading_time, problem.threads)
+def sums_of_margins(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """:func:`margin_sums` of the members, shape (3,): one pass over the rows."""
+
+    def of_part(part: Part, sums: np.ndarray) -> None:
+        sums += margin_sums(problem.terms_of(part), part.rows, w, part.of(alpha))
+
+    return problem.passes.total(of_part, 3)

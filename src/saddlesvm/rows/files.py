@@ -283,7 +283,8 @@ class BlockReader:
         """Norms (at the first reading) and margins of a chunk, while the processor's cache holds it."""
         chunk_rows = rows_between(block.X, first, last)
         if not self.normed[chunk]:
-            norms = rows.squared_norms(chunk_rows, last - first)
+            norms = np.empty(last - first)
+            rows.norms_of(chunk_rows, np.arange(last - first), norms)
             if not np.isfinite(norms).all():
                 row = part.start + int(np.argmin(np.isfinite(norms)))
                 raise ValueError(f"Input X contains NaN, infinity or too large a value in row {row}.")

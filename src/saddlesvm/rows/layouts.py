@@ -21,7 +21,6 @@ from numba.np.numpy_support import as_dtype
 from scipy import sparse
 
 from saddlesvm.runtime.compiled import inlined, kernel, operation, python_class
-from saddlesvm.runtime.threads import in_parts
 
 AT_ONCE = 2**13  # rows of which those with a coefficient are listed at once
 U = np.uint64
@@ -350,14 +349,6 @@ def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
     for k in range(members.size):
         next_ahead(X, members, k)
         norms[k] = squared_norm(X, members[k])
-
-
-def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
-    """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
-    norms = np.empty(count)
-    seconds = reading_time(X, n_values(X))
-    in_parts(lambda part: norms_of(X, np.arange(part.start, part.stop), norms[part]), count, seconds, threads)
-    return norms
 
 
 @kernel

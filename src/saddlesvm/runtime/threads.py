@@ -1,16 +1,15 @@
-"""Threads for a pass over the rows (kernels release the GIL, so plain ones do), and none for small matrices."""
+"""Threads: when they are worth it, and how they end (kernels release the GIL, so plain ones do)."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-Answer = TypeVar("Answer")
 WORTH = 1.5e-3  # seconds of work for each thread, below which starting it costs what it saves, or more
 BLAS_WORTH = 0.02  # seconds of matrix work, below which the threads of BLAS cost more than they save
 
@@ -40,29 +39,11 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def worthwhile(seconds: float, threads: int) -> int:
+    """How many of `threads` a pass of so many seconds is work for; at least one."""
+    return max(1, min(threads, int(seconds / WORTH)))
+
+
 def worth_threads(seconds: float) -> bool:
     """Whether a pass of so many seconds is work for two threads: to count the cores takes time."""
     return seconds >= 2 * WORTH
-
-
-def in_parts(work: Callable[[slice], Answer], size: int, seconds: float, threads: int) -> list[Answer]:
-    """What `work` says of each of some contiguous parts of ``range(size)``, in their order.
-
-    Parameters
-    ----------
-    work : callable
-        Called with a slice; at the same time as for other parts.
-    size : int
-        Number of rows.
-    seconds : float
-        What one thread would take, roughly; little is not worth another.
-    threads : int
-        At most this many parts.
-    """
-    count = max(1, min(threads, int(seconds / WORTH)))
-    parts = [slice(size * k // count, size * (k + 1) // count) for k in range(count)]
-    if count == 1:
-        return [work(parts[0])]
-    with ThreadPoolExecutor(count - 1) as pool:
-        others = [pool.submit(work, part) for part in parts[1:]]
-        return [work(parts[0]), *(other.result() for other in others)]

@@ -24,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import CSR, dtype_of, reading_time
-from saddlesvm.runtime.threads import blas_for, in_parts
+from saddlesvm.rows.layouts import CSR, dtype_of
+from saddlesvm.rows.passes import Part
+from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Plan
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal, hessian_product
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Map, conjugate_gradients
@@ -125,16 +126,13 @@ class NewtonEquations:
 
     def _solve(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
         """Conjugate gradients alone while they may be cheaper than the factor, then with it."""
-        X = self.problem.X
-        work = reading_time(X, active.size * self.problem.values_per_row)
+        passes = self.problem.passes.among(active)
 
         def matrix(v: np.ndarray) -> np.ndarray:
-            def of_part(part: slice) -> np.ndarray:
-                out = np.zeros_like(v)
-                hessian_product(X, active[part], bend, v, out)
-                return out
+            def of_part(part: Part, out: np.ndarray) -> None:
+                hessian_product(part.X, part.rows, part.of(bend), v, out)
 
-            return self.penalty * v + np.sum(in_parts(of_part, active.size, work, self.problem.threads), axis=0)
+            return self.penalty * v + passes.total(of_part, v.size)
 
         direction, solved = np.zeros_like(rhs), False
         plain = way.name == PLAIN

@@ -41,7 +41,7 @@ from saddlesvm.problem.certificate import Point, conjugate_sum, dual_weights, lo
 from saddlesvm.problem.intercepts import balance
 from saddlesvm.problem.losses import Logistic, Squared, is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.threads import in_parts
+from saddlesvm.rows.passes import Part
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.equations import NewtonEquations
@@ -346,12 +346,13 @@ class Newton(SolverBase):
             return Response(state.z, alpha, bend, answers.sums, dual_weights(problem, alpha))
         z = np.empty(members.size)
 
-        def of_part(part: slice) -> tuple[np.ndarray, np.ndarray]:
-            answers, pulled = Answers(alpha[part], bend[part], np.zeros(4)), np.zeros(w.size)
-            respond_to_weights(problem.X, members[part], w, _part_of(terms, part), z[part], answers, pulled)
+        def of_part(part: Part) -> tuple[np.ndarray, np.ndarray]:
+            place = part.place
+            answers, pulled = Answers(alpha[place], bend[place], np.zeros(4)), np.zeros(w.size)
+            respond_to_weights(part.X, part.rows, w, _part_of(terms, place), z[place], answers, pulled)
             return answers.sums, pulled
 
-        parts = in_parts(of_part, members.size, problem.reading_time, problem.threads)
+        parts = problem.passes.each(of_part)
         sums, pulled = (np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True))
         return Response(z, problem.spread(alpha), problem.spread(bend), sums, problem.C * pulled)
 

@@ -1,0 +1,206 @@
+"""Passes: one text for work over all rows, part by part, wherever the rows are.
+
+A pass hands each part of the rows to a function. :class:`InMemory` parts them among threads, :class:`FromFiles` reads
+one block after the other; the partitions of a cluster are parted already
+(:class:`saddlesvm.cluster.part.Part`). What is written once over passes, such as margins or the sums of a certificate,
+works in all these places.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from saddlesvm.rows.files import BlockReader
+from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, n_features, n_values, norms_of, reading_time
+from saddlesvm.runtime.threads import worthwhile
+
+Answer = TypeVar("Answer")
+
+
+class Part(NamedTuple):
+    """Some rows of a pass, in memory.
+
+    Attributes
+    ----------
+    X : Dense or CSR
+    rows : ndarray of shape (m,)
+        The numbers of the part's rows within `X`.
+    place : slice
+        Where these rows stand among all rows of the pass.
+    first, last : int
+        `X` holds the rows from `first` to `last` of the whole matrix; -1 as `last` says that it is the whole matrix.
+    """
+
+    X: Rows
+    rows: np.ndarray
+    place: slice
+    first: int = 0
+    last: int = -1
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """The entries of an array over the whole matrix in the numbering of `X`: a view, or the array itself."""
+        return values if self.last < 0 else values[self.first : self.last]
+
+
+class Passes(ABC):
+    """How to pass over some rows of a matrix.
+
+    A place where rows may live (memory, files, a device) is a subclass that says what :meth:`each` does.
+
+    Attributes
+    ----------
+    X : Dense or CSR
+        The whole matrix: in memory, or mapped.
+    members : ndarray of shape (n,)
+        The rows of the pass, ascending.
+    """
+
+    X: Rows
+    members: np.ndarray
+
+    @abstractmethod
+    def among(self, members: np.ndarray) -> Passes:
+        """Passes over other rows of the same matrix."""
+
+    @abstractmethod
+    def each(self, work: Callable[[Part], Answer]) -> Iterable[Answer]:
+        """What `work` returns for each part, in the order of the parts; for some parts it may run at the same time."""
+
+    def total(self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]) -> np.ndarray:
+        """The sum over all parts of what `work` adds to an array of zeros of the given shape, in float64."""
+
+        def of_part(part: Part) -> np.ndarray:
+            out = np.zeros(shape)
+            work(part, out)
+            return out
+
+        whole, *others = self.each(of_part)
+        for other in others:
+            whole += other
+        return whole
+
+    def margins(self, w: np.ndarray) -> np.ndarray:
+        """``x_i . w`` of the rows, shape (n,), in float64; the virtual feature is included."""
+        z, w = np.empty(self.members.size), np.ascontiguousarray(w, dtype=np.float64)
+        for _ in self.each(lambda part: dot_rows(part.X, part.rows, w, z[part.place])):
+            pass
+        return z
+
+    def pull(self, alpha: np.ndarray) -> np.ndarray:
+        """``sum_i alpha_i x_i`` over the rows, shape (d + 1,), in float64; `alpha` has an entry for each row of X."""
+        return self.total(lambda part, w: add_rows(part.X, part.rows, part.of(alpha), w), n_features(self.X) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory(Passes):
+    """Passes over rows in memory, parted among threads where that pays.
+
+    Attributes
+    ----------
+    values_per_row : float
+        Mean number of stored values of a row.
+    threads : int
+        At most this many parts.
+    """
+
+    X: Rows
+    members: np.ndarray
+    values_per_row: float
+    threads: int = 1
+
+    def each(self, work: Callable[[Part], Answer]) -> list[Answer]:
+        """What `work` returns for each part; with one thread a single part, and a plain call."""
+        size = self.members.size
+        seconds = reading_time(self.X, size * self.values_per_row)
+        return in_parts(lambda place: work(Part(self.X, self.members[place], place)), size, seconds, self.threads)
+
+    def among(self, members: np.ndarray) -> InMemory:
+        """Passes over other rows of the same matrix."""
+        return InMemory(self.X, members, self.values_per_row, self.threads)
+
+
+@dataclass(frozen=True, eq=False)
+class FromFiles(Passes):
+    """Passes over rows in files, read block by block; the next block is read while one is worked on.
+
+    Attributes
+    ----------
+    reader : BlockReader
+    members : ndarray of shape (n,)
+        The rows of the pass, ascending.
+    """
+
+    reader: BlockReader
+    members: np.ndarray
+
+    @property
+    def X(self) -> Rows:  # type: ignore[override]
+        """The mapped rows."""
+        return self.reader.X
+
+    def among(self, members: np.ndarray) -> FromFiles:
+        """Passes over other rows of the same files."""
+        return FromFiles(self.reader, members)
+
+    def each(self, work: Callable[[Part], Answer]) -> Iterator[Answer]:
+        """What `work` returns for each block, one after the other in the order of the files.
+
+        Raises
+        ------
+        ValueError
+            A value is NaN or infinite.
+        OSError
+            A file cannot be read.
+        """
+        reader = self.reader
+        count, size = reader.n_chunks, reader.per_block
+        chunks = [range(k, min(k + size, count)) for k in range(0, count, size)]
+        for now, then in zip(chunks, [*chunks[1:], range(0)], strict=True):
+            first, last = int(reader.edges[now.start]), int(reader.edges[now.stop])
+            place = slice(*np.searchsorted(self.members, [first, last]).tolist())
+            block = reader.fetch(now, then=then)
+            yield work(Part(block.X, self.members[place] - first, place, first, last))
+
+    def total(self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]) -> np.ndarray:
+        """The sum, in one array: the blocks come one after the other."""
+        out = np.zeros(shape)
+        for _ in self.each(lambda part: work(part, out)):
+            pass
+        return out
+
+
+def in_parts(work: Callable[[slice], Answer], size: int, seconds: float, threads: int) -> list[Answer]:
+    """What `work` says of each of some contiguous parts of ``range(size)``, in their order.
+
+    Parameters
+    ----------
+    work : callable
+        Called with a slice; at the same time as for other parts.
+    size : int
+        Number of rows.
+    seconds : float
+        What one thread would take, roughly; little is not worth another.
+    threads : int
+        At most this many parts.
+    """
+    count = worthwhile(seconds, threads)
+    parts = [slice(size * k // count, size * (k + 1) // count) for k in range(count)]
+    if count == 1:
+        return [work(parts[0])]
+    with ThreadPoolExecutor(count - 1) as pool:
+        others = [pool.submit(work, part) for part in parts[1:]]
+        return [work(parts[0]), *(other.result() for other in others)]
+
+
+def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
+    """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
+    norms = np.empty(count)
+    passes = InMemory(X, np.arange(count), n_values(X) / max(count, 1), threads)
+    passes.each(lambda part: norms_of(part.X, part.rows, norms[part.place]))
+    return norms

@@ -1,0 +1,87 @@
+"""Passes: in memory, in threads and over files they come to the same, and every row takes part exactly once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from saddlesvm.problem.losses import SquaredHinge
+from saddlesvm.problem.on_disk import make_streamed_problem
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.sums import sums_of_margins
+from saddlesvm.rows.files import BlockReader
+from saddlesvm.rows.layouts import Rows, as_rows
+from saddlesvm.rows.passes import FromFiles, InMemory, Passes
+
+N, D = 101, 7
+EDGES = np.array([0, 9, 10, 40, 77, N])  # of the chunks
+MEMBERS = np.flatnonzero(np.arange(N) % 4 > 0).astype(np.int32)
+
+
+def matrix(layout: str, dtype: Any = np.float64) -> Rows:
+    A = np.random.default_rng(0).normal(size=(N, D)).astype(dtype)
+    A[A < -0.5] = 0.0
+    return as_rows(A if layout == "dense" else sparse.csr_array(A), 0.5)
+
+
+def reader_of(X: Rows, folder: Path) -> BlockReader:
+    """The same rows in files, cut into chunks of different sizes, two a block."""
+    parts: dict[str, Any] = {}
+    for name, value in X._asdict().items():
+        if isinstance(value, np.ndarray):
+            np.save(folder / f"{name}.npy", value)
+            parts[name] = np.load(folder / f"{name}.npy", mmap_mode="r")
+    return BlockReader(X._replace(**parts), EDGES, 2, np.empty(N))
+
+
+@pytest.fixture(params=["one thread", "threads", "files"])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("saddlesvm.runtime.threads.WORTH", 1e-9)
+    return str(request.param)
+
+
+def passes_over(X: Rows, place: str, folder: Path) -> Passes:
+    if place == "files":
+        return FromFiles(reader_of(X, folder), MEMBERS)
+    return InMemory(X, MEMBERS, D, 3 if place == "threads" else 1)
+
+
+def as_array(X: Rows) -> np.ndarray:
+    """The members' rows with the virtual feature."""
+    values = X.values if hasattr(X, "values") else sparse.csr_array((X.data, X.indices, X.indptr), (N, D)).toarray()
+    return np.column_stack([values, np.full(N, X.bias)])[MEMBERS].astype(np.float64)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_margins_and_pulls_are_products_with_the_rows(layout: str, place: str, tmp_path: Path) -> None:
+    X, random = matrix(layout), np.random.default_rng(1)
+    passes = passes_over(X, place, tmp_path)
+    w, alpha = random.normal(size=D + 1), random.normal(size=N)
+    assert passes.margins(w) == pytest.approx(as_array(X) @ w, rel=1e-12)
+    assert passes.pull(alpha) == pytest.approx(alpha[MEMBERS] @ as_array(X), rel=1e-12)
+
+
+def test_every_row_takes_part_once(place: str, tmp_path: Path) -> None:
+    passes = passes_over(matrix("csr"), place, tmp_path)
+    seen = [(part.first + part.rows, part.place) for part in passes.each(lambda part: part)]
+    assert np.concatenate([rows for rows, _ in seen]).tolist() == MEMBERS.tolist()
+    assert all((MEMBERS[where] == rows).all() for rows, where in seen)
+    fewer = passes.among(MEMBERS[3:5])
+    assert fewer.pull(np.ones(N)) == pytest.approx(as_array(matrix("csr"))[3:5].sum(axis=0), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_sums_of_a_certificate_are_those_of_memory(dtype: Any, tmp_path: Path) -> None:
+    X, random = matrix("dense", dtype), np.random.default_rng(2)
+    y, alpha, w = random.choice([-1.0, 1.0], N), random.random(N), random.normal(size=D + 1)
+    weights = np.where(np.isin(np.arange(N), MEMBERS), 1.5, 0.0)
+    alpha *= y * weights
+    options: dict[str, Any] = {"C": 1.0, "weights": weights, "intercept": "regularized"}
+    with reader_of(X, tmp_path) as reader:
+        streamed = make_streamed_problem(X, y, SquaredHinge(), reader, np.zeros(N), **options)
+        found = sums_of_margins(streamed, w, alpha)
+    assert found == pytest.approx(sums_of_margins(make_problem(X, y, SquaredHinge(), **options), w, alpha), rel=1e-12)
