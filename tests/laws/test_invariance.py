@@ -28,7 +28,7 @@ from support import (
     plain_primal,
     small_problem,
 )
-from support.solving import SCALE, TIGHT, certified, run, weights_of
+from support.solving import TIGHT, certified, run, weights_of
 
 DUAL = pytest.mark.parametrize("solver", [SDCA(), DCD()], ids=["sdca", "dcd"])
 SOME = pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=named)
@@ -81,7 +81,7 @@ def test_pegasos_in_float32_stays_near_float64() -> None:
         for X in (narrow, narrow.astype(np.float64))
     )
     assert one.w.dtype == np.float32
-    w = one.numbers[SCALE] * one.w.astype(np.float64), other.numbers[SCALE] * other.w
+    w = one.numbers["scale"] * one.w.astype(np.float64), other.numbers["scale"] * other.w
     # 180 steps, each with a relative rounding of 2^-24 a place
     assert np.linalg.norm(w[0] - w[1]) <= 180 * 6 * 2.0**-24 * np.linalg.norm(w[1]) + 1e-12
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddlesvm.rows import layouts as rows
+from saddlesvm.rows import prefetch
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.passes import squared_norms
@@ -203,18 +204,20 @@ def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, whole
     types = [numba.typeof(part) for part in (X, np.arange(n))]
     notes = {"prefetch_range": note, "prefetch_range_far": note, "prefetch_line_far": note_end}
     for name, replacement in {"WHOLE_ROWS": whole, **notes}.items():
-        monkeypatch.setattr(rows, name, replacement)
+        monkeypatch.setattr(prefetch, name, replacement)
     order = np.random.default_rng(0).permutation(n)
-    row_ahead = rows._pick_row_ahead(types[0], types[1], numba.int64, numba.int64)
+    row_ahead = prefetch._pick_row_ahead(types[0], types[1], numba.int64, numba.int64)
     for p in range(n):
         row_ahead(X, order, p, n)
         assert len(fetched) <= p + 1
     assert width == 0 or list(order[n - len(fetched) :]) == fetched
     assert len(fetched) >= n - 16
-    assert len(ends) == (2 * max(0, n - max(rows.ENDS_BYTES // (4 * width), rows.ENDS_LEAST)) if whole and width else 0)
+    assert len(ends) == (
+        2 * max(0, n - max(prefetch.ENDS_BYTES // (4 * width), prefetch.ENDS_LEAST)) if whole and width else 0
+    )
     assert ends == [(i, end) for i in order[n - len(ends) // 2 :] for end in (0, 4 * width - 1)]
-    monkeypatch.setattr(rows, "row_ahead", row_ahead)
-    next_ahead, places = rows._pick_next_ahead(types[0], types[1], numba.int64), np.arange(0, n, 2)
+    monkeypatch.setattr(prefetch, "row_ahead", row_ahead)
+    next_ahead, places = prefetch._pick_next_ahead(types[0], types[1], numba.int64), np.arange(0, n, 2)
     fetched.clear()
     for k in range(places.size):
         next_ahead(X, places, k)

@@ -18,6 +18,7 @@ from saddlesvm.rows.layouts import CSR
 from saddlesvm.solvers.second_order.kernels import (
     STILL_NEAR,
     Answers,
+    Line,
     SmoothedTerms,
     add_outer_sparse,
     combine,
@@ -131,14 +132,17 @@ def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) 
     linear = -slope(0.0, 0.0) - 3.0 * length
     alpha, bend, _ = answer(terms, z, centre, q)
     at_one, _, _ = answer(terms, z + dz, centre, q)
-    arguments = (smoothed(terms, centre, q), z, dz, alpha, bend, at_one)
-    tau = search(*arguments, linear, quadratic, 1e-9)
+
+    def found(linear: float) -> float:
+        return search(smoothed(terms, centre, q), Line(z, dz, linear, quadratic), alpha, bend, at_one, 1e-9)
+
+    tau = found(linear)
     assert tau > 0.0
     assert abs(slope(tau, linear)) <= 1e-8 * 3.0 * length
-    assert search(*arguments, -slope(0.0, 0.0) + 1.0, quadratic, 1e-9) == 0.0
+    assert found(-slope(0.0, 0.0) + 1.0) == 0.0
     flat_at_one = -slope(1.0, 0.0)
     if slope(0.0, flat_at_one) < 0.0:
-        assert search(*arguments, flat_at_one, quadratic, 1e-9) == 1.0
+        assert found(flat_at_one) == 1.0
 
 
 @every_loss

@@ -30,7 +30,7 @@ from support import (
     small_problem,
     weight,
 )
-from support.solving import SCALE, certified, run, weights_of
+from support.solving import certified, run, weights_of
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 
@@ -240,7 +240,7 @@ def test_pegasos_is_the_plain_loop(loss: Loss, batch_size: int, projection: bool
     state = solver.init(problem, 9)
     while state.iteration < 150:
         state = solver.step(problem, state, Budget(60))
-        assert state.numbers[SCALE] * np.linalg.norm(state.w) <= solver.radius(problem) * (1 + 1e-9)
+        assert state.numbers["scale"][0] * np.linalg.norm(state.w) <= solver.radius(problem) * (1 + 1e-9)
     seen = plain_pegasos(problem, solver, state.iteration, 9)
     size = np.abs(seen).max()
     assert solver.solution(problem, state).w == pytest.approx(seen[-1], rel=1e-7, abs=1e-9 * size)

@@ -15,7 +15,6 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget
 
 TIGHT = Limits(tol=1e-8, max_epochs=100_000)
-SCALE, SQUARED_NORM = 0, 2  # places in Pegasos' numbers
 
 
 def weights_of(result: FitResult) -> np.ndarray:

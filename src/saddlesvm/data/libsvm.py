@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.decimals import powers_of_five
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.libsvm_kernel import LINES, PLACE, ROWS, VALUES, ZERO_SEEN, parse_lines
+from saddlesvm.data.libsvm_kernel import LINES, PLACE, ROWS, VALUES, ZERO_SEEN, Filled, parse_lines
 from saddlesvm.data.streams import line_blocks, open_bytes, reading
 from saddlesvm.data.table import Label, Raw
 
@@ -183,8 +183,8 @@ class _Lines:
         y, values, ends = np.empty(n_lines), np.empty(n_values), np.empty(n_lines, dtype=np.int64)
         indices = np.empty(n_values, dtype=np.int32)
         state = np.zeros(5, dtype=np.int64)
-        arrays = y.view(np.uint64), ends, indices, values.view(np.uint64)
-        while not parse_lines(marks, state, self.first, self.last, powers_of_five(), *arrays):
+        filled = Filled(y.view(np.uint64), ends, indices, values.view(np.uint64))
+        while not parse_lines(marks, state, self.first, self.last, powers_of_five(), filled):
             line = text[state[PLACE] : text.index(b"\n", state[PLACE])]
             fault = _fault_of(line, self.first, self.last, self.n_features, self.dtype)
             if fault is not None:

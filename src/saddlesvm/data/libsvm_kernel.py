@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saddlesvm.data.decimals import ZERO, U, is_space, parse_decimal
 from saddlesvm.runtime.compiled import inlined, kernel
 
-__all__ = ["LINES", "PLACE", "ROWS", "VALUES", "ZERO_SEEN", "parse_lines"]
+__all__ = ["LINES", "PLACE", "ROWS", "VALUES", "ZERO_SEEN", "Filled", "parse_lines"]
 
 PLACE, LINES, ROWS, VALUES, ZERO_SEEN = range(5)  # what `state` holds
 NEWLINE, HASH, COLON, SMALL_Q = (np.uint8(ord(mark)) for mark in "\n#:q")
+
+
+class Filled(NamedTuple):
+    """What the lines hold.
+
+    Attributes
+    ----------
+    labels, values : ndarray of uint64
+        The bits of float64 numbers.
+    ends : ndarray of int64
+        The number of values up to and with each row.
+    indices : ndarray of int32
+        As they are in the text.
+    """
+
+    labels: np.ndarray[Any, Any]
+    ends: np.ndarray[Any, Any]
+    indices: np.ndarray[Any, Any]
+    values: np.ndarray[Any, Any]
 
 
 @kernel
@@ -22,10 +41,7 @@ def parse_lines(
     first: int,
     last: int,
     powers: np.ndarray[Any, Any],
-    labels: np.ndarray[Any, Any],
-    ends: np.ndarray[Any, Any],
-    indices: np.ndarray[Any, Any],
-    values: np.ndarray[Any, Any],
+    filled: Filled,
 ) -> bool:
     """Parse lines from ``state[PLACE]`` on, until the text ends or a line comes that needs a closer look.
 
@@ -39,18 +55,15 @@ def parse_lines(
         The indices allowed.
     powers : ndarray
         :func:`~saddlesvm.data.decimals.powers_of_five`.
-    labels, values : ndarray of uint64
-        Filled with the bits of float64 numbers.
-    ends : ndarray of int64
-        Filled with the number of values up to and with each row.
-    indices : ndarray of int32
-        Filled as they are in the text.
+    filled : Filled
+        Room for what the lines hold.
 
     Returns
     -------
     bool
         Whether the text ended; if not, ``state[PLACE]`` is at the line that could not be read.
     """
+    labels, ends, indices, values = filled
     p, lines, count, k = state[PLACE], state[LINES], state[ROWS], state[VALUES]
     zero_seen = state[ZERO_SEEN] != 0
     fine = True

@@ -15,19 +15,22 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.losses import conjugate, dual_step, slopes, value
+from saddlesvm.problem.losses import conjugate, value
 from saddlesvm.problem.problem import Problem, Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, dots, new_weights
-from saddlesvm.rows.layouts import dtype_of, look_ahead
-from saddlesvm.runtime.compiled import allocating_kernel
+from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.rows.prefetch import look_ahead
+from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.randomness import seeded, shuffle
+from saddlesvm.solvers.base import Place
+from saddlesvm.solvers.dcd import visit
 
-# Places of the running figures of a problem's pass, and of what is kept from one pass to the next.
-LARGEST, SMALLEST, RESIDUAL, PAID, COUPLED, ESTIMATE, BOUND_M, BOUND_m, ASIDE = range(9)
+# The running figures of a problem's pass, and what is kept from one pass to the next.
+METERS = record_of("largest", "smallest", "residual", "paid", "coupled", "estimate", "bound_M", "bound_m", "aside")
 READY = 0.5  # of the gap asked for, at which a problem's estimate ends its work here
 RECHECK = 0.003  # of the last estimate over all rows: once the active ones are below it, the others are looked at again
 EAGER = 0.2  # of the largest slope of a pass, beyond which a row at its bound is set aside in the next
@@ -35,63 +38,101 @@ PASSES = 1000  # at most
 SLICE_SCORES = 200_000  # scores between two looks at the clock
 
 
+class Lists(NamedTuple):
+    """The rows and problems of a run: the rows in their order, and of each the problems that work on it.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_all, B), int8
+    order : ndarray of shape (n,)
+        Active rows first.
+    random : ndarray of shape (1,), uint64
+    problems : ndarray of shape (n_all, B)
+        The numbers of the problems in each row's own order: those that still work on it first.
+    counts : ndarray of shape (n_all,)
+        How many those are.
+    finished : ndarray of shape (B,)
+        Which problems are done.
+    """
+
+    labels: np.ndarray
+    order: np.ndarray
+    random: np.ndarray
+    problems: np.ndarray
+    counts: np.ndarray
+    finished: np.ndarray
+
+
+@inlined
+def without_finished(mine: np.ndarray, count: int, finished: np.ndarray) -> int:
+    """Move finished problems behind the others of a row; how many stay."""
+    q = 0
+    while q < count:
+        k = mine[q]
+        if finished[k]:
+            count -= 1
+            mine[q], mine[count] = mine[count], k
+        else:
+            q += 1
+    return count
+
+
+@inlined
+def begin_pass(meters: np.ndarray) -> None:
+    """Empty the running figures."""
+    for k in range(meters.size):
+        m = meters[k]
+        m.largest, m.smallest = -np.inf, np.inf
+        m.residual = m.paid = m.coupled = 0.0
+
+
+@inlined
+def end_of_pass(meters: np.ndarray, finished: np.ndarray) -> None:
+    """Turn the figures of a pass into estimates and bounds."""
+    for k in range(meters.size):
+        if not finished[k]:
+            m = meters[k]
+            objective = m.paid + 0.5 * m.coupled + m.aside
+            m.estimate = m.residual / max(objective, 1e-300)
+            m.bound_M = m.largest if m.largest > 0.0 else np.inf
+            m.bound_m = m.smallest if m.smallest < 0.0 else -np.inf
+
+
 @allocating_kernel
-def descend(
-    terms: Terms,
-    labels: np.ndarray,
-    order: np.ndarray,
-    random: np.ndarray,
-    alpha: np.ndarray,
-    W: np.ndarray,
-    problems: np.ndarray,
-    counts: np.ndarray,
-    finished: np.ndarray,
-    position: int,
-    active: int,
-    most: int,
-    meters: np.ndarray,
+def descend_classes(
+    terms: Terms, lists: Lists, alpha: np.ndarray, W: np.ndarray, place: Place, most: int, meters: np.ndarray
 ) -> Any:
     """Visit rows until the pass ends or about `most` scores are computed: place, active rows, scores, passes ended."""
+    labels, order, random, problems, counts, finished = lists
+    position, active = place
     z = np.empty(labels.shape[1], dtype=W.dtype)
     if position == 0:
         shuffle(random, order, active)
-        for k in range(meters.shape[0]):
-            meters[k, LARGEST], meters[k, SMALLEST] = -np.inf, np.inf
-            meters[k, RESIDUAL] = meters[k, PAID] = meters[k, COUPLED] = 0.0
+        begin_pass(meters)
     done = 0
     while position < active and done < most:
         look_ahead(terms.X, order, position, active, counts, terms.norms, terms.norms)
         i = order[position]
-        s, mine, count = weight_of(terms.weights, i), problems[i], counts[i]
-        q = 0
-        while q < count:
-            k = mine[q]
-            if finished[k]:
-                count -= 1
-                mine[q], mine[count] = mine[count], k
-            else:
-                q += 1
+        s, mine = weight_of(terms.weights, i), problems[i]
+        count = without_finished(mine, counts[i], finished)
         dots(terms.X, i, W, mine, count, z)
         done += max(count, 1)
         q = 0
         while q < count:
             k = mine[q]
-            a, y, figures = alpha[i, k], np.float64(labels[i, k]), meters[k]
+            a, y, m = alpha[i, k], np.float64(labels[i, k]), meters[k]
             score = np.float64(z[k])
-            left, right = slopes(terms.loss, a, score, y, s)
             paid = s * value(terms.loss, score, y)
-            if right > figures[BOUND_M] and left < figures[BOUND_m]:
+            aside, slope, step = visit(terms.loss, a, score, y, s, terms.C * terms.norms[i], m.bound_M, m.bound_m)
+            if aside:
                 count -= 1
                 mine[q], mine[count] = mine[count], k
-                figures[ASIDE] += paid + 0.5 * a * score
+                m.aside += paid + 0.5 * a * score
                 continue
-            projected = right if right < 0.0 else (left if left > 0.0 else 0.0)
-            figures[LARGEST] = max(figures[LARGEST], projected)
-            figures[SMALLEST] = min(figures[SMALLEST], projected)
-            figures[RESIDUAL] += paid + conjugate(terms.loss, a, y, s) + a * score
-            figures[PAID] += paid
-            figures[COUPLED] += a * score
-            step = dual_step(terms.loss, a, score, y, terms.C * terms.norms[i], s)
+            m.largest, m.smallest = max(m.largest, slope), min(m.smallest, slope)
+            m.residual += paid + conjugate(terms.loss, a, y, s) + a * score
+            m.paid += paid
+            m.coupled += a * score
             if step != 0.0:
                 alpha[i, k] = a + step
                 add_row(terms.X, i, terms.C * step, W, k)
@@ -104,18 +145,12 @@ def descend(
             position += 1
     if position < active:
         return position, active, done, 0
-    for k in range(meters.shape[0]):
-        if not finished[k]:
-            figures = meters[k]
-            objective = figures[PAID] + 0.5 * figures[COUPLED] + figures[ASIDE]
-            figures[ESTIMATE] = figures[RESIDUAL] / max(objective, 1e-300)
-            figures[BOUND_M] = figures[LARGEST] if figures[LARGEST] > 0.0 else np.inf
-            figures[BOUND_m] = figures[SMALLEST] if figures[SMALLEST] < 0.0 else -np.inf
+    end_of_pass(meters, finished)
     return 0, active, done, 1
 
 
 @dataclass
-class Block:
+class ClassDescent:
     """The run of several problems at once.
 
     Attributes
@@ -144,33 +179,35 @@ class Block:
         """
         problem, (n_all, B) = self.problem, self.labels.shape
         W = new_weights(problem.X, B, dtype_of(problem.X))
-        order, random, meters = problem.members.copy(), seeded(seed), np.zeros((B, 9))
-        meters[:, ESTIMATE] = np.inf
+        order, random, meters = problem.members.copy(), seeded(seed), np.zeros(B, METERS)
+        meters["estimate"] = np.inf
         problems = np.empty((n_all, B), dtype=np.int16)
         problems[:] = np.arange(B)
         counts = np.full(n_all, B, dtype=np.int32)
-        meters[:, BOUND_M], meters[:, BOUND_m] = np.inf, -np.inf
+        meters["bound_M"], meters["bound_m"] = np.inf, -np.inf
         finished = np.zeros(B, dtype=np.bool_)
-        position, active, whole, known, passes, scored = 0, order.size, True, np.inf, 0, 0
+        lists = Lists(self.labels, order, random, problems, counts, finished)
+        place, whole, known, passes, scored = Place(0, order.size), True, np.inf, 0, 0
         visits = order.size * B
         while passes < PASSES and not finished.all() and scored < most * visits and not stop():
-            position, active, done, ended = descend(
-                problem.terms, self.labels, order, random, self.alpha, W, problems, counts, finished,
-                position, active, SLICE_SCORES, meters,
-            )  # fmt: skip
+            position, active, done, ended = descend_classes(
+                problem.terms, lists, self.alpha, W, place, SLICE_SCORES, meters
+            )
+            place = Place(position, active)
             scored += done
             if not ended:
                 continue
             passes += 1
-            meters[:, [BOUND_M, BOUND_m]] *= EAGER
-            finished |= meters[:, ESTIMATE] <= READY * tol
-            estimate = float(meters[~finished, ESTIMATE].max(initial=0.0))
+            meters["bound_M"] *= EAGER
+            meters["bound_m"] *= EAGER
+            finished |= meters["estimate"] <= READY * tol
+            estimate = float(meters["estimate"][~finished].max(initial=0.0))
             if whole:
                 known, whole = estimate, False
             elif estimate <= RECHECK * known or active == 0:
-                active, whole, counts[:] = order.size, True, B
-                meters[:, BOUND_M], meters[:, BOUND_m], meters[:, ASIDE] = np.inf, -np.inf, 0.0
-        return scored / visits, meters[:, ESTIMATE].copy()
+                place, whole, counts[:] = Place(0, order.size), True, B
+                meters["bound_M"], meters["bound_m"], meters["aside"] = np.inf, -np.inf, 0.0
+        return scored / visits, meters["estimate"].copy()
 
 
 def stops(event: threading.Event, seconds: float | None) -> Callable[[], bool]:

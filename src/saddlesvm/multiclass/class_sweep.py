@@ -52,6 +52,7 @@ class Sweep:
         problems: Sequence[Callable[[], SubProblem]],
         loss: Loss,
         solver: Blocks,
+        *,
         tol: float,
         seed: int,
         options: dict[str, Any],
@@ -145,4 +146,4 @@ def make_sweep(
     path = getattr(checkpoint, "path", checkpoint)
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
     plan = make_plan(plain, memory, len(problems), folder, solver.rows)
-    return Sweep(plain._replace(bias=bias), plan, problems, loss, solver, tol, seed, options)
+    return Sweep(plain._replace(bias=bias), plan, problems, loss, solver, tol=tol, seed=seed, options=options)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.fit.result import FitResult
-from saddlesvm.multiclass.class_descent import Block, stops
+from saddlesvm.multiclass.class_descent import ClassDescent, stops
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
@@ -70,7 +70,7 @@ class SharedStart:
         labels = np.empty((problem.y.size, len(places)), dtype=np.int8)
         for column, k in enumerate(places):
             labels[:, column] = self.problems[k]().y
-        block = Block(problem, labels, np.zeros(labels.shape))
+        block = ClassDescent(problem, labels, np.zeros(labels.shape))
         most = None if seconds is None else TIME_SHARE * seconds * len(places)
         epochs, estimates = block.run(self.tol, self.seed + first, stops(stop, most), self.most)
         for column, k in enumerate(places):

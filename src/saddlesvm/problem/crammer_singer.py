@@ -22,7 +22,8 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, 
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import add_combinations, all_scores, by_class, new_weights
+from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
+from saddlesvm.rows.scores import scores_of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
 def dual_of_weights(problem: JointProblem, W: np.ndarray) -> np.ndarray:
     """The sub-gradient at the scores of W, each row against its best rival, scaled for the best bound."""
     members, own = problem.members, problem.codes[problem.members]
-    scores = all_scores(problem.X, W)[members] + 1.0
+    scores = scores_of_rows(problem.X, W)[members] + 1.0
     scores[np.arange(members.size), own] -= 1.0
     alpha = np.zeros((problem.y.size, problem.n_classes))
     alpha[members, own] = problem.row_weights[members]
@@ -122,7 +123,7 @@ def evaluate_joint(
         alpha = dual_of_weights(problem, point.w)
     rebuild = point.w is None or (point.tracks and exact)
     W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
-    rivals = all_scores(problem.X, W)
+    rivals = scores_of_rows(problem.X, W)
     if not problem.whole:
         rivals = rivals[members]
     own_norm = dual_norm = float(np.vdot(W, W))

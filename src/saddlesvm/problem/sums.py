@@ -10,6 +10,7 @@ from saddlesvm.problem.losses import conjugate, subgradient, value
 from saddlesvm.problem.problem import Pointwise, Problem, Terms, weight_of
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.passes import Part
+from saddlesvm.rows.prefetch import next_ahead
 from saddlesvm.runtime.compiled import kernel
 
 
@@ -32,7 +33,7 @@ def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndar
     paid = conjugates = coupled = 0.0
     for k in range(members.size):
         i = members[k]
-        rows.next_ahead(terms.X, members, k)
+        next_ahead(terms.X, members, k)
         s, z = weight_of(terms.weights, i), rows.dot(terms.X, i, w)
         paid += s * value(terms.loss, z, terms.y[i])
         conjugates += conjugate(terms.loss, alpha[i], terms.y[i], s)

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from numba.core import types
 from numba.np.numpy_support import as_dtype
-from scipy import sparse
 
-from saddlesvm.rows.layouts import CSR, Dense, Rows, U, as_dense_row, axpy, n_features
-from saddlesvm.rows.scores import linear_scores
+from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, axpy, n_features
 from saddlesvm.runtime.compiled import kernel, operation, python_class
 
 
@@ -123,14 +121,3 @@ def add_combinations(X: Rows, members: np.ndarray, coefficients: np.ndarray, W: 
         for k in range(coefficients.shape[1]):
             if coefficients[i, k] != 0.0:
                 add_row(X, i, coefficients[i, k], W, k)
-
-
-def all_scores(X: Rows, W: np.ndarray) -> np.ndarray:
-    """``x_i . w_k`` of all rows in float64, shape (n, K), by BLAS on blocks of rows; `W` has shape (K, d + 1)."""
-    plain: Any = X.values if isinstance(X, Dense) else _as_matrix(X)
-    return linear_scores(plain, W[:, :-1], X.bias * W[:, -1])
-
-
-def _as_matrix(X: CSR) -> sparse.csr_array:
-    """The rows as SciPy knows them, without a copy."""
-    return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features))

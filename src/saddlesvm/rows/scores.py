@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.rows.layouts import CSR, Dense, Rows
+
 BLOCK_VALUES = 4_000_000
 
 
@@ -30,3 +32,13 @@ def linear_scores(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray
         else:
             np.matmul(X[part].astype(np.float64, copy=False), coef.T, out=scores[part])
     return scores + intercept
+
+
+def scores_of_rows(X: Rows, W: np.ndarray) -> np.ndarray:
+    """``x_i . w_k`` of all rows, the virtual feature included, in float64, shape (n, K); `W` has shape (K, d + 1)."""
+    return linear_scores(X.values if isinstance(X, Dense) else _as_matrix(X), W[:, :-1], X.bias * W[:, -1])
+
+
+def _as_matrix(X: CSR) -> sparse.csr_array:
+    """The rows as SciPy knows them, without a copy."""
+    return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -124,6 +124,13 @@ def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
         m.scale = m.paid + 0.5 * m.coupled
     m.estimate = m.residual / m.scale if m.scale > 0.0 else np.inf
     m.residual = m.paid = m.coupled = 0.0
+
+
+class Place(NamedTuple):
+    """How far a run has got, for kernels: the place in the pass, and how many rows are active."""
+
+    position: int
+    active: int
 
 
 class Solver(Protocol):

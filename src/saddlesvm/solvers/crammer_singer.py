@@ -15,7 +15,7 @@ linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,15 +23,58 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
 from saddlesvm.problem.problem import Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, by_class, dots, new_weights
-from saddlesvm.rows.layouts import dtype_of, look_ahead
-from saddlesvm.runtime.compiled import allocating_kernel, inlined
+from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.rows.prefetch import look_ahead
+from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.randomness import seeded, shuffle
-from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, nothing
 
-# Places of the running figures of a pass.
-RESIDUAL, PAID, COUPLED, ESTIMATE, SPREAD = range(5)
+# The running figures of a pass.
+METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
 SETTLED = 1e-12  # spread of the slopes at which a block counts as optimal
 RECHECK = 0.1  # of the last gap over all rows: once the active ones are below it, the others are looked at again
+
+
+class Lists(NamedTuple):
+    """The rows and classes of a run: the rows in their order, and of each the classes it works on.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_all,)
+        Each row's own class.
+    order : ndarray of shape (n,)
+        Active rows first.
+    random : ndarray of shape (1,), uint64
+    classes : ndarray of shape (n_all, K)
+        The class numbers in each row's own order: those it still works on first.
+    counts : ndarray of shape (n_all,)
+        How many those are.
+    """
+
+    codes: np.ndarray
+    order: np.ndarray
+    random: np.ndarray
+    classes: np.ndarray
+    counts: np.ndarray
+
+
+class Room(NamedTuple):
+    """Room for one number a class."""
+
+    z: np.ndarray  # scores
+    G: np.ndarray  # slopes
+    B: np.ndarray
+    sorted_D: np.ndarray
+
+
+class Row(NamedTuple):
+    """One row: its number, its class, its weight, its variables, and the classes it works on."""
+
+    i: int
+    own: int
+    s: float
+    a: np.ndarray
+    classes: np.ndarray
 
 
 @inlined
@@ -69,18 +112,17 @@ def set_aside(classes: np.ndarray, count: int, a: np.ndarray, G: np.ndarray, own
 
 
 @inlined
-def renew_block(
-    terms: Terms, i: int, own: int, s: float, a: np.ndarray, G: np.ndarray, classes: np.ndarray, count: int,
-    W: np.ndarray, B: np.ndarray, sorted_D: np.ndarray,
-) -> None:  # fmt: skip
-    """Give the first `count` classes of row i their best variables, and the weights what that changes."""
+def renew_block(terms: Terms, row: Row, count: int, W: np.ndarray, room: Room) -> None:
+    """Give the first `count` classes of a row their best variables, and the weights what that changes."""
+    i, own, s, a, classes = row
+    G, B = room.G, room.B
     A = terms.C * terms.norms[i]
     place = -1
     for q in range(count):
         B[q] = G[classes[q]] - A * a[classes[q]]
         if classes[q] == own:
             place = q
-    beta = threshold(B, count, place, A, s, sorted_D)
+    beta = threshold(B, count, place, A, s, room.sorted_D)
     for q in range(count):
         k = classes[q]
         renewed = min(s if k == own else 0.0, (beta - B[q]) / A)
@@ -92,27 +134,24 @@ def renew_block(
 @allocating_kernel
 def ascend(
     terms: Terms,
-    codes: np.ndarray,
-    order: np.ndarray,
-    random: np.ndarray,
+    lists: Lists,
     alpha: np.ndarray,
     W: np.ndarray,
-    classes: np.ndarray,
-    counts: np.ndarray,
-    position: int,
-    active: int,
+    place: Place,
     most: int,
     shrink: bool,
     meters: np.ndarray,
 ) -> Any:
     """Visit rows until the pass ends or `most` scores are computed: place, active rows, scores, passes ended."""
-    K = alpha.shape[1]
-    z = np.empty(K, dtype=W.dtype)
-    G, B, sorted_D = np.empty(K), np.empty(K), np.empty(K)
+    codes, order, random, classes, counts = lists
+    position, active = place
+    K, m = alpha.shape[1], meters[0]
+    z, G = np.empty(K, dtype=W.dtype), np.empty(K)
+    room = Room(z, G, np.empty(K), np.empty(K))
     done = 0
     if position == 0:
         shuffle(random, order, active)
-        meters[:] = 0.0
+        m.residual = m.paid = m.coupled = m.estimate = m.spread = 0.0
     while position < active and done < most:
         look_ahead(terms.X, order, position, active, counts, codes, terms.norms)
         i = order[position]
@@ -130,9 +169,9 @@ def ascend(
             if a[k] < (s if k == own else 0.0):
                 low = min(low, G[k])
         paid = s * (high - G[own])
-        meters[RESIDUAL] += residual + paid
-        meters[PAID] += paid
-        meters[COUPLED] += coupled
+        m.residual += residual + paid
+        m.paid += paid
+        m.coupled += coupled
         if shrink:
             count = set_aside(classes[i], count, a, G, own, low)
             counts[i] = count
@@ -141,16 +180,16 @@ def ascend(
                 order[position], order[active] = order[active], i
                 continue
         if high - low > SETTLED:
-            meters[SPREAD] = max(meters[SPREAD], high - low)
+            m.spread = max(m.spread, high - low)
             if terms.norms[i] == 0.0:
                 a[own], a[1 if own == 0 else 0] = s, -s
             else:
-                renew_block(terms, i, own, s, a, G, classes[i], count, W, B, sorted_D)
+                renew_block(terms, Row(i, own, s, a, classes[i]), count, W, room)
         position += 1
     passes = 0
     if position >= active:
         position, passes = 0, 1
-        meters[ESTIMATE] = meters[RESIDUAL] / max(meters[PAID] + 0.5 * meters[COUPLED], 1e-300)
+        m.estimate = m.residual / max(m.paid + 0.5 * m.coupled, 1e-300)
     return position, active, done, passes
 
 
@@ -216,7 +255,7 @@ class CrammerSinger(SolverBase):
             counts=np.full(n, K, dtype=np.int32),
             order=problem.members.copy(),
             random=seeded(seed),
-            meters=np.zeros(5),
+            meters=np.zeros(1, METERS),
             active=problem.members.size,
         )
 
@@ -226,16 +265,22 @@ class CrammerSinger(SolverBase):
         left = budget.rows * K
         while left > 0:
             state.position, state.active, done, passes = ascend(
-                problem.terms, problem.codes, state.order, state.random, state.alpha, state.w, state.classes,
-                state.counts, state.position, state.active, left, self.shrinking, state.meters,
-            )  # fmt: skip
+                problem.terms,
+                Lists(problem.codes, state.order, state.random, state.classes, state.counts),
+                state.alpha,
+                state.w,
+                Place(state.position, state.active),
+                left,
+                self.shrinking,
+                state.meters,
+            )
             left -= done
             state.scored += done
             if passes:
-                state.estimate = float(state.meters[ESTIMATE])
+                state.estimate = float(state.meters["estimate"][0])
                 if state.whole:
                     state.known, state.whole = state.estimate, False
-                elif state.meters[SPREAD] <= SETTLED or state.estimate <= RECHECK * state.known:
+                elif state.meters["spread"][0] <= SETTLED or state.estimate <= RECHECK * state.known:
                     self._call_back(state)
                 if state.estimate <= budget.relative_gap:
                     break

@@ -26,15 +26,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.losses import dual_step, is_smooth, slopes
+from saddlesvm.problem.losses import Loss, dual_step, is_smooth, slopes
 from saddlesvm.problem.problem import Problem, Terms, weight_of
-from saddlesvm.rows.layouts import axpy, dot, dtype_of, look_ahead
+from saddlesvm.rows.layouts import axpy, dot, dtype_of
+from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items, deal, seeded
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
     Budget,
     DualState,
+    Place,
     SolverBase,
     end_of_epoch,
     move_offset,
@@ -87,13 +89,6 @@ class Deck(NamedTuple):
     runs: np.ndarray
     aside: np.ndarray
     random: np.ndarray
-
-
-class Place(NamedTuple):
-    """How far a run has got: the place in the pass, and how many rows are active."""
-
-    position: int
-    active: int
 
 
 class Iterate(NamedTuple):
@@ -211,6 +206,19 @@ def call_back(deck: Deck, rules: Rules, meters: np.ndarray, active: int) -> int:
     return deck.order.size
 
 
+@inlined
+def visit(loss: Loss, a: float, z: float, y: float, s: float, q: float, bound_M: float, bound_m: float) -> Any:
+    """What a visit does to one dual variable: whether it is to be set aside, its projected slope, and its step.
+
+    It is set aside where it sits at a bound and its slope is beyond `bound_M` or `bound_m`; `q` is ``C ||x_i||^2``.
+    """
+    left, right = slopes(loss, a, z, y, s)
+    if right > bound_M and left < bound_m:
+        return True, 0.0, 0.0
+    projected = right if right < 0.0 else (left if left > 0.0 else 0.0)
+    return False, projected, dual_step(loss, a, z, y, q, s)
+
+
 @kernel
 def descend(
     terms: Terms, deck: Deck, rules: Rules, iterate: Iterate, place: Place, goal: Goal, meters: np.ndarray
@@ -224,7 +232,8 @@ def descend(
     while done < visits:
         if m.length == 0.0:
             begin_pass(deck, rules, active, m)
-        length, bound_M, bound_m = int(m.length), m.bound_M, m.bound_m
+        length = int(m.length)
+        bound_M, bound_m = (m.bound_M, m.bound_m) if rules.eager > 0.0 else (np.inf, -np.inf)
         largest, smallest = m.largest, m.smallest
         residuals = losses = coupled = 0.0
         dropped = 0
@@ -239,14 +248,12 @@ def descend(
             residuals += residual
             losses += paid
             coupled += a * z
-            left, right = slopes(terms.loss, a, z, terms.y[i], s)
-            if rules.eager > 0.0 and right > bound_M and left < bound_m:
+            aside, slope, step = visit(terms.loss, a, z, terms.y[i], s, C * terms.norms[i], bound_M, bound_m)
+            if aside:
                 deck.aside[i] = 1
                 dropped += 1
                 continue
-            projected = right if right < 0.0 else (left if left > 0.0 else 0.0)
-            largest, smallest = max(largest, projected), min(smallest, projected)
-            step = dual_step(terms.loss, a, z, terms.y[i], C * terms.norms[i], s)
+            largest, smallest = max(largest, slope), min(smallest, slope)
             if step != 0.0:
                 alpha[i] = a + step
                 axpy(X, i, C * step, w)

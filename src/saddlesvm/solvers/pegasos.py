@@ -19,54 +19,73 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from saddlesvm.problem.certificate import Point, loss_sums
 from saddlesvm.problem.losses import Squared, SquaredEpsilonInsensitive, SquaredHinge, subgradient
 from saddlesvm.problem.problem import Problem, Terms, weight_of
-from saddlesvm.rows.layouts import axpy, dot, dtype_of, look_ahead
-from saddlesvm.runtime.compiled import kernel
+from saddlesvm.rows.layouts import axpy, dot, dtype_of
+from saddlesvm.rows.prefetch import look_ahead
+from saddlesvm.runtime.compiled import kernel, record_of
 from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 
-# Places of the numbers that a run carries along.
-SCALE, GATHERED, SQUARED_NORM, INTERCEPT, INTERCEPT_SUM = range(5)
+# The numbers that a run carries along.
+NUMBERS = record_of("scale", "gathered", "squared_norm", "intercept", "intercept_sum")
 SMALLEST_SCALE = 1e-3  # below it the scale is multiplied into the weights, before sums of unlike size cancel
 WINDOW_GROWTH = math.sqrt(2.0)
 CAUTION = 2.0  # how much shorter than the longest stable step the first one is on a squared loss
 FORGET = 0.25  # weight that the sub-gradients seen keep whenever the iterations double
 
 
-@kernel
-def descend(
-    terms: Terms,
-    order: np.ndarray,
-    replace: bool,
-    random: np.ndarray,
-    batch: int,
-    iteration: int,
-    iterations: int,
-    delay: float,
-    radius: float,
-    lift: float,
-    v: np.ndarray,
-    u: np.ndarray,
-    numbers: np.ndarray,
-    slope_sums: np.ndarray,
-    visits: np.ndarray,
-    slopes: np.ndarray,
-    chosen: np.ndarray,
-    position: int,
-) -> int:
-    """Do iterations `iteration` + 1 to `iteration` + `iterations`; the place in the order afterwards.
+class Draws(NamedTuple):
+    """Which rows an iteration takes; `slopes` and `chosen` are room for a batch."""
 
-    `lift` is the squared value of the virtual feature when the intercept is free (and moved apart from w), else zero.
-    ``v`` and ``numbers`` hold the iterate, ``u`` (empty if no average is wanted) the lazy part of the sum of iterates,
-    ``slope_sums`` and ``visits`` (one place a row) the sub-gradients seen.
+    order: np.ndarray
+    replace: bool
+    random: np.ndarray
+    slopes: np.ndarray
+    chosen: np.ndarray
+    position: int
+
+
+class Pace(NamedTuple):
+    """How far steps go."""
+
+    delay: float  # iterations by which the step sizes are put off
+    radius: float  # of the ball that w stays in; infinite without projection
+    lift: float  # squared value of the virtual feature where the intercept is free (and moved apart from w), else zero
+
+
+class Iterate(NamedTuple):
+    """The iterate ``numbers.scale * v``, and the sum of iterates ``numbers.gathered * v - u``.
+
+    `u` is empty if no average is wanted; `numbers` is a record of `NUMBERS`.
     """
-    size = order.size
+
+    v: np.ndarray
+    u: np.ndarray
+    numbers: np.ndarray
+
+
+class Seen(NamedTuple):
+    """The sub-gradients seen, one place for each row: their sums, and how many they are."""
+
+    slope_sums: np.ndarray
+    visits: np.ndarray
+
+
+@kernel
+def take_steps(
+    terms: Terms, draws: Draws, pace: Pace, iterate: Iterate, seen: Seen, iteration: int, iterations: int
+) -> int:
+    """Do iterations `iteration` + 1 to `iteration` + `iterations`; the place in the order afterwards."""
+    order, replace, random, slopes, chosen, position = draws
+    delay, radius, lift = pace
+    v, u, numbers = iterate.v, iterate.u, iterate.numbers[0]
+    size, batch = order.size, chosen.size
     lam = 1.0 / (size * terms.C)
     for t in range(iteration + 1, iteration + iterations + 1):
         for k in range(batch):
@@ -75,50 +94,50 @@ def descend(
             else:
                 if position == 0:
                     shuffle(random, order, size)
-                look_ahead(terms.X, order, position, size, slope_sums, terms.y, terms.norms)
+                look_ahead(terms.X, order, position, size, seen.slope_sums, terms.y, terms.norms)
                 chosen[k] = order[position]
                 position = position + 1 if position + 1 < size else 0
             i = chosen[k]
-            z = numbers[SCALE] * dot(terms.X, i, v) + numbers[INTERCEPT]
+            z = numbers.scale * dot(terms.X, i, v) + numbers.intercept
             slopes[k] = weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
-            slope_sums[i] += slopes[k]
-            visits[i] += 1.0
+            seen.slope_sums[i] += slopes[k]
+            seen.visits[i] += 1.0
         keep = 1.0 - 1.0 / (t + delay)
         if keep > 0.0:
-            numbers[SCALE] *= keep
-            numbers[SQUARED_NORM] *= keep * keep
+            numbers.scale *= keep
+            numbers.squared_norm *= keep * keep
         else:
             v[:] = 0.0
-            numbers[SCALE], numbers[SQUARED_NORM] = 1.0, 0.0
+            numbers.scale, numbers.squared_norm = 1.0, 0.0
         eta = 1.0 / (lam * (t + delay) * batch)
-        if numbers[SCALE] < SMALLEST_SCALE:
+        if numbers.scale < SMALLEST_SCALE:
             for j in range(u.size):
-                u[j] -= numbers[GATHERED] * v[j]
+                u[j] -= numbers.gathered * v[j]
             for j in range(v.size):
-                v[j] *= numbers[SCALE]
-            numbers[GATHERED], numbers[SCALE] = 0.0, 1.0
+                v[j] *= numbers.scale
+            numbers.gathered, numbers.scale = 0.0, 1.0
         for k in range(batch):
             if slopes[k] != 0.0:
                 c = -eta * slopes[k]
                 if radius < np.inf:
-                    z = numbers[SCALE] * dot(terms.X, chosen[k], v)
-                    numbers[SQUARED_NORM] += 2.0 * c * z + c * c * (terms.norms[chosen[k]] - lift)
-                axpy(terms.X, chosen[k], c / numbers[SCALE], v)
+                    z = numbers.scale * dot(terms.X, chosen[k], v)
+                    numbers.squared_norm += 2.0 * c * z + c * c * (terms.norms[chosen[k]] - lift)
+                axpy(terms.X, chosen[k], c / numbers.scale, v)
                 if u.size:
-                    axpy(terms.X, chosen[k], c / numbers[SCALE] * numbers[GATHERED], u)
+                    axpy(terms.X, chosen[k], c / numbers.scale * numbers.gathered, u)
                 if lift > 0.0:
-                    numbers[INTERCEPT] -= slopes[k] / (batch * math.sqrt(t))
-        if radius < np.inf and numbers[SQUARED_NORM] > radius * radius:
-            numbers[SCALE] *= radius / math.sqrt(numbers[SQUARED_NORM])
-            numbers[SQUARED_NORM] = radius * radius
-        numbers[GATHERED] += numbers[SCALE]
-        numbers[INTERCEPT_SUM] += numbers[INTERCEPT]
+                    numbers.intercept -= slopes[k] / (batch * math.sqrt(t))
+        if radius < np.inf and numbers.squared_norm > radius * radius:
+            numbers.scale *= radius / math.sqrt(numbers.squared_norm)
+            numbers.squared_norm = radius * radius
+        numbers.gathered += numbers.scale
+        numbers.intercept_sum += numbers.intercept
     return position
 
 
 @dataclass
 class PegasosState(State):
-    """Where a run stands: the iterate ``numbers[SCALE] * w``, the lazy average and the sub-gradients seen.
+    """Where a run stands: the iterate ``numbers["scale"] * w``, the lazy average and the sub-gradients seen.
 
     The windows of the tail average grow by the root of two, so the current one and the one before it together hold
     the last 30 to 50 % of the iterates.
@@ -180,7 +199,7 @@ class Pegasos(SolverBase):
             u=np.zeros(width if averaged else 0),
             earlier=np.zeros(width + 1 if averaged else 0),
             chosen=np.zeros(width + 1 if self.output == "random" else 0),
-            numbers=np.array([1.0, 0.0, 0.0, 0.0, 0.0]),
+            numbers=np.array([(1.0, 0.0, 0.0, 0.0, 0.0)], NUMBERS),
             slope_sums=np.zeros(problem.y.size),
             visits=np.zeros(problem.y.size),
             order=problem.members.copy(),
@@ -215,25 +234,16 @@ class Pegasos(SolverBase):
         terms, free = problem.terms, problem.intercept == "free"
         if free:
             terms = terms._replace(X=terms.X._replace(bias=0.0))
-        state.position = descend(
+        slopes, chosen = np.empty(self.batch_size), np.empty(self.batch_size, dtype=np.int64)
+        replace = self.sampling == "replacement"
+        state.position = take_steps(
             terms,
-            state.order,
-            self.sampling == "replacement",
-            state.random,
-            self.batch_size,
+            Draws(state.order, replace, state.random, slopes, chosen, state.position),
+            Pace(first_steps(problem), self.radius(problem), problem.scale**2 if free else 0.0),
+            Iterate(state.w, state.u, state.numbers),
+            Seen(state.slope_sums, state.visits),
             state.iteration,
             iterations,
-            first_steps(problem),
-            self.radius(problem),
-            problem.scale**2 if free else 0.0,
-            state.w,
-            state.u,
-            state.numbers,
-            state.slope_sums,
-            state.visits,
-            np.empty(self.batch_size),
-            np.empty(self.batch_size, dtype=np.int64),
-            state.position,
         )
         state.iteration += iterations
         state.rows_touched += iterations * self.batch_size
@@ -276,7 +286,7 @@ class Pegasos(SolverBase):
         """The current window of the tail average becomes the earlier one; a new one begins."""
         state.earlier = _sum_of(state)
         state.u[:] = 0.0
-        state.numbers[GATHERED] = state.numbers[INTERCEPT_SUM] = 0.0
+        state.numbers["gathered"] = state.numbers["intercept_sum"] = 0.0
         state.earlier_start, state.window_start = state.window_start, state.iteration
 
 
@@ -299,10 +309,10 @@ def first_steps(problem: Problem) -> float:
 
 def _iterate_of(state: PegasosState) -> np.ndarray:
     """The present weights in float64, the free intercept behind them."""
-    return np.append(state.numbers[SCALE] * state.w.astype(np.float64), state.numbers[INTERCEPT])
+    return np.append(state.numbers["scale"] * state.w.astype(np.float64), state.numbers["intercept"])
 
 
 def _sum_of(state: PegasosState) -> np.ndarray:
     """The sum of the iterates since the window began, the free intercept's behind it."""
-    lazy = state.numbers[GATHERED] * state.w.astype(np.float64) - state.u
-    return np.append(lazy, state.numbers[INTERCEPT_SUM])
+    lazy = state.numbers["gathered"] * state.w.astype(np.float64) - state.u
+    return np.append(lazy, state.numbers["intercept_sum"])

@@ -18,7 +18,8 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.losses import dual_step
 from saddlesvm.problem.problem import Problem, Terms, weight_of
-from saddlesvm.rows.layouts import axpy, dot, look_ahead
+from saddlesvm.rows.layouts import axpy, dot
+from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
 from saddlesvm.solvers.base import (

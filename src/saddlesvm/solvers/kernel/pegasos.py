@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,24 +45,31 @@ def pull(terms: KernelTerms, i: int, z: float) -> float:
     return -weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
 
 
+class Held(NamedTuple):
+    """The kernel rows that are held: ``table[slot[i]]`` is that of row i; its slot is negative where there is none."""
+
+    table: np.ndarray
+    slot: np.ndarray
+
+
+class Iterate(NamedTuple):
+    """The iterate: ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 / (lambda size)``.
+
+    `sums` holds ``sum_j alpha_j k(x_j, x_i)``; `bias` is the free intercept, empty without one.
+    """
+
+    bias: np.ndarray
+    alpha: np.ndarray
+    sums: np.ndarray
+
+
 @allocating_kernel
 def visit_batches(
-    terms: KernelTerms,
-    table: np.ndarray,
-    slot: np.ndarray,
-    draws: np.ndarray,
-    size: int,
-    t: int,
-    scale: float,
-    bias: np.ndarray,
-    alpha: np.ndarray,
-    sums: np.ndarray,
+    terms: KernelTerms, held: Held, draws: np.ndarray, size: int, t: int, scale: float, iterate: Iterate
 ) -> int:
-    """Batches of `size` draws from step t on, until one needs a row that is not held; the number of draws used.
-
-    ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 / (lambda size)``, `sums` holds
-    ``sum_j alpha_j k(x_j, x_i)``; `bias` is the free intercept, empty without one.
-    """
+    """Batches of `size` draws from step t on, until one needs a row that is not held; the number of draws used."""
+    table, slot = held
+    bias, alpha, sums = iterate
     pulls = np.empty(size)
     for start in range(0, draws.size, size):
         eta = scale / t
@@ -200,15 +207,12 @@ class KernelPegasos(SolverBase):
         while draws.size:
             used = visit_batches(
                 problem.terms,
-                cache.table,
-                cache.slot,
+                Held(cache.table, cache.slot),
                 draws,
                 self.batch_size,
                 state.steps + 1,
                 scale,
-                state.bias,
-                state.alpha,
-                state.sums,
+                Iterate(state.bias, state.alpha, state.sums),
             )
             state.steps += used // self.batch_size
             state.rows_touched += used

@@ -19,7 +19,8 @@ from numba.core import types
 
 from saddlesvm.problem.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
 from saddlesvm.problem.problem import Pointwise, weight_of
-from saddlesvm.rows.layouts import CSR, Dense, Rows, U, axpy, dot, next_ahead, row_ahead
+from saddlesvm.rows.layouts import CSR, Dense, Rows, U, axpy, dot
+from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.runtime.compiled import inlined, kernel, operation, python_class
 
 SEARCH_STEPS = 100
@@ -50,6 +51,23 @@ class SmoothedTerms(NamedTuple):
     centre: np.ndarray
     q: float
     kinked: bool
+
+
+class Line(NamedTuple):
+    """The objective along a direction: ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``.
+
+    Attributes
+    ----------
+    z, dz : ndarray of shape (n,)
+        Margins of the members, and how they change.
+    linear, quadratic : float
+        Of the regulariser.
+    """
+
+    z: np.ndarray
+    dz: np.ndarray
+    linear: float
+    quadratic: float
 
 
 class Answers(NamedTuple):
@@ -191,22 +209,20 @@ def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float)
 @kernel
 def search(
     terms: SmoothedTerms,
-    z: np.ndarray,
-    dz: np.ndarray,
+    line: Line,
     alpha: np.ndarray,
     bend: np.ndarray,
     alpha_at_one: np.ndarray,
-    linear: float,
-    quadratic: float,
     tolerance: float,
 ) -> float:
-    """The minimiser over tau >= 0 of ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``, given the
-    multipliers and second derivatives at zero, and the multipliers at one (or an empty array).
+    """The minimiser over tau >= 0 along a line, given the multipliers and second derivatives at zero, and the
+    multipliers at one (or an empty array).
 
     One where that is known and will do, else Newton's method on the derivative, which is monotone, guarded by a bracket
     that is halved where it is slow; done when the derivative has fallen to `tolerance` times what it was at zero. Zero
     when the function does not fall.
     """
+    z, dz, linear, quadratic = line
     begin, rise, at_one = linear, quadratic, linear + quadratic
     for k in range(dz.size):
         begin -= terms.C * alpha[k] * dz[k]

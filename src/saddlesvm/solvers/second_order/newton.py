@@ -47,6 +47,7 @@ from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
+    Line,
     SmoothedTerms,
     bending_rows,
     respond,
@@ -298,13 +299,10 @@ class Newton(SolverBase):
         own, ahead = _seen(problem, state.w), _seen(problem, direction)
         tau = search(
             _smoothed(problem, state),
-            state.z,
-            dz,
+            Line(state.z, dz, float(own @ ahead), float(ahead @ ahead)),
             problem.gathered(state.alpha),
             problem.gathered(state.bend),
             nothing() if there is None else problem.gathered(there.alpha),
-            float(own @ ahead),
-            float(ahead @ ahead),
             LINE_TOLERANCE,
         )
         state.w += tau * direction

@@ -25,6 +25,7 @@ from saddlesvm.solvers.base import (
     EPOCH_METERS,
     Budget,
     DualState,
+    Place,
     SolverBase,
     nothing,
     refresh_weights,
@@ -33,7 +34,7 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 from saddlesvm.solvers.costs import rows_cost
-from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, Place, descend
+from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
 from saddlesvm.solvers.threaded.barrier import new_gate

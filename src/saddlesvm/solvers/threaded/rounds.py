@@ -21,8 +21,8 @@ from saddlesvm.problem.certificate import conjugate_sum
 from saddlesvm.problem.problem import Pointwise, Terms
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items
-from saddlesvm.solvers.base import move_offset
-from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Place, Rules, call_back, descend
+from saddlesvm.solvers.base import Place, move_offset
+from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Rules, call_back, descend
 from saddlesvm.solvers.threaded.aggregation import be_careful, follow, note, safe_share
 from saddlesvm.solvers.threaded.barrier import meet
 
