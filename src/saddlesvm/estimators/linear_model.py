@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import threading
 from collections.abc import Sequence
@@ -231,9 +232,14 @@ class LinearModel(CallbackSupport, Estimator):
         )  # fmt: skip
 
     def _checkpoint(self, sub: SubProblem, count: int) -> Checkpoint | None:
-        if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
-            return self.checkpoint
-        return Checkpoint(self.checkpoint if count == 1 else f"{self.checkpoint}.{sub.index}")
+        if self.checkpoint is None:
+            return None
+        given = self.checkpoint
+        if not isinstance(given, Checkpoint):
+            given = Checkpoint(given if count == 1 else f"{given}.{sub.index}")
+        own = copy.copy(given)
+        own.seeded = given.seeded and isinstance(self.random_state, (int, np.integer))
+        return own
 
     def _keep(self, results: list[FitResult]) -> None:
         self.coef_ = np.vstack([result.coef for result in results])

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import struct
 import time
-import zipfile
-import zlib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from saddlesvm.data.archives import DAMAGE, open_archive, short
 from saddlesvm.data.atomic import atomic_write
+from saddlesvm.fit.restored import check_header, check_points, check_state
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation
 from saddlesvm.rows.files import mapping_of
 
 FORMAT = "saddlesvm checkpoint 3"
-# The first wrote an array again for each of its names; the first two wrote records as plain arrays.
-READABLE = ("saddlesvm checkpoint 1", "saddlesvm checkpoint 2", FORMAT)
-DAMAGE = (
-    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, AttributeError, struct.error,
-    zlib.error, zipfile.BadZipFile, MemoryError,
-)  # fmt: skip
+# The first wrote an array again for each of its names; both said nothing of form, seed and version.
+EARLIER = ("saddlesvm checkpoint 1", "saddlesvm checkpoint 2")
+LATER_MARKS = ("form", "seed", "version")
+
+
+class OtherFit(ValueError):
+    """A checkpoint is fine, and belongs to another fit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,17 +49,25 @@ class Checkpoint:
         Seconds between two writes; one more is written when the fit ends.
     every_steps : int, optional
         Write after so many steps of the solver too: blocks, where training goes block by block.
+    seeded : bool, default=True
+        Whether a run with another seed is another fit. An estimator without `random_state` has a new seed each time,
+        and goes on all the same.
     """
 
-    def __init__(self, path: Any, every: float = 30.0, every_steps: int | None = None) -> None:
+    def __init__(self, path: Any, every: float = 30.0, every_steps: int | None = None, seeded: bool = True) -> None:
         self.path = Path(path)
-        self.every, self.every_steps = every, every_steps
+        self.every, self.every_steps, self.seeded = every, every_steps, seeded
         self.steps = 0
         if every_steps is not None and not every_steps >= 1:
             raise ValueError(f"every_steps must be at least 1, or None; got {every_steps!r}")
         self.written = time.monotonic()
         if not self.path.parent.is_dir():
             raise ValueError(f"the folder of the checkpoint {self.path} does not exist")
+
+    def marks(self, problem: Any, seed: int) -> dict[str, Any]:
+        """What must be the same for a fit to go on, beside its problem and solver."""
+        form = "lambda" if problem.uses_lambda else "C"
+        return {"form": form, "seed": seed if self.seeded else None, "version": version("saddlesvm")}
 
     def due(self) -> bool:
         """Whether it is time to write; asked after each step."""
@@ -98,7 +107,7 @@ class Checkpoint:
             np.savez(file, header=text, **{name: one for name, one in arrays.items() if name not in same})
         self.written, self.steps = time.monotonic(), 0
 
-    def read(self, mark: dict[str, Any], state: Any) -> Saved | None:
+    def read(self, problem: Any, mark: dict[str, Any], state: Any) -> Saved | None:
         """What was stored, the state in the shape of the fresh `state`; None when there is no file.
 
         A field of the state that is neither number, text nor array is not stored, and comes back as None.
@@ -112,16 +121,18 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            header, arrays = self._load(state)
-            different = [name for name in mark if header["mark"].get(name) != json.loads(json.dumps(mark[name]))]
+            return self._restored(problem, mark, state)
+        except OtherFit:
+            raise
         except DAMAGE as error:
-            raise ValueError(f"{self.path} is not a readable checkpoint ({error}); remove it to start anew") from error
-        if different:
-            raise ValueError(
-                f"the checkpoint {self.path} belongs to another fit: {', '.join(different)} differ (it holds: "
-                f"{header['mark'].get('problem')}, {header['mark'].get('solver')}); remove it or name another file"
-            )
+            found = " ".join(str(error).split())
+            raise ValueError(f"{self.path} is not a readable checkpoint ({found}); remove it to start anew") from None
+
+    def _restored(self, problem: Any, mark: dict[str, Any], state: Any) -> Saved:
+        header, arrays = self._load(mark, state)
         kept = {name.removeprefix("state."): one for name, one in arrays.items() if name.startswith("state.")}
+        kept = check_state(problem, state, kept, header["state"])
+        check_points(problem, header["points"], arrays)
         points = {
             name: Evaluation(
                 arrays[f"{name}.coef"],
@@ -139,24 +150,38 @@ class Checkpoint:
         restored = dataclasses.replace(state, **kept, **header["state"], **lost)
         return Saved(restored, header["numbers"], points, Trace(header["trace"]))
 
+    def _refuse_other(self, header: dict[str, Any], mark: dict[str, Any]) -> None:
+        """Raise :class:`OtherFit` where a checkpoint was written by a fit that is not this one."""
+        known = {name: one for name, one in mark.items() if header["format"] == FORMAT or name not in LATER_MARKS}
+        held = header["mark"]
+        different = [name for name, one in known.items() if held.get(name) != json.loads(json.dumps(one))]
+        if different:
+            raise OtherFit(
+                f"the checkpoint {self.path} belongs to another fit: {', '.join(different)} differ (it holds: "
+                f"{short(held.get('problem'), 200)}, {short(held.get('solver'), 200)}); remove it or name another file"
+            )
+
     def _clear_up(self) -> None:
         """Remove what a killed run left of a file that it was writing."""
         for file in self.path.parent.iterdir():
             if file.name.startswith(f".{self.path.name}.") and file.suffix == ".tmp":
                 file.unlink(missing_ok=True)
 
-    def _load(self, state: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _load(self, mark: dict[str, Any], state: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header and arrays of the file; an array of the `state` that is mapped is filled, and stays mapped."""
-        with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            header = json.loads(stored["header"].tobytes())
-            if header.get("format") not in READABLE:
-                raise ValueError(f"it says {header.get('format')!r} where {FORMAT!r} is read")
+        with open_archive(self.path, expansion=1) as stored:
+            header = stored.json("header")
+            if not isinstance(header, dict) or header.get("format") not in (*EARLIER, FORMAT):
+                told = header.get("format") if isinstance(header, dict) else header
+                raise ValueError(f"it says {short(repr(told))} where {FORMAT!r} is read")
+            names = [name for name in stored.names if name != "header"]
+            check_header(header, names)
+            self._refuse_other(header, mark)
             arrays = {}
-            for name in stored.files:
+            for name in names:
                 room: Any = getattr(state, name.removeprefix("state."), None) if name.startswith("state.") else None
-                if name != "header":
-                    mapped = mapping_of(room) is not None
-                    arrays[name] = _filled(stored, name, room) if mapped else _recorded(stored[name], room)
+                mapped = mapping_of(room) is not None
+                arrays[name] = stored.read(name, room) if mapped else _recorded(stored.read(name), room)
         return header, arrays | {name: arrays[other] for name, other in header.get("same", {}).items()}
 
 
@@ -165,21 +190,6 @@ def _recorded(stored: np.ndarray, room: Any) -> np.ndarray:
     if not isinstance(room, np.ndarray) or room.dtype.names is None or stored.dtype.names is not None:
         return stored
     return np.ascontiguousarray(stored, dtype=np.float64).view(room.dtype).reshape(room.shape)
-
-
-def _filled(stored: Any, name: str, room: np.ndarray) -> np.ndarray:
-    """An array of an open ``.npz`` file: read into `room`, if that has its type and shape; a new one otherwise."""
-    with stored.zip.open(f"{name}.npy") as file:
-        np.lib.format.read_magic(file)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        if shape != room.shape or dtype != room.dtype or not room.flags.c_contiguous:
-            return np.asarray(stored[name])
-        left = memoryview(room.data).cast("B")
-        while left and (done := file.readinto(left)):
-            left = left[done:]
-        if left or file.read(1):
-            raise ValueError(f"its array {name} has another length than it says")
-    return room
 
 
 def _intercept(stored: Any) -> Any:

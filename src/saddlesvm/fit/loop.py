@@ -62,8 +62,8 @@ def fit(
     """
     run = Run(problem, solver, limits, label)
     state = solver.init(problem, seed, start)
-    mark = fingerprint(problem, solver) if checkpoint else {}
-    stored = checkpoint.read(mark, state) if checkpoint else None
+    mark = fingerprint(problem, solver) | checkpoint.marks(problem, seed) if checkpoint else {}
+    stored = checkpoint.read(problem, mark, state) if checkpoint else None
     if stored is not None:
         state = stored.state
         run.restore(stored)

@@ -1,0 +1,269 @@
+"""Whether what a checkpoint holds can be gone on with: asked before compiled code, which checks no index, sees it.
+
+The state of a run that has just begun says which fields there are, their types and most of their shapes. What a number
+or an index may be is told by the name of its field, which means the same in the states of all solvers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate
+
+__all__ = ["check_header", "check_points", "check_state"]
+
+POINTS = ("best", "bound")
+NUMBERS = ("solving", "certifying", "looked_at", "passes", "ratio")
+MOST = 2**62  # of a counter
+# Arrays whose length tells how far a run has got; the state of a run that has just begun has others.
+GROWING = {
+    "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
+}  # fmt: skip
+FINITE = ("w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen")
+
+
+class Wrong(ValueError):
+    """What a checkpoint holds is not what a run left."""
+
+
+def demand(fine: Any, what: str) -> None:
+    """Raise :class:`Wrong` unless something is fine."""
+    if not fine:
+        raise Wrong(what)
+
+
+def is_number(given: Any, least: float = -math.inf) -> bool:
+    """Whether it is a number (NaN is none), and large enough."""
+    return type(given) in (int, float) and given >= least
+
+
+def check_header(header: Any, names: list[str]) -> None:
+    """Raise ValueError unless a header has its parts, and the file no other arrays than it should.
+
+    Parameters
+    ----------
+    header : object
+        As it was read.
+    names : list of str
+        Of the arrays, ``state.FIELD`` or ``POINT.coef`` and ``POINT.alpha``.
+    """
+    kinds = {"same": dict, "mark": dict, "state": dict, "numbers": dict, "points": dict, "trace": list}
+    for key, kind in kinds.items():
+        demand(isinstance(header.get(key, {} if key == "same" else None), kind), f"its {key} is missing")
+    demand({*header["points"]} <= {*POINTS}, "it holds unknown points")
+    allowed = {f"{name}.{part}" for name in header["points"] for part in ("coef", "alpha")}
+    same = header.get("same", {})
+    for name in (*names, *same):
+        demand(name.startswith("state.") or name in allowed, f"it holds an array {name[:40]!r}")
+    demand(
+        all(isinstance(one, str) and one in names for one in same.values()), "an array that stands for two is missing"
+    )
+    demand(allowed <= {*names, *same}, "the arrays of a point are missing")
+    numbers, trace = header["numbers"], header["trace"]
+    demand(all(is_number(numbers.get(name), 0.0) for name in NUMBERS), "its numbers are missing")
+    phases, history = numbers.get("phases"), numbers.get("history")
+    demand(isinstance(phases, dict) and all(is_number(one, 0.0) for one in phases.values()), "its phases are missing")
+    rows = isinstance(history, list) and all(isinstance(row, list) and len(row) == 4 for row in history)
+    demand(rows and all(is_number(one) for row in history for one in row), "its history is missing")
+    plain = (bool, int, float, str, list, type(None))
+    fine = all(isinstance(row, dict) and all(isinstance(one, plain) for one in row.values()) for row in trace)
+    demand(fine, "its trace is not a list of records")
+
+
+def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise ValueError unless models and dual points have the size of the problem, and finite numbers."""
+    needed = {column.name for column in dataclasses.fields(Certificate) if column.default is dataclasses.MISSING}
+    known = {column.name for column in dataclasses.fields(Certificate)}
+    for name, said in points.items():
+        coef, alpha = arrays[f"{name}.coef"], arrays[f"{name}.alpha"]
+        demand(coef.ndim in (1, 2) and coef.shape[-1] == problem.n_features, f"its {name} model has another width")
+        demand(alpha.ndim == coef.ndim and alpha.shape[0] == problem.y.size, f"its {name} point has other rows")
+        demand(coef.ndim == 1 or coef.shape[0] == alpha.shape[1], f"its {name} point has other classes")
+        for array in (coef, alpha):
+            demand(array.dtype.kind == "f" and np.isfinite(array).all(), f"its {name} point is not finite")
+        given = said["intercept"]
+        intercepts = given if isinstance(given, list) else [given]
+        demand(len(intercepts) == (coef.shape[0] if coef.ndim == 2 else 1), f"its {name} intercept is of another model")
+        demand(all(is_number(one) and math.isfinite(one) for one in intercepts), f"its {name} intercept is not finite")
+        certificate = said["certificate"]
+        demand(needed <= {*certificate} <= known, f"its {name} certificate is not of this package")
+        numbers = [one for key, one in certificate.items() if key != "form"]
+        demand(all(is_number(one) for one in numbers), f"its {name} certificate does not hold numbers")
+        demand(certificate.get("form", "C") == ("lambda" if problem.uses_lambda else "C"), "it is of the other form")
+
+
+def check_state(
+    problem: Any, fresh: Any, arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """The arrays to go on with; ValueError unless the fields of a state could be those of a run on `problem`.
+
+    Parameters
+    ----------
+    problem : Problem
+    fresh : State
+        Of a run that has just begun.
+    arrays, plain : mapping
+        The fields that were stored.
+    """
+    fields = {column.name for column in dataclasses.fields(fresh)}
+    odd = next((name for name in (*arrays, *plain) if name not in fields), None)
+    demand(odd is None, f"it holds {odd!r}, which this solver's runs do not have")
+    for column in dataclasses.fields(fresh):
+        was, name = getattr(fresh, column.name), column.name
+        if isinstance(was, np.ndarray):
+            demand(name in arrays, f"its {name} is missing")
+            check_array(name, arrays[name], was)
+        elif isinstance(was, (bool, int, float, str, np.number)):
+            demand(name in plain or isinstance(was, bool), f"its {name} is missing")
+            check_plain(name, plain.get(name, was), was)
+    state = State(problem, fresh, {**arrays}, {**plain})
+    state.check()
+    return state.arrays
+
+
+def check_array(name: str, found: np.ndarray, fresh: np.ndarray) -> None:
+    """Raise ValueError for another type or shape than the field of a run that has just begun."""
+    alike = found.dtype == fresh.dtype or (found.dtype.kind == fresh.dtype.kind == "f")
+    growing = name in GROWING and (fresh.dtype.kind == found.dtype.kind or not fresh.size)
+    demand(alike or growing, f"its {name} is of type {found.dtype}, where {fresh.dtype} is needed")
+    shaped = found.shape == fresh.shape or (name in GROWING and found.ndim == fresh.ndim)
+    demand(shaped, f"its {name} has shape {found.shape}, where {fresh.shape} is needed")
+    if name in FINITE:
+        demand(np.isfinite(found).all(), f"its {name} is not finite")
+
+
+def check_plain(name: str, found: Any, fresh: Any) -> None:
+    """Raise ValueError for another kind of number than the field of a run that has just begun."""
+    if isinstance(fresh, (bool, str)):
+        demand(type(found) is type(fresh), f"its {name} is {str(found)[:40]!r}")
+    elif isinstance(fresh, (int, np.integer)):
+        demand(type(found) is int and 0 <= found < MOST, f"its {name} is {str(found)[:40]!r}")
+    else:
+        demand(type(found) in (int, float), f"its {name} is {str(found)[:40]!r}")
+
+
+@dataclasses.dataclass
+class State:
+    """The fields of a state that is to be gone on with, and the rules for those that are places and indices."""
+
+    problem: Any
+    fresh: Any
+    arrays: dict[str, np.ndarray]
+    plain: dict[str, Any]
+
+    def check(self) -> None:
+        """Raise ValueError for a place or an index out of range."""
+        self.counters()
+        if "edges" in self.arrays:
+            self.blocks()
+            return
+        self.rows()
+        if "bounds" in self.arrays:
+            self.parts()
+        elif "sequence" in self.arrays:
+            demand(self.arrays["blocks"].shape == self.fresh.blocks.shape, "its room for runs of rows has another size")
+            self.sequence(self.arrays["sequence"], self.arrays["meters"], self.plain["position"], "position")
+        elif "position" in self.plain:
+            least = self.plain["active"] if "counts" in self.arrays else self.members.size
+            demand(self.plain["position"] <= max(least - 1, 0), "its position is behind the last row")
+        if "counts" in self.arrays:
+            self.classes()
+        if "window_start" in self.plain:
+            self.windows()
+        if "best_w" in self.arrays:
+            sizes = self.arrays["best_w"].size, self.arrays["best_alpha"].size
+            demand(sizes == (self.fresh.w.size, self.problem.y.size), "its best point has another size")
+        if "phase" in self.plain:
+            demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
+            phases = ("coordinate descent", "Newton")
+            demand(self.plain["phase"] in phases, f"its phase is {self.plain['phase'][:40]!r}")
+
+    @property
+    def members(self) -> np.ndarray:
+        """The rows of the problem."""
+        return np.asarray(self.problem.members)
+
+    def counters(self) -> None:
+        """Counts of rows and passes."""
+        demand(self.plain["active"] <= max(self.members.size, self.fresh.active), "more rows are active than there are")
+        for name in ("epochs", "rows_touched", "next_prediction", "base_epochs", "rests_until", "patience", "q"):
+            if name in self.plain:
+                demand(0.0 <= self.plain[name] < math.inf, f"its {name} is {self.plain[name]!r}")
+
+    def are_rows(self, found: np.ndarray, name: str) -> None:
+        """Numbers of rows of the problem, some perhaps more than once."""
+        inside = np.zeros(self.problem.y.size, dtype=bool)
+        inside[self.members] = True
+        in_range = not found.size or 0 <= int(found.min()) <= int(found.max()) < inside.size
+        demand(in_range and inside[found].all(), f"its {name} holds numbers of rows that there are not")
+
+    def rows(self) -> None:
+        """The orders of the rows: a permutation, or, where rows are set aside, ascending among the active ones."""
+        for name in ("order", "parts"):
+            if name in self.arrays:
+                found = self.arrays[name]
+                demand(found.shape == self.members.shape, f"its {name} is of other rows")
+                self.are_rows(found, name)
+                compacted = name == "order" and "aside" in self.arrays
+                if not compacted:
+                    every = np.bincount(found, minlength=self.problem.y.size)[self.members]
+                    demand((every == 1).all(), f"its {name} is no permutation of the rows")
+        if "aside" in self.arrays:
+            demand((self.arrays["aside"] <= 1).all(), "its aside holds other numbers than 0 and 1")
+
+    def sequence(self, found: np.ndarray, meters: np.ndarray, position: int, name: str) -> None:
+        """The rows of a pass under way, and the place in it."""
+        length, most = float(meters["length"][0]), found.size
+        demand(0.0 <= length <= most and length == int(length), f"its pass has {length:g} of {most} rows")
+        demand(0 <= position <= int(length), f"its {name} is behind the end of the pass")
+        self.are_rows(found[: int(length)], "sequence")
+
+    def parts(self) -> None:
+        """The parts of several threads, each with a pass of its own."""
+        bounds, positions, actives = (self.arrays[name] for name in ("bounds", "positions", "actives"))
+        ascending = bounds[0] == 0 and bounds[-1] == self.members.size and (np.diff(bounds) > 0).all()
+        demand(ascending, "its parts are not of all rows")
+        if "often" in self.arrays:
+            demand(np.array_equal(self.arrays["often"], self.fresh.often), "its frequent features are others")
+        meters, sequence = self.arrays["part_meters"], self.arrays["sequence"]
+        demand(sequence.shape == self.members.shape, "its sequence is of other rows")
+        if self.fresh.blocks.size:  # of parts that are dealt out at random, each as large as it turns out
+            most = int(np.diff(bounds).max()) + 2
+            self.arrays["blocks"] = np.empty((len(positions), most), dtype=self.fresh.blocks.dtype)
+        sizes = [self.members.size] if self.plain["alone"] else np.diff(bounds).tolist()
+        for k, size in enumerate(sizes):
+            start = 0 if self.plain["alone"] else int(bounds[k])
+            demand(0 <= actives[k] <= size, "more rows of a part are active than there are")
+            self.sequence(sequence[start : start + size], meters[k : k + 1], int(positions[k]), "positions")
+
+    def classes(self) -> None:
+        """The classes of each row in an order of its own."""
+        classes, counts = self.arrays["classes"], self.arrays["counts"]
+        K = classes.shape[1]
+        demand(((counts >= 0) & (counts <= K)).all(), "its counts of classes are out of range")
+        demand((np.sort(classes, axis=1) == np.arange(K)).all(), "its classes of a row are no permutation")
+
+    def windows(self) -> None:
+        """When the windows of an average began."""
+        last = self.plain["iteration" if "iteration" in self.plain else "clock"]
+        inner = (self.plain["earlier_start"], self.plain["window_start"], last)
+        demand(list(inner) == sorted(inner) and self.plain.get("forgotten", 0) <= last, "its windows overlap")
+
+    def blocks(self) -> None:
+        """The order of the chunks of rows that are read from files."""
+        edges, order, following = (self.arrays[name] for name in ("edges", "order", "following"))
+        fine = edges.dtype.kind == "i" and edges.size >= 2 and edges[0] == 0 and (np.diff(edges) > 0).all()
+        demand(fine and edges[-1] == self.problem.y.size, "its chunks are of other rows")
+        for name, found in (("order", order), ("following", following)):
+            whole = found.dtype.kind == "i" and np.array_equal(np.sort(found), np.arange(edges.size - 1))
+            demand(whole or (name == "following" and not found.size), f"its {name} is no permutation of the chunks")
+        demand(self.plain["position"] < edges.size - 1, "its position is behind the last chunk")
+        for name in ("judged", "coming", "model", "bound_w"):
+            size = self.arrays[name].size
+            demand(size == self.fresh.w.size or (size == 0 and name != "judged"), f"its {name} has another width")
+        demand(self.arrays["coming"].size == self.fresh.w.size or not following.size, "its coming weights are missing")
