@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import HEADER, ZERO_BASED, store_info
 from saddlesvm.cli.dask import fit_on_cluster
 from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
@@ -202,17 +203,21 @@ def predict(options: argparse.Namespace) -> int:
         for start in range(0, table.n_rows, PREDICTED_ROWS):
             X = table.X[start : start + PREDICTED_ROWS]
             kept.append(model.predict(X))
-            text = predicted_lines(model, X, kept[-1], options.scores)
-            file.write(text.encode()) if file else sys.stdout.write(text)
+            terminal = file is None and sys.stdout.isatty()
+            text = predicted_lines(model, X, kept[-1], options.scores, terminal)
+            file.write(text.encode()) if file else write_output(text)
     if table.y is not None:
         for name, score in worth_of(model, np.concatenate(kept), table.y, "data").items():
             print(f"{name.removeprefix('data ')}: {score:.6g}", file=sys.stderr)
     return OK
 
 
-def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool) -> str:
+def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool, terminal: bool) -> str:
     """A line a row: what was predicted, and the scores behind it where they are asked for."""
     columns = [predicted.astype(str)]
+    if predicted.dtype.kind == "U":
+        labels = {label: safe_label(label, terminal) for label in model.classes_.tolist()}
+        columns = [np.array([labels[label] for label in predicted.tolist()])]
     if scores and hasattr(model, "decision_function"):
         columns += [np.char.mod("%.9g", column) for column in np.atleast_2d(model.decision_function(X).T)]
     return "".join(" ".join(line) + "\n" for line in zip(*columns, strict=True))

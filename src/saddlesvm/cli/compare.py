@@ -8,10 +8,12 @@ import shlex
 import sys
 from typing import Any
 
+from saddlesvm.cli.console import print_error
 from saddlesvm.data import DataError
 from saddlesvm.data.columns import check_names
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.problem.losses import LOSSES, REGRESSION
+from saddlesvm.runtime.shown import shown
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -140,7 +142,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         found.save_figures(arguments.figures)
     if found.interrupted:
         print("interrupted: the report shows what was done so far")
-    print(*found.verdict(), *found.notes, f"report: {path}", sep="\n")
+    print(*map(shown, (*found.verdict(), *found.notes, f"report: {path}")), sep="\n")
     return INTERRUPTED if found.interrupted else 0
 
 
@@ -160,7 +162,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     )
     for name, made in found.items():
         print(f"{name}:", *(f"  {sentence}" for sentence in made.verdict), sep="\n")
-    print(f"report: {report}")
+    print(shown(f"report: {report}"))
     cut_short = any(made.verdict and made.verdict[0].startswith("Interrupted") for made in found.values())
     return INTERRUPTED if cut_short else 0
 
@@ -195,5 +197,5 @@ def _command() -> str:
 
 
 def _refuse(command: str, error: Exception) -> int:
-    print(f"saddlesvm {command}: error: {error}", file=sys.stderr)
+    print_error(f"saddlesvm {command}: error: {error}")
     return USAGE_ERROR

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from typing import Any
 
+from saddlesvm.cli.console import print_error
 from saddlesvm.cli.share_bar import share_bar
 from saddlesvm.cli.tables import Facts, show
 from saddlesvm.data import Store
@@ -40,7 +40,7 @@ def convert(options: argparse.Namespace) -> int:
                 advance=advance,
             )
     except KeyboardInterrupt:
-        print("saddlesvm: interrupted; nothing was written", file=sys.stderr)
+        print_error("saddlesvm: interrupted; nothing was written")
         return INTERRUPTED
     spent = time.perf_counter() - began
     read = sum(source["bytes"] for source in store.header["sources"])

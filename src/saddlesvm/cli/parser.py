@@ -13,6 +13,7 @@ from saddlesvm import __version__
 from saddlesvm.cli import commands
 from saddlesvm.cli import compare as lab
 from saddlesvm.cli import convert as convert_command
+from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
 from saddlesvm.data import BUNDLED, DataError
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
@@ -31,7 +32,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line on standard error, exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: error: {message}", file=sys.stderr)
+        print_error(f"{self.prog}: error: {message}")
         raise SystemExit(USAGE_ERROR)
 
 
@@ -179,19 +180,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore", NotCertifiedWarning)
     warnings.filterwarnings("ignore", "X does not have valid feature names")  # they are compared as data are read
     try:
+        ready_output()
         code = int(options.run(options))
         sys.stdout.flush()
         return code
     except (DataError, ValueError) as error:
-        print(f"saddlesvm: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print_error(f"saddlesvm: error: {error}")
         return USAGE_ERROR
     except KeyboardInterrupt:
-        print("saddlesvm: interrupted", file=sys.stderr)
+        print_error("saddlesvm: interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+    except MemoryError as error:
+        print_error(f"saddlesvm: error: not enough memory: {error}")
+        return USAGE_ERROR
     except OSError as error:
-        print(f"saddlesvm: error: {error}", file=sys.stderr)
-        sys.stdout = None  # what it still holds cannot be written at the end either
+        print_error(f"saddlesvm: error: {why_not_written(error)}")
+        give_up_output()
         return USAGE_ERROR

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from saddlesvm.runtime.shown import shown
+
 PATIENCE = 0.5  # seconds of work for which nobody needs a bar
 
 
@@ -48,9 +50,14 @@ class _ShareBar:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(30), TimeElapsedColumn(), TimeRemainingColumn())
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(30),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )
             self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self.task = self.bar.add_task(self.what, total=1.0)
+            self.task = self.bar.add_task(shown(self.what), total=1.0)
             self.bar.start()
         if self.bar is not None:
             self.bar.update(self.task, completed=share)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.runtime.shown import shown
+
 Facts = dict[str, dict[str, Any]]
 
 
@@ -28,8 +30,8 @@ def plain(value: Any) -> Any:
 def spoken(name: str, value: Any) -> str:
     """`value` as a person reads it; the name says what it measures."""
     if isinstance(value, dict):
-        shown = [f"{key}: {spoken('', one)}" for key, one in list(value.items())[:12]]
-        return ", ".join(shown) + (f", and {len(value) - 12} more" if len(value) > 12 else "")
+        told = [f"{shown(str(key))}: {spoken('', one)}" for key, one in list(value.items())[:12]]
+        return ", ".join(told) + (f", and {len(value) - 12} more" if len(value) > 12 else "")
     if isinstance(value, (list, tuple)):
         return "\n".join(spoken(name, one) for one in value)
     if isinstance(value, bool):
@@ -43,7 +45,7 @@ def spoken(name: str, value: Any) -> str:
         if "seconds" in name:
             return f"{value:.3f}"
         return f"{value:.3g}" if "gap" in name or abs(value) < 1e-3 else f"{value:.8g}"
-    return str(value)
+    return shown(str(value))
 
 
 def show(facts: Facts, as_json: bool) -> None:
@@ -54,6 +56,7 @@ def show(facts: Facts, as_json: bool) -> None:
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
@@ -61,10 +64,10 @@ def show(facts: Facts, as_json: bool) -> None:
     for place, (group, lines) in enumerate(facts.items()):
         if place:
             table.add_row("", "")
-        table.add_row(group, "")
+        table.add_row(Text(shown(group)), "")
         for name, value in lines.items():
             if value is not None:
-                table.add_row(f"  {name}", spoken(name, value))
+                table.add_row(Text(shown(f"  {name}")), Text(spoken(name, value)))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     with console.capture() as captured:
         console.print(table)

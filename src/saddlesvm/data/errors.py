@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from saddlesvm.runtime.shown import one_line
+
 __all__ = ["DataError"]
 
 
@@ -9,7 +11,8 @@ class DataError(ValueError):
     """A file, or what it holds, cannot be used.
 
     The message is one line that names the file and the line or column, and says what was found and what is allowed.
+    Control and direction characters in names are spelled out.
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(line.strip() for line in message.splitlines() if line.strip()))
+        super().__init__(one_line(message))

@@ -1,0 +1,74 @@
+"""Standard output and standard error of the commands, whatever they lead to: a terminal, a full disk, nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from saddlesvm.data import DataError
+from saddlesvm.runtime.shown import one_line, shown, unbroken
+
+__all__ = ["give_up_output", "print_error", "ready_output", "safe_label", "why_not_written", "write_output"]
+
+OUTPUT = "standard output"
+
+
+def ready_output() -> None:
+    """Let facts with characters that the encoding of standard output lacks be printed with these spelled out.
+
+    Raises
+    ------
+    DataError
+        There is no standard output: said before any work is done for it.
+    """
+    if sys.stdout is None:
+        raise DataError(f"{OUTPUT}: is closed; redirect it to a file or to /dev/null")
+    with contextlib.suppress(AttributeError, ValueError):  # another object in its place
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def print_error(message: str) -> None:
+    """A message as one line on standard error, if there is one."""
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        print(one_line(message), file=sys.stderr, flush=True)
+
+
+def why_not_written(error: OSError) -> str:
+    """What an error of the system says, with the name of the file; of standard output where it has none."""
+    reason = error.strerror or str(error)
+    if isinstance(error, BrokenPipeError):
+        reason = f"{reason}: what reads it has ended"
+    return f"{os.fsdecode(error.filename) if error.filename else OUTPUT}: cannot be written: {reason}"
+
+
+def give_up_output() -> None:
+    """Lead standard output to nowhere: what it still holds cannot be written at the end either."""
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def safe_label(text: str, terminal: bool) -> str:
+    """A label as a terminal may show it, or as a line of a file can hold it."""
+    return shown(text) if terminal else unbroken(text)
+
+
+def write_output(text: str) -> None:
+    """Write results: never with characters replaced.
+
+    Raises
+    ------
+    DataError
+        The encoding of standard output lacks one of them.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        lacking = shown(error.object[error.start])
+        raise DataError(
+            f"{OUTPUT}: its encoding {encoding} lacks {lacking!r}; set PYTHONIOENCODING=utf-8, or use --output"
+        ) from None
+    sys.stdout.write(text)
