@@ -210,7 +210,7 @@ def test_a_full_disk_is_one_line(capsys, monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Full())
     assert cli.main(["info", "toy"]) == 2
-    assert capsys.readouterr().err == "saddlesvm: error: [Errno 28] No space left on device\n"
+    assert capsys.readouterr().err == "saddlesvm: error: standard output: cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize("form", ["text", "cache", "store"])
