@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from saddlesvm import __version__
-from saddlesvm.cli import commands
+from saddlesvm.cli import commands, watch
 from saddlesvm.cli import compare as lab
 from saddlesvm.cli import convert as convert_command
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
@@ -162,7 +162,7 @@ def make_parser() -> Parser:
     parser = Parser(prog="saddlesvm", description="Support vector machines trained fast to a certified optimum.")
     parser.add_argument("--version", action="version", version=f"saddlesvm {__version__}")
     commands_ = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for add in (add_train, add_predict, add_certify, add_info, add_convert, lab.add_arguments):
+    for add in (add_train, add_predict, add_certify, add_info, add_convert, lab.add_arguments, watch.add_arguments):
         add(commands_)
     return parser
 

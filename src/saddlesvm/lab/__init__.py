@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from saddlesvm.lab.report import Report as Report
     from saddlesvm.lab.reproduction import EXPERIMENTS as EXPERIMENTS
     from saddlesvm.lab.reproduction import reproduce as reproduce
+    from saddlesvm.lab.step_view.watch import Watch as Watch
+    from saddlesvm.lab.step_view.watch import watch as watch
     from saddlesvm.lab.tidy import read_trace as read_trace
     from saddlesvm.lab.tidy import write_trace as write_trace
 
@@ -24,12 +26,14 @@ HOMES = {
     "Comparison": "comparison",
     "EXPERIMENTS": "reproduction",
     "Report": "report",
+    "Watch": "step_view.watch",
     "bounds": "",
     "compare": "comparison",
     "figures": "",
     "read_trace": "tidy",
     "reproduce": "reproduction",
     "study": "",
+    "watch": "step_view.watch",
     "write_trace": "tidy",
 }
 
