@@ -7,6 +7,7 @@ ties, subnormals and overflows, which are left to Python's `float`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.compiled import INTERPRETED, inlined
 
 __all__ = ["is_space", "parse_decimal", "powers_of_five"]
 
@@ -67,17 +68,22 @@ def _leading_zeros(typingctx: Any, a: types.Integer) -> Any:
     return types.uint64(types.uint64), generate
 
 
+# Compiled code calls them without the typing context; Python, where nothing is compiled, has whole numbers of any size.
+high_product: Callable[..., Any] = (lambda a, b: U(int(a) * int(b) >> 64)) if INTERPRETED else _high_product
+leading_zeros: Callable[..., Any] = (lambda a: 64 - int(a).bit_length()) if INTERPRETED else _leading_zeros
+
+
 @inlined
 def _nearest_double(w: Any, q: Any, powers: Any) -> Any:
     """The bits of the double nearest to ``w * 10 ** q`` for a uint64 w > 0; 0 where this method cannot tell."""
     if q < SMALLEST_POWER or q > LARGEST_POWER:
         return U(0)
-    zeros: Any = _leading_zeros(w)  # type: ignore[call-arg]
+    zeros: Any = leading_zeros(w)
     w <<= zeros
     high_power, low_power = powers[q - SMALLEST_POWER, 0], powers[q - SMALLEST_POWER, 1]
-    low, high = w * high_power, _high_product(w, high_power)
+    low, high = w * high_power, high_product(w, high_power)
     if high & U(0x1FF) == U(0x1FF):
-        more = _high_product(w, low_power)
+        more = high_product(w, low_power)
         low += more
         if more > low:
             high += U(1)

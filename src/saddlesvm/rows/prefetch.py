@@ -14,7 +14,7 @@ from llvmlite.binding import get_host_cpu_name
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from saddlesvm.runtime.compiled import inlined, operation
+from saddlesvm.runtime.compiled import INTERPRETED, inlined, operation
 
 U = np.uint64
 HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
@@ -36,6 +36,8 @@ LINE = 64  # bytes in a cache line
 
 def _prefetch_into(cache: int) -> Any:
     """The instruction that asks the processor for a cache line; it never faults."""
+    if INTERPRETED:
+        return lambda array, offset: None
 
     @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
     def prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> Any:

@@ -9,11 +9,15 @@ removes every cached kernel of this package.
 
 Processes that compile at the same time number their files alike, and the index that one of them writes last may then
 lead to code that the other has written for other types. So the files of each process have names of their own here; what
-such an index misses is compiled once more.
+such an index misses is compiled once more. What is in them is checked (:mod:`saddlesvm.runtime.kernel_cache`).
+
+With ``NUMBA_DISABLE_JIT=1`` every kernel is the Python function that it is written as, which takes hundreds of times as
+long, and can be followed in a debugger.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import uuid
 from collections.abc import Callable
@@ -21,8 +25,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
-from numba.core import types
+from numba.core import config, types
 from numba.extending import overload
+
+from saddlesvm.runtime.kernel_cache import CheckedCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -30,6 +36,7 @@ REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 PLAIN: dict[str, Any] = {"nogil": True, "fastmath": REASSOCIATE, "error_model": "numpy", "_nrt": False}
 INLINE: Any = {"forceinline": True}  # a call with its many arguments takes longer than a product with a short row
 BODY: Any = {"fastmath": REASSOCIATE, "error_model": "numpy"} | INLINE  # of an operation
+INTERPRETED = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
 TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
 
 
@@ -42,12 +49,29 @@ class OwnNames(str):
 
 
 def cached(compiled: Any) -> Any:
-    """The compiled function, its files under names of this process where Numba keeps them as we know it to."""
-    file = getattr(compiled._cache, "_cache_file", None)
+    """The compiled function, its files checked, and under names of this process, where Numba keeps them as we know it
+    to."""
+    if INTERPRETED:
+        return quiet(compiled)
+    cache = compiled._cache
+    file = getattr(cache, "_cache_file", None)
     pattern = getattr(file, "_data_name_pattern", None)
     if pattern is not None:
-        file._data_name_pattern = OwnNames(pattern)  # type: ignore[union-attr]
+        cache._cache_file = CheckedCacheFile.of(file)
+        cache._cache_file._data_name_pattern = OwnNames(pattern)
     return compiled
+
+
+def quiet(function: Function) -> Function:
+    """A kernel that Python runs, with the arithmetic of compiled code: nothing is said of what is not finite."""
+
+    @functools.wraps(function)
+    def silent(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    silent.py_func = function  # type: ignore[attr-defined]
+    return silent  # type: ignore[return-value]
 
 
 def kernel(function: Function) -> Function:
@@ -95,7 +119,8 @@ def record_of(*names: str) -> np.dtype:
 
     A file of such an array needs no pickle, and its bytes are those of a plain array with one place for each name.
     """
-    return np.dtype([(name, np.float64) for name in names])
+    fields = [(name, np.float64) for name in names]
+    return np.dtype((np.record, fields)) if INTERPRETED else np.dtype(fields)  # whose fields Python can name
 
 
 def python_class(numba_type: types.Type) -> type | None:

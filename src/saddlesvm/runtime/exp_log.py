@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
+from numba.np.numpy_support import as_dtype
 
-from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.compiled import INTERPRETED, inlined
 
 FRACTION = 52  # bits of a double below its exponent
 LEAST = -707.0  # below, exponentials are hardly numbers of full precision any more
@@ -29,6 +30,8 @@ LAST_ODD, ODDS = 21.0, tuple(float(k) for k in range(19, 0, -2))
 
 def _reread(to: types.Type, of: types.Type) -> Any:
     """The bits of a number of type `of` read as one of type `to`."""
+    if INTERPRETED:
+        return lambda x: as_dtype(of).type(x).view(as_dtype(to))
 
     @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
     def reread(typingctx: Any, x: types.Type) -> Any:
