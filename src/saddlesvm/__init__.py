@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from saddlesvm.data import Store
 from saddlesvm.estimators.certify import certify
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.estimators.register import register_estimator
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos
@@ -37,6 +38,7 @@ __all__ = [
     "Pegasos",
     "Store",
     "certify",
+    "register_estimator",
 ]
 
 LOADED_WHEN_USED = {

@@ -20,12 +20,9 @@ from saddlesvm.data import DataError, Table, atomic_write, inputs, read
 from saddlesvm.data.columns import check_names
 from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
-from saddlesvm.estimators import persistence
+from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.diagnosis import diagnose, separability
-from saddlesvm.estimators.kernel import KernelSVC
-from saddlesvm.estimators.linear import LinearSVC, LinearSVR
-from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import LOSS_OPTIONS, LOSSES, REGRESSION
@@ -35,7 +32,6 @@ from saddlesvm.solvers.automatic.auto import FINISH
 OK, NOT_CERTIFIED = 0, 3
 SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling", "n_jobs")
 PREDICTED_ROWS = 100_000  # at a time: text takes many times the memory of numbers
-KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0", "cache_size")
 
 
 def read_table(
@@ -83,7 +79,14 @@ def class_weights(text: str | None, y: np.ndarray) -> Any:
     return factors
 
 
-def estimator_kind(options: argparse.Namespace) -> Any:
+def task_of(options: argparse.Namespace) -> Any:
+    """``"regression"`` for a regression loss or estimator, else None: the labels then may be any."""
+    entry = register.named(options.estimator or "")
+    regression = options.loss in REGRESSION if entry is None else entry.task == "regression"
+    return "regression" if regression else None
+
+
+def estimator_kind(options: argparse.Namespace) -> register.Entry:
     """The estimator that the options ask for.
 
     Raises
@@ -91,41 +94,44 @@ def estimator_kind(options: argparse.Namespace) -> Any:
     ValueError
         An option was given that it does not have.
     """
-    kind = KernelSVC if options.kernel else LinearSVR if options.loss in REGRESSION else LinearSVC
-    loss: Any = options.loss or kind().loss
-    of_the_task = {
-        KernelSVC: ("checkpoint", "liblinear", "memory"),
-        LinearSVR: (*KERNEL_OPTIONS, "multi_class", "class_weight"),
-        LinearSVC: KERNEL_OPTIONS,
-    }[kind]
-    of_other_losses = sorted(LOSS_OPTIONS.keys() - set(LOSSES[loss]._fields))  # type: ignore[attr-defined]
-    for name in (*of_the_task, *of_other_losses):
+    entry = register.named(options.estimator or "") or asked_for(options)
+    loss: Any = options.loss or getattr(entry.kind(), "loss", None)
+    offered = {name: None for one in register.known() for name in one.options}
+    absent = [name for name in SHARED_OPTIONS if name not in entry.parameters]
+    absent += [name for name in offered if name not in entry.options and name not in LOSS_OPTIONS]
+    of_the_loss = getattr(LOSSES.get(loss), "_fields", ())
+    absent += sorted(name for name in LOSS_OPTIONS if name not in of_the_loss or name not in entry.options)
+    for name in absent:
         if getattr(options, name) is not None:
-            what = f"--kernel {options.kernel}" if options.kernel and name in of_the_task else f"the loss {loss}"
+            what = f"the loss {loss}"
+            if options.estimator:
+                what = f"--estimator {options.estimator}"
+            elif entry.asked_by and name not in LOSS_OPTIONS:
+                what = f"--{entry.asked_by} {getattr(options, entry.asked_by)}"
             raise ValueError(f"--{name.replace('_', '-')} does not go with {what}")
-    return kind
+    return entry
+
+
+def asked_for(options: argparse.Namespace) -> register.Entry:
+    """The kind that an option or, where none does, the task of the loss asks for."""
+    kinds = register.known()
+    asked = [one for one in kinds if one.asked_by and getattr(options, one.asked_by) is not None]
+    among = asked or [one for one in kinds if not one.asked_by]
+    return next((one for one in among if one.task == (task_of(options) or "classification")), among[0])
 
 
 def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
     """The estimator that the options describe; what is not given keeps the estimator's own default."""
-    given: dict[str, Any] = {name: getattr(options, name) for name in SHARED_OPTIONS}
+    entry = estimator_kind(options)
+    given: dict[str, Any] = {name: getattr(options, name) for name in (*SHARED_OPTIONS, *entry.options)}
     given["random_state"] = options.seed
+    given["verbose"] = int(sys.stderr.isatty() and not options.json)
     if options.intercept is not None:
         given["fit_intercept"] = options.intercept != "none"
         given["intercept"] = None if options.intercept == "none" else options.intercept
-    kind = estimator_kind(options)
-    if kind is LinearSVR:
-        given |= {"epsilon": options.epsilon}
-    else:
-        given |= {"width": options.width, "multi_class": options.multi_class}
+    if "class_weight" in given:
         given["class_weight"] = class_weights(options.class_weight, y)
-    if kind is KernelSVC:
-        given |= {name: getattr(options, name) for name in KERNEL_OPTIONS}
-    else:
-        given |= {"checkpoint": options.checkpoint, "memory": options.memory}
-    chosen = {name: one for name, one in given.items() if one is not None}
-    chosen["verbose"] = int(sys.stderr.isatty() and not options.json)
-    return kind(**chosen)
+    return entry.kind(**{name: one for name, one in given.items() if one is not None and name in entry.parameters})
 
 
 def check_outputs(paths: list[str]) -> None:
@@ -143,8 +149,7 @@ def check_outputs(paths: list[str]) -> None:
 
 def train(options: argparse.Namespace) -> int:
     """``saddlesvm train``: read, fit, test, save, and say what came of it."""
-    task = "regression" if options.loss in REGRESSION else None
-    estimator_kind(options)
+    task, entry = task_of(options), estimator_kind(options)
     check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
     table = read_table(options, options.data, task=task)
     y = labels_of(table)
@@ -167,7 +172,7 @@ def train(options: argparse.Namespace) -> int:
     if test is not None:
         facts["worth"] |= quality(model, test.X, labels_of(test), "test")
     hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
-    if isinstance(model, LinearModel) and hard:
+    if entry.linear and hard:
         found = [str(one) for one in diagnose(table.X) + separability(model)]
         if found:
             facts["what made it hard"] = {"found": found}
@@ -226,9 +231,10 @@ def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool, ter
 def certify(options: argparse.Namespace) -> int:
     """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
     model = persistence.load(options.model)
-    if isinstance(model, KernelSVC):
+    entry = register.entry_of(model)
+    if entry is None or not entry.linear:
         raise DataError(f"{options.model}: certify takes linear models; `saddlesvm info` shows this one's certificate")
-    task = "regression" if isinstance(model, LinearSVR) else None
+    task = "regression" if entry.task == "regression" else None
     table = read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
     y = labels_of(table)
     check_features(model, options.model, table)
@@ -241,7 +247,7 @@ def certify(options: argparse.Namespace) -> int:
     facts["worth"].pop("outcome")
     facts["worth"].pop("advice")
     if len(certificates) > 1:
-        each = "pair" if model.multi_class == "ovo" else "class"
+        each = "pair" if getattr(model, "multi_class", "") == "ovo" else "class"
         facts["worth"][f"largest relative gap of a {each}"] = max(one.relative_gap for one in certificates)
     show(facts, options.json)
     return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK

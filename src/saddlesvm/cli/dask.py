@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import DataError
-from saddlesvm.estimators.linear import LinearSVR
+from saddlesvm.estimators import register
 
 PARTS_A_THREAD = 2
-KEPT = ("loss", "tol", "C", "lam", "fit_intercept", "intercept_scaling", "max_iter", "max_time", "random_state")
+OF_THE_CLIENT = ("client", "verbose", "callbacks")  # options that are not those of the model in memory
 
 
 def cluster_of(text: str) -> int | str:
@@ -79,19 +80,31 @@ def check(model: Any) -> None:
             raise DataError(f"--{name.replace('_', '-')} {given} does not go with --dask")
 
 
+def cluster_kind(model: Any) -> Any:
+    """The estimator that fits on a cluster what `model` fits in memory.
+
+    Raises
+    ------
+    DataError
+        There is none.
+    """
+    entry = register.entry_of(model)
+    module, _, name = (entry.on_cluster if entry else "").partition(":")
+    if not name:
+        raise DataError(f"--dask: {type(model).__name__} has no fit on a cluster")
+    return getattr(importlib.import_module(module), name)
+
+
 def fit_on_cluster(model: Any, X: Any, y: np.ndarray, where: str, verbose: bool) -> tuple[Any, dict[str, Any]]:
     """The model that `model` describes, trained on a cluster, as one that is used without; and what was done."""
     place = cluster_of(where)
     check(model)
     with connected(place) as client, warnings.catch_warnings():
-        from saddlesvm.estimators import dask as on_cluster
-
         warnings.filterwarnings("ignore", "Sending large graph")  # the rows were in memory here: they must be sent
 
-        kind: Any = on_cluster.LinearSVR if isinstance(model, LinearSVR) else on_cluster.LinearSVC
-        options = {name: getattr(model, name) for name in KEPT}
-        special = {"epsilon"} if isinstance(model, LinearSVR) else {"width", "class_weight"}
-        options |= {name: getattr(model, name) for name in special}
+        kind = cluster_kind(model)
+        own = [name for name in register.parameters_of(kind) if name not in OF_THE_CLIENT]
+        options = {name: getattr(model, name) for name in own if hasattr(model, name)}
         threads = sum(client.nthreads().values())
         parts = max(1, min(len(y), PARTS_A_THREAD * threads))
         fitted = kind(**options, client=client, verbose=int(verbose)).fit(as_dask(X, parts), y)

@@ -9,8 +9,7 @@ from scipy import sparse
 
 from saddlesvm.cli.tables import Facts
 from saddlesvm.data import Table
-from saddlesvm.estimators.kernel import KernelSVC
-from saddlesvm.estimators.linear import LinearSVR
+from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 
@@ -39,7 +38,7 @@ def worth(model: Any, certificate: Certificate) -> dict[str, Any]:
     """What the model is worth: the proof, and why the fit stopped."""
     outcome = getattr(model, "outcome_", None)
     above = f"{100 * max(certificate.excess, 0.0):.3g} %"
-    if isinstance(model, KernelSVC) and not model.kernel_.definite:
+    if hasattr(model, "kernel_") and not model.kernel_.definite:
         above = (
             f"unknown: the kernel {model.kernel_.name} need not be positive semi-definite; for one that is not, the "
             "gap says how nearly stationary the model is, and certifies no more"
@@ -61,7 +60,8 @@ def quality(model: Any, X: Any, y: np.ndarray, name: str) -> dict[str, Any]:
 
 def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dict[str, Any]:
     """The same of predictions that are there already."""
-    if isinstance(model, LinearSVR):
+    entry = entry_of(model)
+    if entry is not None and entry.task == "regression":
         targets = np.asarray(y, dtype=np.float64)
         spread = float(((targets - targets.mean()) ** 2).sum())
         r2 = 1.0 - float(((targets - predicted) ** 2).sum()) / spread if spread > 0.0 else float("nan")
@@ -92,7 +92,7 @@ def decision_of(row: dict[str, Any]) -> str:
 
 def support(model: Any) -> dict[str, Any]:
     """Number of rows with a dual variable other than zero in any of the sub-problems."""
-    if isinstance(model, KernelSVC):
+    if hasattr(model, "support_"):
         return {"support vectors": model.support_.size}
     if not hasattr(model, "dual_coef_"):
         return {}

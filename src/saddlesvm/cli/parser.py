@@ -14,9 +14,9 @@ from saddlesvm.cli import commands, watch
 from saddlesvm.cli import compare as lab
 from saddlesvm.cli import convert as convert_command
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
+from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, made_known
 from saddlesvm.data import BUNDLED, DataError
-from saddlesvm.estimators.kernel import KernelSVC
-from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.estimators import register
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.losses import LOSSES
 from saddlesvm.rows.kernels import KERNELS
@@ -40,7 +40,7 @@ def documented(*kinds: type) -> dict[str, str]:
     """The text of each parameter in the docstrings of `kinds`: the help texts of the options of the same name."""
     found: dict[str, str] = {}
     for kind in kinds:
-        section = (kind.__doc__ or "").split("Parameters\n", 1)[1].split("Attributes\n", 1)[0]
+        section = (kind.__doc__ or "").partition("Parameters\n")[2].partition("Attributes\n")[0]
         for name, text in re.findall(r"^    (\w+) : .*\n((?:        .*\n)*)", section, re.M):
             text = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", text)
             found.setdefault(name, re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", text).strip())
@@ -53,6 +53,17 @@ def number_or_name(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+# How the command line reads an option of an estimator where its default value does not say it.
+OF_ESTIMATORS: dict[str, dict[str, Any]] = {
+    "class_weight": {"help": "'balanced', or LABEL=FACTOR,LABEL=FACTOR"},
+    "checkpoint": {"metavar": "PATH"},
+    "memory": {"metavar": "BYTES"},
+    "liblinear": {"metavar": "PATH", "help": "write the model here as a LIBLINEAR text model"},
+    "kernel": {"choices": [name for name in KERNELS if name != "precomputed"]},
+    "gamma": {"type": number_or_name},
+}
 
 
 def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
@@ -71,7 +82,7 @@ def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
 
 def add_train(commands_: Any) -> None:
     """``saddlesvm train``."""
-    texts = documented(LinearSVC, LinearSVR, KernelSVC)
+    texts = documented(*(entry.kind for entry in register.known()))
     parser = commands_.add_parser("train", help="train a linear model and say how good, and how optimal, it is")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("--test", metavar="DATA", help="data to test the model on")
@@ -79,32 +90,56 @@ def add_train(commands_: Any) -> None:
     strength.add_argument("--C", type=float, help=texts["C"])
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
     parser.add_argument("--loss", choices=tuple(LOSSES), help="a classification or a regression loss")
-    parser.add_argument("--width", type=float, help=texts["width"])
-    parser.add_argument("--epsilon", type=float, help=texts["epsilon"])
+    parser.add_argument("--estimator", type=estimator_text, help=f"instead of the one for the loss: {OWN_ESTIMATOR}")
     parser.add_argument("--solver", help=f"{texts['solver']} Options: pegasos:batch_size=64,output=average")
-    parser.add_argument("--multi-class", dest="multi_class", help=texts["multi_class"])
     parser.add_argument("--tol", type=float, help=texts["tol"])
     parser.add_argument("--max-iter", dest="max_iter", type=int, help=texts["max_iter"])
     parser.add_argument("--max-time", dest="max_time", type=float, help=texts["max_time"])
     parser.add_argument("--intercept", choices=("none", "regularized", "free"), help=texts["intercept"])
     parser.add_argument("--intercept-scaling", dest="intercept_scaling", type=float, help="value of that feature")
-    parser.add_argument("--class-weight", dest="class_weight", help="'balanced', or LABEL=FACTOR,LABEL=FACTOR")
-    kernel = parser.add_argument_group("kernels")
-    kernel.add_argument("--kernel", choices=[name for name in KERNELS if name != "precomputed"], help=texts["kernel"])
-    kernel.add_argument("--gamma", type=number_or_name, help=texts["gamma"])
-    kernel.add_argument("--degree", type=float, help=texts["degree"])
-    kernel.add_argument("--coef0", type=float, help=texts["coef0"])
-    kernel.add_argument("--cache-size", dest="cache_size", type=float, help=texts["cache_size"])
     parser.add_argument("--n-jobs", dest="n_jobs", type=int, help=texts["n_jobs"])
     parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
     parser.add_argument("--seed", type=int, default=0, help="of the random choices; 0 by default")
-    parser.add_argument("--checkpoint", metavar="PATH", help=texts["checkpoint"])
-    parser.add_argument("--memory", metavar="BYTES", help=texts["memory"])
     parser.add_argument("--model", metavar="PATH", help="write the model here")
-    parser.add_argument("--liblinear", metavar="PATH", help="write it here as a LIBLINEAR text model")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_options_of_estimators(parser, texts)
     add_reading(parser)
     parser.set_defaults(run=commands.train)
+
+
+def add_options_of_estimators(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
+    """What the registered estimators offer beside the options that all of them have."""
+    seen: set[str] = set()
+    for entry in register.known():
+        group: Any = parser.add_argument_group(f"options of {entry.name}")
+        for name in entry.options:
+            if name in seen:
+                continue
+            seen.add(name)
+            told = {"help": texts.get(name)} | (OF_ESTIMATORS.get(name) or {"type": type_of(entry, name)})
+            group.add_argument(f"--{name.replace('_', '-')}", dest=name, **told)
+
+
+def type_of(entry: register.Entry, name: str) -> Any:
+    """What the text of an option is made into: what its default is, a number where that is a whole one, else text."""
+    default = entry.kind().get_params()[name]
+    if isinstance(default, bool):
+        return truth
+    return float if isinstance(default, (int, float)) else str
+
+
+def truth(text: str) -> bool:
+    """True or False of "yes" or "no"."""
+    if text not in ("yes", "no"):
+        raise argparse.ArgumentTypeError(f"{text!r}: yes or no is allowed")
+    return text == "yes"
+
+
+def add_own_estimator(parser: argparse.ArgumentParser) -> None:
+    """The option that makes a user's own estimator known, whose kind a saved model names."""
+    parser.add_argument(
+        "--estimator", type=estimator_text, help=f"where the model is of an estimator of yours: {OWN_ESTIMATOR}"
+    )
 
 
 def add_predict(commands_: Any) -> None:
@@ -112,6 +147,7 @@ def add_predict(commands_: Any) -> None:
     parser = commands_.add_parser("predict", help="print a model's predictions, a line a row")
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    add_own_estimator(parser)
     parser.add_argument("--scores", action="store_true", help="the decision values behind each prediction")
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
     add_reading(parser)
@@ -123,6 +159,7 @@ def add_certify(commands_: Any) -> None:
     parser = commands_.add_parser("certify", help="prove how far a model is from the optimum on DATA, at most")
     parser.add_argument("model", metavar="MODEL", help="a saved model, or a LIBLINEAR text model")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    add_own_estimator(parser)
     strength = parser.add_mutually_exclusive_group()
     strength.add_argument("--C", type=float, help="instead of the model's own")
     strength.add_argument("--lambda", dest="lam", type=float, help="instead of the model's own")
@@ -137,6 +174,7 @@ def add_info(commands_: Any) -> None:
     """``saddlesvm info``."""
     parser = commands_.add_parser("info", help="describe a model or a data set")
     parser.add_argument("source", metavar="MODEL|DATA", help=DATA_HELP)
+    add_own_estimator(parser)
     parser.add_argument("--verify", action="store_true", help="read all of a store, and compare its checksums")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_reading(parser)
@@ -176,7 +214,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 2 for bad usage or input; 3 when it stopped before the certificate asked for was reached; 130 after Ctrl-C
         where there was nothing to keep.
     """
-    options = make_parser().parse_args(arguments)
+    try:
+        made_known(sys.argv[1:] if arguments is None else arguments)
+        parser = make_parser()
+    except (argparse.ArgumentTypeError, argparse.ArgumentError) as error:
+        print_error(f"saddlesvm: error: {error}")
+        return USAGE_ERROR
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", NotCertifiedWarning)
     warnings.filterwarnings("ignore", "X does not have valid feature names")  # they are compared as data are read
     try:

@@ -80,6 +80,16 @@ class Estimator(BaseEstimator):
             check(name, getattr(self, name), allowed)
         self._strength()
 
+    def check_options(self) -> Any:
+        """Check every option that does not depend on the data, and return the loss where there is one.
+
+        Raises
+        ------
+        ValueError
+            The message names the option, what was given and what is allowed.
+        """
+        self._check_common()
+
     def _limits(self, solver: SolverBase) -> Limits:
         """When a fit stops; ValueError where it never would."""
         limited = self.max_iter is not None or self.max_time is not None or solver.ends_itself

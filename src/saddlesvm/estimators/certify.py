@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
@@ -126,7 +124,7 @@ def certify_model(
 
     Parameters
     ----------
-    model : LinearSVC or LinearSVR
+    model : LinearSVC, LinearSVR, or another estimator with ``training_problems``
     X, y, sample_weight, refine
         As in :func:`certify`; every class of the model must occur in `y`, and no other.
     C, lam : float, optional
@@ -143,34 +141,16 @@ def certify_model(
     plain = rows.as_rows(design, 0.0 if kind == "none" else float(model.intercept_scaling))
     own = C is None and lam is None
     strength = model._strength() if own else {"C": C, "lam": lam}
-    subs, loss, weights = _sub_problems(model, y, sample_weight, design.shape[0])
-    options = dict(weights=weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
+    posed = model.training_problems(y, sample_weight, design.shape[0])
+    options = dict(weights=posed.weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
     W = np.column_stack([np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_) / (plain.bias or 1.0)])
     duals = getattr(model, "dual_coef_", None) if own else None
     duals = None if duals is None or duals.shape[1] != design.shape[0] else duals
     found = []
-    for sub in subs:
-        problem = sub.problem(plain, loss, **options)
+    for sub in posed.problems:
+        problem = sub.problem(plain, posed.loss, **options)
         found.append(_judged(problem, _point(sub, problem, W, duals), refine))
     return found
-
-
-def _sub_problems(
-    model: LinearModel, y: Any, sample_weight: Any, n: int
-) -> tuple[list[SubProblem], Loss, np.ndarray | None]:
-    """The sub-problems that the model solves on such labels, their loss, and the weights of the rows."""
-    if not isinstance(model, LinearSVC):
-        loss = make_loss(model.loss, epsilon=getattr(model, "epsilon", 0.0))
-        return [SubProblem(0, "", inputs.check_targets(y, n))], loss, inputs.check_weights(sample_weight, n)
-    labels = inputs.check_labels(y, n)
-    known = model.classes_.tolist()
-    for unlike, what in ((np.setdiff1d(labels, known), "holds"), (np.setdiff1d(known, labels), "does not hold")):
-        if unlike.size:
-            raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
-    codes = np.searchsorted(model.classes_, labels)
-    loss = splits.loss_for(model.multi_class, make_loss(model.loss, width=model.width))
-    subs = [make() for make in splits.SPLITS[model.multi_class](codes, model.classes_)]
-    return subs, loss, model._weights(sample_weight, codes)
 
 
 def _point(sub: SubProblem, problem: Problem, W: np.ndarray, duals: Any) -> Point:

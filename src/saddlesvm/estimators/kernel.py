@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, Estimator, all_or_nothing
+from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
@@ -35,6 +36,13 @@ GAMMA = Allowed(
 PARAMETERS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
 
 
+@register_estimator(
+    task="classification",
+    options=("width", "multi_class", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size"),
+    saved=KERNEL,
+    linear=False,
+    asked_by="kernel",
+)
 class KernelSVC(Classes, ClassifierMixin, Estimator):
     """Support vector classification with a kernel, trained to a certified relative duality gap.
 
@@ -220,7 +228,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         NotCertifiedWarning
             A limit was reached before the gap asked for was proven.
         """
-        loss = self._check_options()
+        loss = self.check_options()
         X = self._check_design(X, reset=True)
         codes = self._encode(y, X.shape[0])
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
@@ -232,7 +240,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         self._keep(X, codes, results)
         return self
 
-    def _check_options(self) -> Loss:
+    def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_common()
         for name, allowed in PARAMETERS.items():

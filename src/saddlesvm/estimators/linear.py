@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
-from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
 from saddlesvm.estimators.path_search import path_of
+from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
@@ -48,6 +49,11 @@ def _is_pegasos(estimator: Any) -> bool:
     return True
 
 
+@register_estimator(
+    task="classification",
+    options=("width", "multi_class", "class_weight", "checkpoint", "memory", "liblinear"),
+    on_cluster="saddlesvm.estimators.dask:LinearSVC",
+)
 class LinearSVC(Classes, ClassifierMixin, LinearModel):
     """Linear support vector classification, trained to a certified relative duality gap.
 
@@ -221,7 +227,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         NotCertifiedWarning
             A limit was reached before the gap asked for was proven.
         """
-        loss = self._check_options()
+        loss = self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
         codes = self._encode(y, X.shape[0])
@@ -235,10 +241,37 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         tasks.end()
         return self
 
+    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
+        """The sub-problems that this fitted model solves on such labels, their loss, and the weights of the rows.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels: all classes of the model, and no others.
+        sample_weight : array-like of shape (n,) or None
+        n : int
+            Rows.
+
+        Raises
+        ------
+        ValueError
+            The labels are not those of the model.
+        """
+        labels = inputs.check_labels(y, n)
+        known = self.classes_.tolist()
+        for unlike, what in ((np.setdiff1d(labels, known), "holds"), (np.setdiff1d(known, labels), "does not hold")):
+            if unlike.size:
+                raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
+        codes = np.searchsorted(self.classes_, labels)
+        problems = [make() for make in splits.SPLITS[self.multi_class](codes, self.classes_)]
+        loss = splits.loss_for(self.multi_class, self.check_options())
+        return Training(problems, loss, self._weights(sample_weight, codes))
+
     def _made_solver(self) -> Any:
         return splits.solver_for(self.multi_class, self.solver)
 
-    def _check_options(self) -> Loss:
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
         self._check_common()
         if self.penalty != "l2":
             raise ValueError(f"penalty={self.penalty!r} is not supported: use penalty='l2'")
@@ -313,7 +346,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         lambda stays what it is in the first call: `lam`, or ``1 / (C n)`` with the n of that call. ``certificate_``
         speaks of the rows of the last call.
         """
-        loss = self._check_options()
+        loss = self.check_options()
         first = not hasattr(self, "_stream")
         known = check_stream(classes, getattr(self, "classes_", None), first, self.class_weight)
         if first:
@@ -380,6 +413,11 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             return np.log(self.predict_proba(X))
 
 
+@register_estimator(
+    task="regression",
+    options=("epsilon", "checkpoint", "memory", "liblinear"),
+    on_cluster="saddlesvm.estimators.dask:LinearSVR",
+)
 class LinearSVR(RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
 
@@ -453,19 +491,28 @@ n_jobs, verbose, callbacks, checkpoint, memory
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
-        self._check_common()
-        if self.dual not in ("auto", True, False):
-            raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
-        loss = make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)
+        self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
-        targets = inputs.check_targets(y, X.shape[0])
-        weights = inputs.check_weights(sample_weight, targets.size)
+        posed = self.training_problems(y, sample_weight, X.shape[0])
         tasks = FitTasks(self, X, y, sample_weight, 1)
-        self._solve(X, [lambda: SubProblem(0, "", targets)], loss, weights, self.n_jobs, tasks)
+        self._solve(X, [lambda: posed.problems[0]], posed.loss, posed.weights, self.n_jobs, tasks)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         tasks.end()
         return self
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_common()
+        if self.dual not in ("auto", True, False):
+            raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
+        return make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)
+
+    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
+        """The one problem that this model solves on such targets; see :meth:`LinearSVC.training_problems`."""
+        targets = inputs.check_targets(y, n)
+        weights = inputs.check_weights(sample_weight, n)
+        return Training([SubProblem(0, "", targets)], self.check_options(), weights)
 
     @classmethod
     def path(

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -38,6 +38,14 @@ from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.threaded.descent import descent
+
+
+class Training(NamedTuple):
+    """What a linear model is the solution of: its sub-problems, their loss, and the weights of the rows."""
+
+    problems: list[SubProblem]
+    loss: Loss
+    weights: np.ndarray | None
 
 
 class LinearModel(CallbackSupport, Estimator):

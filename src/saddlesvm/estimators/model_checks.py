@@ -43,7 +43,7 @@ def check_stored(arrays: Arrays, meta: Mapping[str, Any], names: Mapping[str, tu
     parts = tuple(name + part for name in names["matrices"] for part in ("", *CSR_PARTS))
     among("array", arrays, names["arrays"] + parts)
     for name, number in meta["numbers"].items():
-        NUMBERS[name](name, number)
+        NUMBERS.get(name, plain)(name, number)
     check_certificates(meta["certificates"], meta.get("outcome"))
     for record in meta["trace"]:
         if not isinstance(record, dict) or not all(isinstance(one, PLAIN) for one in record.values()):
@@ -73,6 +73,12 @@ def positive(name: str, given: Any) -> None:
     """Raise ValueError unless a number is finite and not negative."""
     if type(given) not in (int, float) or not 0.0 <= given < math.inf:
         raise ValueError(f"its {name} is {short(repr(given))}; a finite number of at least 0 is needed")
+
+
+def plain(name: str, given: Any) -> None:
+    """Raise ValueError unless it is a finite number, text, or truth: all that is known of what others declare."""
+    if not isinstance(given, PLAIN) or (isinstance(given, float) and not math.isfinite(given)):
+        raise ValueError(f"its {name} is {short(repr(given))}; a number or text is needed")
 
 
 def durations(name: str, given: Any) -> None:

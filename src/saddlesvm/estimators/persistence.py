@@ -13,7 +13,7 @@ from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.archives import DAMAGE, short
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.models import is_model
-from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators import kernel, register  # noqa: F401 (kernel registers KernelSVC)
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
@@ -26,11 +26,7 @@ from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
-KINDS: dict[str, Any] = {"LinearSVC": LinearSVC, "LinearSVR": LinearSVR, "KernelSVC": KernelSVC}
 UNSAVED = ("callbacks", "checkpoint", "random_state")
-NUMBERS = ("n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "phases_", "_phases", "_fitted_C")
-ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "support_", "n_support_")
-MATRICES = ("dual_coef_", "support_vectors_")  # dense or CSR
 
 
 def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
@@ -38,7 +34,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
 
     Parameters
     ----------
-    model : LinearSVC, LinearSVR or KernelSVC
+    model : LinearSVC, LinearSVR, KernelSVC, or one registered with :func:`saddlesvm.register_estimator`
     path : path-like
     notes : dict, optional
         Plain facts to keep with it, such as where the data came from.
@@ -49,11 +45,13 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
         The file cannot be written, the labels are objects other than text, the kernel is a function of yours, or the
         model is of another kind.
     """
-    if type(model) not in KINDS.values():
+    entry = register.entry_of(model)
+    if entry is None or entry.kind is not type(model):
         inner = ": save its best_estimator_" if hasattr(model, "best_estimator_") else ""
-        raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {', '.join(KINDS)}{inner}")
-    arrays = {name: np.asarray(getattr(model, name)) for name in ARRAYS if hasattr(model, name)}
-    for name in MATRICES:
+        raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {names_known()}{inner}")
+    saved = entry.saved
+    arrays = {name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)}
+    for name in saved.matrices:
         if hasattr(model, name):
             arrays |= _parts(name, getattr(model, name))
     if callable(getattr(model, "kernel", None)):
@@ -61,14 +59,19 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     certificates = getattr(model, "certificates_", [])
     meta = {
         "params": {name: _plain(given) for name, given in model.get_params(False).items() if name not in UNSAVED},
-        "numbers": {name: getattr(model, name) for name in NUMBERS if hasattr(model, name)},
+        "numbers": {name: getattr(model, name) for name in saved.numbers if hasattr(model, name)},
         "certificates": [dataclasses.asdict(one) for one in certificates],
         "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
         "outcome": str(getattr(model, "outcome_", "")),
         "trace": list(getattr(model, "trace_", [])),
         "notes": notes or {},
     }
-    save_model(path, type(model).__name__, arrays, meta)
+    save_model(path, entry.name, arrays, meta)
+
+
+def names_known() -> str:
+    """The kinds of estimators that are registered."""
+    return ", ".join(entry.name for entry in register.known())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -84,30 +87,33 @@ def load(path: str | os.PathLike[str]) -> Any:
     if not is_model(path):
         return _from_liblinear(path)
     kind, arrays, meta = load_model(path)
-    if kind not in KINDS:
-        raise DataError(f"{path}: holds a model of the kind {short(repr(kind))}; this version knows {', '.join(KINDS)}")
+    entry = register.named(kind)
+    if entry is None:
+        raise DataError(
+            f"{path}: holds a model of the kind {short(repr(kind))}; this version knows {names_known()}; import the "
+            "module that registers any other first (--estimator MODULE:CLASS on the command line)"
+        )
     try:
-        return _made(KINDS[kind], arrays, meta)
+        return _made(entry, arrays, meta)
     except DAMAGE as error:
         raise DataError(f"{path}: is a damaged model file: {error}") from None
 
 
-def _made(kind: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
+def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
     """The estimator, once everything in the file was found to be what it must be."""
-    options = tuple(name for name in kind._get_param_names() if name not in UNSAVED)
-    check_stored(arrays, meta, {"options": options, "numbers": NUMBERS, "arrays": ARRAYS, "matrices": MATRICES})
-    model: Any = kind(**{name: _restored(given) for name, given in meta["params"].items()})
+    options, saved = tuple(name for name in entry.parameters if name not in UNSAVED), entry.saved
+    names = {"options": options, "numbers": saved.numbers, "arrays": saved.arrays, "matrices": saved.matrices}
+    check_stored(arrays, meta, names)
+    model: Any = entry.kind(**{name: _restored(given) for name, given in meta["params"].items()})
     if isinstance(model.loss, str) and model.loss not in (*LOSSES, *ALIASES):
         raise ValueError(f"its loss is {short(repr(model.loss))}, which this version does not know")
-    getattr(model, "_check_options", model._check_common)()
-    for name in ARRAYS:
+    model.check_options()
+    for name in saved.arrays:
         if name in arrays:
-            setattr(model, name, arrays[name])
+            setattr(model, name, arrays[name] if arrays[name].ndim else arrays[name].item())
     for name, given in meta["numbers"].items():
         setattr(model, name, given)
-    if kind is LinearSVR:
-        model.intercept_ = float(model.intercept_)
-    for name in MATRICES:
+    for name in saved.matrices:
         if name in arrays:
             setattr(model, name, arrays[name])
         elif f"{name}data" in arrays:

@@ -1,0 +1,165 @@
+"""The register of estimators: what model files, the command line, `certify` and Dask ask of each of them.
+
+An estimator from outside the package registers as those inside do::
+
+    @register_estimator(task="regression", options=("delta",))
+    class Mine(LinearModel):
+        ...
+
+What a class owes, and what it gets for it, stands at :func:`register_estimator`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args
+
+__all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "register_estimator"]
+
+Task = Literal["classification", "regression"]
+Kind = TypeVar("Kind", bound=type)
+METHODS = ("fit", "predict", "get_params", "check_options")
+WRITTEN_ELSEWHERE = ("liblinear",)  # options of the command line that no estimator has as a parameter
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The attributes of a fitted estimator that its model file holds, as far as it has them.
+
+    Parameters
+    ----------
+    arrays : tuple of str
+        Numbers or arrays of numbers or text, of any shape.
+    matrices : tuple of str
+        Dense or CSR.
+    numbers : tuple of str
+        What JSON can hold.
+    """
+
+    arrays: tuple[str, ...]
+    matrices: tuple[str, ...]
+    numbers: tuple[str, ...] = (
+        "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "phases_", "_phases", "_fitted_C",
+    )  # fmt: skip
+
+
+LINEAR = Saved(("coef_", "intercept_", "classes_", "feature_names_in_"), ("dual_coef_",))
+KERNEL = Saved(
+    ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"), ("dual_coef_", "support_vectors_")
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the register knows of a kind of estimator; see :func:`register_estimator`."""
+
+    name: str
+    kind: Any
+    task: Task
+    options: tuple[str, ...]
+    saved: Saved
+    linear: bool
+    asked_by: str
+    on_cluster: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the constructor's parameters."""
+        return parameters_of(self.kind)
+
+
+ENTRIES: dict[str, Entry] = {}  # by name, in the order of registration
+
+
+def register_estimator(
+    name: str | None = None,
+    *,
+    task: Task,
+    options: tuple[str, ...] = (),
+    saved: Saved = LINEAR,
+    linear: bool = True,
+    asked_by: str = "",
+    on_cluster: str = "",
+) -> Callable[[Kind], Kind]:
+    """A class decorator that makes an estimator known: its models are saved, loaded, trained from the command line.
+
+    Parameters
+    ----------
+    name : str, optional
+        What model files and ``--estimator`` call it; the name of the class by default.
+    task : {"classification", "regression"}
+        Whether it learns labels or targets.
+    options : tuple of str
+        Its parameters that the command line offers, beside those that every estimator has there (C, loss, solver, tol
+        and so on). A name that the command line does not know yet becomes an option: its type is that of the default,
+        its help text the class's docstring. "liblinear" where its models can be written in LIBLINEAR's format.
+    saved : Saved
+        The fitted attributes that a model file holds, beside all parameters and certificates.
+    linear : bool, default=True
+        Whether scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by ``training_problems``.
+    asked_by : str
+        The command-line option whose use asks for this kind, such as "kernel"; otherwise the first registered kind for
+        the task of the loss is taken, or the one that ``--estimator`` names.
+    on_cluster : str
+        ``"module:Class"`` of the estimator that fits the same on a Dask cluster and has ``to_local()``.
+
+    Raises
+    ------
+    TypeError
+        The class lacks a method.
+    ValueError
+        The task or an option is not one, or another class has the name.
+
+    Notes
+    -----
+    The class needs ``fit``, ``predict``, ``get_params`` and ``check_options``: the last raises ValueError for options
+    that no fit could have, before there are any data. A linear one also needs ``training_problems(y, sample_weight,
+    n)``, which gives the sub-problems that a fitted model solves, as :class:`saddlesvm.LinearSVR` has it.
+    """
+
+    def declare(kind: Kind) -> Kind:
+        called = name or kind.__name__
+        needed = (*METHODS, *(("training_problems",) if linear else ()))
+        missing = [method for method in needed if not callable(getattr(kind, method, None))]
+        if missing:
+            raise TypeError(f"the estimator {called} lacks {', '.join(missing)}")
+        if task not in get_args(Task):
+            raise ValueError(f"the estimator {called}: task must be one of {', '.join(get_args(Task))}; got {task!r}")
+        odd = [one for one in options if one not in (*parameters_of(kind), *WRITTEN_ELSEWHERE)]
+        if odd:
+            raise ValueError(f"the estimator {called} has no parameter {odd[0]!r} to offer as an option")
+        former = ENTRIES.get(called)
+        if former is not None and origin_of(former.kind) != origin_of(kind):
+            raise ValueError(f"an estimator named {called!r} exists already, {origin_of(former.kind)}: choose another")
+        ENTRIES[called] = Entry(called, kind, task, options, saved, linear, asked_by, on_cluster)
+        return kind
+
+    return declare
+
+
+def parameters_of(kind: Any) -> tuple[str, ...]:
+    """The names of a constructor's parameters."""
+    return tuple(inspect.signature(kind).parameters)
+
+
+def origin_of(kind: type) -> str:
+    """Module and name of a class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def known() -> list[Entry]:
+    """All registered kinds, in the order of registration."""
+    return list(ENTRIES.values())
+
+
+def named(name: str) -> Entry | None:
+    """The kind of that name, if one is registered."""
+    return ENTRIES.get(name)
+
+
+def entry_of(model: Any) -> Entry | None:
+    """The kind that an estimator is of: its own class, or the nearest registered one that it is derived from."""
+    kinds = {entry.kind: entry for entry in ENTRIES.values()}
+    return next((kinds[kind] for kind in type(model).__mro__ if kind in kinds), None)

@@ -1,0 +1,166 @@
+"""Laws of every registered estimator, one from outside the package among them: saved, certified, run by command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import support.own_estimators  # noqa: F401 (registers an estimator)
+from saddlesvm import register_estimator
+from saddlesvm.cli.parser import main
+from saddlesvm.data import DataError
+from saddlesvm.estimators import register
+from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.persistence import load, save
+from saddlesvm.estimators.register import Entry
+from support import distance_bound, matrix
+
+X = matrix(120, 4, seed=3)
+SCORES = X @ np.array([1.0, -2.0, 0.5, 0.0]) + np.random.default_rng(0).normal(size=len(X))
+EVERY = pytest.mark.parametrize("entry", register.known(), ids=lambda entry: entry.name)
+LINEAR = pytest.mark.parametrize("entry", [e for e in register.known() if e.linear], ids=lambda entry: entry.name)
+
+
+def targets(entry: Entry) -> np.ndarray:
+    """What the estimator learns: numbers, or two classes named by text."""
+    return SCORES if entry.task == "regression" else np.where(SCORES > 0.0, "yes", "no")
+
+
+def seeded(entry: Entry) -> dict[str, int]:
+    return {"random_state": 0} if "random_state" in entry.parameters else {}
+
+
+def fitted(entry: Entry, **options: Any) -> Any:
+    return entry.kind(**seeded(entry), **options).fit(X, targets(entry))
+
+
+@pytest.fixture
+def file(tmp_path: Path, entry: Entry) -> str:
+    """The data as a CSV file."""
+    lines = [",".join([*map(repr, row), str(y)]) for row, y in zip(X.tolist(), targets(entry).tolist(), strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["a,b,c,d,y", *lines]) + "\n")
+    return str(tmp_path / "data.csv")
+
+
+@EVERY
+def test_a_saved_model_comes_back_whole(entry: Entry, tmp_path: Path) -> None:
+    model = fitted(entry, C=0.3)
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert type(again) is entry.kind
+    assert again.set_params(**seeded(entry)).get_params() == model.get_params()
+    assert set(vars(model)) <= set(vars(again))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.certificate_ == model.certificate_
+
+
+@LINEAR
+def test_a_model_is_certified_as_it_was_trained(entry: Entry) -> None:
+    model = fitted(entry, C=0.3)
+    certificates = certify_model(model, X, targets(entry))
+    total = sum(one.primal for one in certificates)
+    assert total == pytest.approx(model.certificate_.primal, rel=1e-12)
+    assert sum(one.dual for one in certificates) <= total
+    assert max(one.relative_gap for one in certificates) <= 2.0 * model.tol
+
+
+@EVERY
+def test_weights_equal_repetition(entry: Entry) -> None:
+    counts = 1 + np.arange(len(X)) % 3
+    y = targets(entry)
+    options = {"tol": 1e-9} | ({"kernel": "linear", "intercept": "regularized"} if not entry.linear else {})
+    weighted = entry.kind(**options).fit(X, y, sample_weight=counts.astype(float))
+    repeated = entry.kind(**options).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    if not entry.linear:
+        one, other = weighted.decision_function(X), repeated.decision_function(X)
+        reach = np.sqrt((X * X).sum(axis=1) + 1.0).max()
+    else:
+        one, other, reach = np.ravel(weighted.coef_), np.ravel(repeated.coef_), 1.0
+    away = distance_bound(weighted.certificate_.gap, repeated.certificate_.gap)
+    assert np.abs(one - other).max() <= reach * away
+
+
+@EVERY
+def test_the_command_line_trains_it(
+    entry: Entry, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, name = str(tmp_path / "m"), f"{entry.kind.__module__}:{entry.kind.__name__}"
+    task = ["--loss", entry.kind().loss] if entry.task == "regression" else []
+    assert main(["train", file, "--estimator", name, *task, "--C", "0.3", "--model", model, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["done"]["model"].startswith(f"{entry.name}, loss {entry.kind().loss}, C = 0.3")
+    loaded = load(model)
+    assert type(loaded) is entry.kind
+    assert main(["predict", model, file, "--estimator", name]) == 0
+    printed = capsys.readouterr().out.split()
+    np.testing.assert_array_equal(np.array(printed, dtype=targets(entry).dtype), loaded.predict(X))
+    assert main(["certify", model, file, "--tol", "1e-3", "--json"]) == (0 if entry.linear else 2)
+    if entry.linear:
+        assert json.loads(capsys.readouterr().out)["worth"]["relative gap"] <= 1e-3
+
+
+def test_its_own_option_is_read_from_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, name = str(tmp_path / "m"), "support.own_estimators:LeastSquaresSVC"
+    assert main(["train", "toy", "--estimator", name, "--upper-cost", "2.5", "--model", model]) == 0
+    assert load(model).upper_cost == 2.5
+    capsys.readouterr()
+    assert main(["train", "toy", "--upper-cost", "2.5"]) == 2
+    assert "--upper-cost does not go with the loss squared_hinge" in capsys.readouterr().err
+    assert main(["train", "toy", "--estimator", name, "--upper-cost", "0"]) == 2
+    assert "upper_cost must be positive; got 0.0" in capsys.readouterr().err
+    assert main(["train", "toy", "--estimator", name, "--multi-class", "ovo"]) == 2
+    assert "--multi-class does not go with --estimator LeastSquaresSVC" in capsys.readouterr().err
+
+
+def test_a_file_of_an_estimator_that_is_not_registered_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = register.named("LeastSquaresSVC")
+    assert entry is not None
+    save(fitted(entry), tmp_path / "m")
+    monkeypatch.delitem(register.ENTRIES, "LeastSquaresSVC")
+    with pytest.raises(DataError, match=r"of the kind 'LeastSquaresSVC'; this version knows .*KernelSVC; import the"):
+        load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("nowhere_at_all:Mine", "No module named 'nowhere_at_all'"),
+        ("support.own_estimators:Missing", "declare the class with @saddlesvm.register_estimator"),
+        ("Mine", "use LinearSVC, LinearSVR, KernelSVC"),
+    ],
+)
+def test_an_estimator_that_is_not_there_is_one_line(named: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "toy", "--estimator", named]) == 2
+    [line] = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+
+
+class Half:
+    """An estimator that is not finished."""
+
+    def fit(self, X: Any, y: Any) -> Half:
+        return self
+
+
+class Taken(register.named("LinearSVC").kind):  # type: ignore[misc, union-attr]
+    """An estimator with a name that is taken."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "error", "said"),
+    [
+        (Half, {"task": "regression"}, TypeError, "lacks predict, get_params, check_options, training_problems"),
+        (Taken, {"task": "ranking"}, ValueError, "task must be one of classification, regression; got 'ranking'"),
+        (Taken, {"task": "classification", "options": ("depth",)}, ValueError, "no parameter 'depth' to offer"),
+        (Taken, {"name": "LinearSVC", "task": "classification"}, ValueError, "named 'LinearSVC' exists already"),
+    ],
+)
+def test_what_an_estimator_lacks_is_named(kind: type, options: dict[str, Any], error: type, said: str) -> None:
+    with pytest.raises(error, match=said):
+        register_estimator(**options)(kind)

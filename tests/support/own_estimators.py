@@ -1,0 +1,84 @@
+"""An estimator from outside the package: a least-squares classifier, made known by registration alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from saddlesvm import register_estimator
+from saddlesvm.data import inputs
+from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.linear_model import LinearModel, Training
+from saddlesvm.estimators.sklearn_callbacks import FitTasks
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.losses import Squared
+
+
+@register_estimator(task="classification", options=("upper_cost",))
+class LeastSquaresSVC(ClassifierMixin, LinearModel):
+    """Two classes as the targets -1 and +1 of a regression with squared errors.
+
+    Parameters
+    ----------
+    C, lam, tol, max_iter, fit_intercept
+        As in :class:`saddlesvm.LinearSVC`.
+    upper_cost : float, default=1.0
+        What multiplies the weights of the rows of the upper class.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, certificate_
+        As in :class:`saddlesvm.LinearSVC`.
+    """
+
+    loss, solver, intercept, intercept_scaling, random_state = "squared", "auto", "regularized", 1.0, 0
+    max_time = n_jobs = callbacks = checkpoint = memory = None
+    verbose, warm_start = 0, False
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        lam: float | None = None,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        fit_intercept: bool = True,
+        upper_cost: float = 1.0,
+    ) -> None:
+        self.C = C
+        self.lam = lam
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.upper_cost = upper_cost
+
+    def check_options(self) -> Squared:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_common()
+        if not self.upper_cost > 0.0:
+            raise ValueError(f"upper_cost must be positive; got {self.upper_cost!r}")
+        return Squared()
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeastSquaresSVC:
+        """Train to the relative gap `tol`."""
+        self.check_options()
+        X = inputs.check_design(self, X, reset=True)
+        self.classes_ = np.unique(inputs.check_labels(y, X.shape[0]))
+        posed = self.training_problems(y, sample_weight, X.shape[0])
+        tasks = FitTasks(self, X, y, sample_weight, 1)
+        self._solve(X, [lambda: posed.problems[0]], posed.loss, posed.weights, None, tasks)
+        return self
+
+    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
+        """The regression on the signs of the labels, and the weights of the rows."""
+        upper = inputs.check_labels(y, n) == self.classes_[1]
+        weights = inputs.check_weights(sample_weight, n)
+        weights = np.where(upper, self.upper_cost, 1.0) * (1.0 if weights is None else weights)
+        return Training([SubProblem(0, "", np.where(upper, 1.0, -1.0))], self.check_options(), weights)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row, shape (n,)."""
+        return self.classes_[(self._scores(X)[:, 0] > 0.0).astype(np.intp)]
