@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.shown import shown
 
 PATIENCE = 0.5  # seconds of work for which nobody needs a bar
@@ -42,25 +43,14 @@ def share_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any]
 class _ShareBar:
     def __init__(self, what: str) -> None:
         self.what, self.began = what, time.monotonic()
-        self.bar: Any = None
+        self.bar: Bar | None = None
 
     def advance(self, share: float) -> None:
         """Draw the share, unless the work began only just now."""
         if self.bar is None and time.monotonic() - self.began > PATIENCE:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(30),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-            )
-            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self.task = self.bar.add_task(shown(self.what), total=1.0)
-            self.bar.start()
+            self.bar = Bar("words bar elapsed remaining", shown(self.what))
         if self.bar is not None:
-            self.bar.update(self.task, completed=share)
+            self.bar.show(completed=share)
 
     def stop(self) -> None:
         """Take the bar away."""

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from saddlesvm.fit.trace import Record
+from saddlesvm.runtime.bar import Bar
 
 
 class ProgressBar:
@@ -35,13 +36,7 @@ class ProgressBar:
         self.bar: Any = None
 
     def __enter__(self) -> ProgressBar:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), BarColumn(30), TextColumn("{task.description}"), TimeElapsedColumn())
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("reading the first rows", total=1.0)
-        self.bar.start()
+        self.bar = Bar("spinner bar words elapsed", "reading the first rows")
         return self
 
     def __exit__(
@@ -57,14 +52,14 @@ class ProgressBar:
         with self.lock:
             of = f"problem {self.done + 1} of {self.problems}, " if self.problems > 1 else ""
             said = f"{of}epoch {epoch:.0f}, relative gap {self.gap:.1e} of {self.tol:.0e}"
-            self.bar.update(self.task, completed=(self.done + share) / self.problems, description=said)
+            self.bar.show(said, (self.done + share) / self.problems)
 
     def __call__(self, record: Record, /) -> None:
         self.gap = record.relative_gap
         decision = record.remark.partition(" | ")[0]
         if decision.startswith("epoch ") and decision != self.said:
             self.said = decision
-            self.bar.console.print(decision, highlight=False)
+            self.bar.say(decision)
 
     def next_problem(self) -> None:
         """One of the problems is done."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 from typing import Any
 
 from saddlesvm.fit.trace import Record
+from saddlesvm.runtime.bar import Bar
 
 
 class LabProgress:
@@ -25,17 +27,8 @@ class LabProgress:
         self.bar: Any = None
 
     def __enter__(self) -> LabProgress:
-        if self.shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (MofNCompleteColumn(), BarColumn(24), TextColumn("{task.description}"), TimeElapsedColumn())
-            console = Console(stderr=True)
-            if not console.is_terminal:
-                return self
-            self.bar = Progress(*columns, console=console, transient=True)
-            self.task = self.bar.add_task("starting", total=self.total)
-            self.bar.start()
+        if self.shown and sys.stderr.isatty():
+            self.bar = Bar("count bar words elapsed", "starting", self.total)
         return self
 
     def __exit__(
@@ -52,7 +45,7 @@ class LabProgress:
     def done(self) -> None:
         """One piece of work is done."""
         if self.bar is not None:
-            self.bar.advance(self.task)
+            self.bar.advance()
 
     def tick(self, epoch: float, estimate: float, seconds: float) -> None:
         """A slice of a fit is done."""
@@ -63,4 +56,4 @@ class LabProgress:
 
     def _show(self, words: str) -> None:
         if self.bar is not None:
-            self.bar.update(self.task, description=words)
+            self.bar.show(words)
