@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.losses import conjugate, value
+from saddlesvm.problem.losses import conjugate, dual_step, value
 from saddlesvm.problem.problem import Problem, Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
@@ -123,7 +123,7 @@ def descend_classes(
             a, y, m = alpha[i, k], np.float64(labels[i, k]), meters[k]
             score = np.float64(z[k])
             paid = s * value(terms.loss, score, y)
-            aside, slope, step = visit(terms.loss, a, score, y, s, terms.C * terms.norms[i], m.bound_M, m.bound_m)
+            aside, slope = visit(terms.loss, a, score, y, s, m.bound_M, m.bound_m)
             if aside:
                 count -= 1
                 mine[q], mine[count] = mine[count], k
@@ -133,6 +133,7 @@ def descend_classes(
             m.residual += paid + conjugate(terms.loss, a, y, s) + a * score
             m.paid += paid
             m.coupled += a * score
+            step = dual_step(terms.loss, a, score, y, terms.C * terms.norms[i], s)
             if step != 0.0:
                 alpha[i, k] = a + step
                 add_row(terms.X, i, terms.C * step, W, k)

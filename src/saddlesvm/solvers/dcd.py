@@ -207,16 +207,13 @@ def call_back(deck: Deck, rules: Rules, meters: np.ndarray, active: int) -> int:
 
 
 @inlined
-def visit(loss: Loss, a: float, z: float, y: float, s: float, q: float, bound_M: float, bound_m: float) -> Any:
-    """What a visit does to one dual variable: whether it is to be set aside, its projected slope, and its step.
+def visit(loss: Loss, a: float, z: float, y: float, s: float, bound_M: float, bound_m: float) -> Any:
+    """What a visit finds out about one dual variable: whether it is to be set aside, and its projected slope.
 
-    It is set aside where it sits at a bound and its slope is beyond `bound_M` or `bound_m`; `q` is ``C ||x_i||^2``.
+    It is set aside where it sits at a bound and its slope is beyond `bound_M` or `bound_m`.
     """
     left, right = slopes(loss, a, z, y, s)
-    if right > bound_M and left < bound_m:
-        return True, 0.0, 0.0
-    projected = right if right < 0.0 else (left if left > 0.0 else 0.0)
-    return False, projected, dual_step(loss, a, z, y, q, s)
+    return right > bound_M and left < bound_m, right if right < 0.0 else (left if left > 0.0 else 0.0)
 
 
 @kernel
@@ -248,12 +245,13 @@ def descend(
             residuals += residual
             losses += paid
             coupled += a * z
-            aside, slope, step = visit(terms.loss, a, z, terms.y[i], s, C * terms.norms[i], bound_M, bound_m)
+            aside, slope = visit(terms.loss, a, z, terms.y[i], s, bound_M, bound_m)
             if aside:
                 deck.aside[i] = 1
                 dropped += 1
                 continue
             largest, smallest = max(largest, slope), min(smallest, slope)
+            step = dual_step(terms.loss, a, z, terms.y[i], C * terms.norms[i], s)
             if step != 0.0:
                 alpha[i] = a + step
                 axpy(X, i, C * step, w)
