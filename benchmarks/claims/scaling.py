@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.part import make_part
-from saddlesvm.cluster.rounds import Plan, Rounds
+from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.data import atomic_write, read
 from saddlesvm.problem.losses import SquaredHinge
 
@@ -38,7 +38,7 @@ def simulate(X: Any, y: np.ndarray, C: float, K: int, options: argparse.Namespac
     order = np.random.default_rng(0).permutation(n)
     classes = np.unique(y)
     parts = [make_part(X[rows], y[rows], None, classes, 0.0, "none") for rows in np.array_split(order, K)]
-    plan = Plan(SquaredHinge(), C, n, 1, d, options.tol, options.passes, options.rounds, options.seconds)
+    plan = Training(SquaredHinge(), C, n, 1, d, options.tol, options.passes, options.rounds, options.seconds)
     began = time.perf_counter()
     solution = Rounds(plan, InProcess(parts, 1)).run()
     last = solution.trace[-1]

@@ -9,7 +9,7 @@ import pytest
 
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.part import Order, Part, Report, improve, make_part
-from saddlesvm.cluster.rounds import Plan, Rounds, Solution
+from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -37,7 +37,7 @@ def split(X: Any, y: np.ndarray, K: int, loss: Loss, weights: Any = None, scale:
 def solved(parts: list[Part], loss: Loss, C: float, problems: int = 1, **options: Any) -> Solution:
     n = sum(part.size for part in parts)
     options = {"tol": 1e-4, "passes": 3.0} | options
-    return Rounds(Plan(loss, C, n, problems, D, **options), InProcess(parts, problems)).run()
+    return Rounds(Training(loss, C, n, problems, D, **options), InProcess(parts, problems)).run()
 
 
 def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> tuple[Problem, FitResult]:
@@ -94,7 +94,7 @@ def test_the_dual_never_falls_and_w_is_that_of_the_duals(loss: Loss) -> None:
     y = labels(X, loss)
     problem, _ = reference(X, y, loss, 0.5)
     engine = InProcess(split(X, y, 6, loss), 1)
-    run = Rounds(Plan(loss, 0.5, N, 1, D, tol=0.0, max_rounds=12), engine)
+    run = Rounds(Training(loss, 0.5, N, 1, D, tol=0.0, max_rounds=12), engine)
     before = -np.inf
     for _ in range(12):
         run.one_round()
@@ -139,7 +139,7 @@ def test_lost_duals_are_made_good() -> None:
     X = matrix(N, D)
     y = labels(X, Hinge())
     engine = Forgetful(split(X, y, 3, Hinge()), 1)
-    solution = Rounds(Plan(Hinge(), 0.02, N, 1, D), engine).run()
+    solution = Rounds(Training(Hinge(), 0.02, N, 1, D), engine).run()
     assert engine.restarts == 1
     assert solution.outcome is Outcome.CERTIFIED
     assert near(solution, reference(X, y, Hinge(), 0.02)[1])

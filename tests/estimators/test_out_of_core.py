@@ -16,7 +16,7 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import Plan, make_plan
+from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
 from support import distance_bound, labels, matrix
 from support.mapped import D, N, large_store, mapped, mapped_csr, streamed
@@ -63,7 +63,7 @@ def test_variables_in_a_file_change_nothing(tmp_path: Path) -> None:
     X = matrix(N, D)
     file, y = mapped(X, tmp_path), labels(X, Hinge())
     plan = make_plan(as_rows(file), 2**30, 1)
-    in_file = Plan(plan.memory, plan.edges, plan.per_block, True, str(tmp_path))
+    in_file = MemoryPlan(plan.memory, plan.edges, plan.per_block, True, str(tmp_path))
     one, other = (
         fit(streamed(file, y, Hinge(), plan=each), Blocks(), Limits(tol=1e-4)) for each in (plan, in_file)
     )  # fmt: skip

@@ -18,7 +18,7 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.on_disk import StreamedProblem
-from saddlesvm.rows.memory_plan import Plan
+from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import Blocks
 from support import distance_bound, labels, matrix
 from support.mapped import D, N, close_enough, large_store, mapped, streamed
@@ -76,7 +76,7 @@ def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:
     problem, limits = resumable(file, y)
     with pytest.raises(KeyboardInterrupt):
         fit(problem, Blocks(), limits, callbacks=[StopAt(11)], checkpoint=Checkpoint(tmp_path / "run", 1e9, 1))
-    other = Plan(2**30, np.array([0, 130, 260, N]), 1, False)
+    other = MemoryPlan(2**30, np.array([0, 130, 260, N]), 1, False)
     anew = streamed(file, y, Hinge(), plan=other, C=0.05, intercept="regularized")
     resumed = fit(anew, Blocks(), limits, checkpoint=Checkpoint(tmp_path / "run"))
     assert resumed.outcome is Outcome.CERTIFIED

@@ -12,7 +12,7 @@ from sklearn.svm import SVC, LinearSVC
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.kernel import KernelPoint, KernelProblem, evaluate_kernel, feasible, make_kernel_problem
+from saddlesvm.problem.kernel import KernelPoint, KernelProblem, evaluate_kernel, make_kernel_problem, nearest_feasible
 from saddlesvm.problem.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers.base import Budget
@@ -60,7 +60,7 @@ def test_weak_duality_for_random_points(data, loss, intercept):
     best = solved(problem, 1e-10).certificate
     for scale in (0.1, 1.0, 10.0):
         beta, dual = rng.normal(size=(2, 300)) * scale
-        certificate = evaluate_kernel(problem, KernelPoint(beta, feasible(problem, dual))).certificate
+        certificate = evaluate_kernel(problem, KernelPoint(beta, nearest_feasible(problem, dual))).certificate
         assert certificate.dual <= best.primal * (1 + 1e-12)
         assert certificate.primal >= best.dual * (1 - 1e-12)
 
@@ -93,7 +93,7 @@ def test_same_objective_as_scikit_learns_svc(data, metric, C):
     theirs = SVC(C=C, kernel=metric, gamma=0.1, tol=1e-8).fit(X, y)
     beta = np.zeros(300)
     beta[theirs.support_] = theirs.dual_coef_[0]
-    their_certificate = evaluate_kernel(problem, KernelPoint(feasible(problem, beta)))
+    their_certificate = evaluate_kernel(problem, KernelPoint(nearest_feasible(problem, beta)))
     difference = abs(ours.certificate.primal - their_certificate.certificate.primal)
     assert difference <= bound_on_difference(ours, their_certificate)
 

@@ -14,7 +14,7 @@ from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.solvers.second_order import equations as newton_equations
 from saddlesvm.solvers.second_order import feature_factor
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY, SAMPLED, NewtonEquations
-from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Plan
+from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
 from saddlesvm.solvers.second_order.kernels import (
     moved_shares,
 )
@@ -73,7 +73,7 @@ def plain_matrix(X: Rows, penalty: np.ndarray, bend: np.ndarray) -> np.ndarray:
     return np.diag(penalty) + A.T @ (bend[:, None] * A)
 
 
-def update(factor: FeatureFactor, bend: np.ndarray) -> Plan:
+def update(factor: FeatureFactor, bend: np.ndarray) -> Update:
     """Bring the factor up to these second derivatives; what it did."""
     active = np.flatnonzero(bend)
     plan = factor.plan(active, bend[active])

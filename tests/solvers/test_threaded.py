@@ -34,7 +34,7 @@ from saddlesvm.solvers.threaded.aggregation import (
     safe_share,
 )
 from saddlesvm.solvers.threaded.cores import side_by_side
-from saddlesvm.solvers.threaded.descent import ParallelDCD, descent, threads_for
+from saddlesvm.solvers.threaded.descent import ParallelDCD, threads_for, with_threads
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named, plain_dual, plain_primal, small_problem
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
@@ -232,13 +232,13 @@ def sized(n: int, d: int, stored: int, loss: Any = HINGE, threads: int = 2) -> P
 
 
 def test_which_solvers_run_in_threads() -> None:
-    assert descent(replace(small_problem(Hinge()), threads=2), DCD()) == DCD()
+    assert with_threads(replace(small_problem(Hinge()), threads=2), DCD()) == DCD()
     large = sized(100_000, 1000, 50_000_000, threads=3)
-    assert descent(large) == descent(large, DCD()) == ParallelDCD(3)
-    assert descent(large, SDCA()) == ParallelDCD(3, shrinking=False)
-    assert descent(large, SDCA(output="average")) == SDCA(output="average")
-    assert descent(large, DCD(stopping="weight_change")) == DCD(stopping="weight_change")
-    assert descent(replace(large, threads=1)) == DCD()
+    assert with_threads(large) == with_threads(large, DCD()) == ParallelDCD(3)
+    assert with_threads(large, SDCA()) == ParallelDCD(3, shrinking=False)
+    assert with_threads(large, SDCA(output="average")) == SDCA(output="average")
+    assert with_threads(large, DCD(stopping="weight_change")) == DCD(stopping="weight_change")
+    assert with_threads(replace(large, threads=1)) == DCD()
 
 
 def test_threads_are_used_where_they_pay() -> None:
@@ -317,7 +317,7 @@ def test_the_automatic_solver_changes_over_with_threads_too(loss: Any) -> None:
     results = []
     for threads in (1, 2):
         problem = replace(make_problem(as_rows(X), y, loss, C=10.0), threads=threads)
-        assert isinstance(descent(problem), ParallelDCD if threads == 2 else DCD)
+        assert isinstance(with_threads(problem), ParallelDCD if threads == 2 else DCD)
         results.append(fit(problem, Auto(), Limits(tol=1e-6)))
         assert results[-1].outcome is Outcome.CERTIFIED
         assert FINISH in results[-1].phases

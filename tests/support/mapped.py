@@ -14,7 +14,7 @@ from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import Plan, make_plan
+from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from support import csr, distance_bound, matrix
 
 N, D = 400, 7
@@ -40,7 +40,7 @@ def vars_of(made: Any) -> dict[str, np.ndarray]:
     return {"data": made.data, "indices": made.indices, "indptr": made.indptr}
 
 
-def streamed(X: Any, y: np.ndarray, loss: Loss, plan: Plan | None = None, **options: Any) -> StreamedProblem:
+def streamed(X: Any, y: np.ndarray, loss: Loss, plan: MemoryPlan | None = None, **options: Any) -> StreamedProblem:
     """A problem whose rows are read block by block, 24 chunks a block unless planned otherwise."""
     options = {"C": 0.5} | options
     rows = as_rows(X, 0.0 if options.get("intercept", "none") == "none" else 1.0)

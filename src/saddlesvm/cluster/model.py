@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
 from saddlesvm.cluster.part import as_matrix, make_part
-from saddlesvm.cluster.rounds import Plan, Rounds, Solution, narrate
+from saddlesvm.cluster.rounds import Rounds, Solution, Training, narrate
 from saddlesvm.cluster.sources import Block, read_part
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.certificate import Certificate
@@ -70,7 +70,7 @@ class DistributedModel(BaseEstimator):
             raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
         C, _ = resolve_C(None if self.lam is not None else self.C, self.lam, n)
         problems = 1 if classes is None or classes.size == 2 else classes.size
-        plan = Plan(
+        plan = Training(
             loss, C, n, problems, int(widths[0]), self.tol, self.passes, self.max_iter, self.max_time,
             seed_of(self.random_state), self.lam is not None,
         )  # fmt: skip

@@ -190,7 +190,7 @@ def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Dual
     for k in np.flatnonzero(order.live).tolist() if part.size else []:
         problem = part.problem(k, order.loss, order.C)
         sums[k, PAID], sums[k, CONJUGATES], _ = sums_of_margins(problem, W[k], alpha[k])
-        proposal, move = descend(problem, alpha[k], W[k], order.sigmas[k], order.passes, order.seed + k)
+        proposal, move = local_step(problem, alpha[k], W[k], order.sigmas[k], order.passes, order.seed + k)
         change[k], moves[k] = proposal - alpha[k], move
         sums[k, PROPOSED] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
         sums[k, SQUARES] = move @ move
@@ -198,7 +198,7 @@ def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Dual
     return Duals(alpha, change), Report(moves, sums, spent, spent, 1)
 
 
-def descend(
+def local_step(
     problem: Problem, alpha: np.ndarray, w: np.ndarray, sigma: float, passes: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The local step: coordinate descent with ``sigma C`` for C on a w of one's own; new duals, and the change of w."""

@@ -42,7 +42,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Training:
     """What to solve and when to stop.
 
     Attributes
@@ -94,7 +94,7 @@ class Solution:
 class Rounds:
     """A run under way."""
 
-    def __init__(self, plan: Plan, engine: Engine, watch: Callable[[dict[str, Any]], Any] | None = None) -> None:
+    def __init__(self, plan: Training, engine: Engine, watch: Callable[[dict[str, Any]], Any] | None = None) -> None:
         self.plan, self.engine, self.watch = plan, engine, watch
         self.W = np.zeros((plan.problems, plan.n_features + 1))
         self.shares = np.zeros(plan.problems)

@@ -37,7 +37,7 @@ from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
-from saddlesvm.solvers.threaded.descent import descent
+from saddlesvm.solvers.threaded.descent import with_threads
 
 
 class Training(NamedTuple):
@@ -156,9 +156,7 @@ class LinearModel(CallbackSupport, Estimator):
                 first = problems[0]().problem(design, loss, norms=norms, **options)
                 most = solver.epochs_from_samples(first, self.tol)
             shared = SharedStart(problems, together, self.tol, seed, most)
-        bar: Any = contextlib.nullcontext()
-        if self.verbose:
-            bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
+        bar = self._bar(len(problems))
 
         def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
             problem = sweep.problem(sub) if sweep else sub.problem(design, loss, norms=norms, **options)
@@ -169,7 +167,7 @@ class LinearModel(CallbackSupport, Estimator):
                 start = self._start(sub, problem, len(problems))
             result = fit(
                 problem,
-                descent(problem, self._begun(solver, sub.index, start)),
+                with_threads(problem, self._begun(solver, sub.index, start)),
                 dataclasses.replace(limits, max_time=clock.share(), certify_start=shared is not None),
                 seed=seed + sub.index,
                 start=start,
@@ -182,10 +180,7 @@ class LinearModel(CallbackSupport, Estimator):
             result = shared.credited(sub.index, result) if shared else result
             if self.verbose:
                 bar.next_problem()
-            duals = np.atleast_2d(result.alpha.T)
-            duals = np.multiply(duals, problem.C, out=duals if sweep else None)
-            alone = len(problems) == len(duals) == 1
-            return dataclasses.replace(result, alpha=duals if alone else sparse.csr_array(duals))
+            return _with_duals(result, problem.C, sweep is not None, len(problems) == 1)
 
         with bar, sweep or contextlib.nullcontext():
             results = multiclass.solve_all(problems, solve, n_jobs, together)
@@ -195,6 +190,10 @@ class LinearModel(CallbackSupport, Estimator):
         unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
         worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
+
+    def _bar(self, count: int) -> Any:
+        """A bar for so many sub-problems, where one is wanted; a context in any case."""
+        return ProgressBar(self.tol, count, self.max_iter, self.max_time) if self.verbose else contextlib.nullcontext()
 
     def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
         """The solver; one that has a finish begins with it where the fit before, of a warm start, ended with it."""
@@ -266,3 +265,10 @@ class LinearModel(CallbackSupport, Estimator):
         X = inputs.check_design(self, X, reset=False)
         inputs.finite_norms(rows.as_rows(X))
         return linear_scores(X, self.coef_, self.intercept_)
+
+
+def _with_duals(result: FitResult, C: float, in_place: bool, alone: bool) -> FitResult:
+    """The result with its dual variables in the C form, a row each; sparse unless they are one row of one problem."""
+    duals = np.atleast_2d(result.alpha.T)
+    duals = np.multiply(duals, C, out=duals if in_place else None)
+    return dataclasses.replace(result, alpha=duals if alone and len(duals) == 1 else sparse.csr_array(duals))

@@ -99,7 +99,7 @@ def _certify(
     run.watches.skip()
     verdict = run.verdict(state)
     if end is None and verdict is not None and verdict[0] is Outcome.NO_PROGRESS:
-        other = run.solver.otherwise(run.problem, state)
+        other = run.solver.on_stall(run.problem, state)
         if other is not None:
             state, verdict = other, None
     return state, verdict or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)

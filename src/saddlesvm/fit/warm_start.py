@@ -11,7 +11,7 @@ from saddlesvm.problem.intercepts import balance
 from saddlesvm.problem.problem import Pointwise, Problem, weight_of
 from saddlesvm.problem.sums import conjugate_sum, dual_of_margins, dual_weights, margins
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.solvers.second_order.kernels import feasible
+from saddlesvm.solvers.second_order.kernels import within_bounds
 
 SCALE_PRECISION = 0.02  # of the factor that a point to begin from is scaled by
 
@@ -20,7 +20,7 @@ SCALE_PRECISION = 0.02  # of the factor that a point to begin from is scaled by
 def cut(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
     """Bring every member's variable back to its bounds."""
     for i in members:
-        alpha[i] = feasible(terms.loss, alpha[i], terms.y[i], weight_of(terms.weights, i))
+        alpha[i] = within_bounds(terms.loss, alpha[i], terms.y[i], weight_of(terms.weights, i))
 
 
 def carried(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray | None = None) -> Point:

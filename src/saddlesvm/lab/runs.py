@@ -18,6 +18,7 @@ from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.peers import Peer, Rung, full_weights, setting_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
+from saddlesvm.solvers.base import Budget
 
 GROWTH = 0.1  # spacing of certificates, as a share of the epochs done
 WARM_ROWS = 256
@@ -141,7 +142,6 @@ def iterates(
     seed : int
     start : Point, optional
     """
-    from saddlesvm.solvers.base import Budget
 
     state = solver.init(problem, seed, start)
     n = problem.members.size

@@ -20,7 +20,7 @@ from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem, sa
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.rows.memory_plan import Plan, make_plan
+from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers.blocks import Blocks, BlocksState, Underway, upcoming
 
 
@@ -33,7 +33,7 @@ class Sweep:
     ----------
     X : Dense or CSR
         Rows mapped from files, with the virtual feature.
-    plan : Plan
+    plan : MemoryPlan
     problems : sequence of callables
         The makers of the sub-problems.
     loss : Loss
@@ -48,7 +48,7 @@ class Sweep:
     def __init__(
         self,
         X: Rows,
-        plan: Plan,
+        plan: MemoryPlan,
         problems: Sequence[Callable[[], SubProblem]],
         loss: Loss,
         solver: Blocks,

@@ -275,7 +275,7 @@ def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     return np.clip(beta / problem.C, -top, top)
 
 
-def feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     """`beta` brought into its box and, for a free intercept, to the sum zero."""
     low, high = problem.box()
     clipped = np.clip(beta, low, high)

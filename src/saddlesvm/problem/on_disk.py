@@ -19,7 +19,7 @@ from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.problem import Pointwise, Problem, is_classification, make_problem
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.files import Block, BlockReader, rows_between
+from saddlesvm.rows.files import BlockReader, RowBlock, rows_between
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import FromFiles, Passes, squared_norms
 
@@ -53,7 +53,7 @@ class StreamedProblem(Problem):
         """Loss, labels and weights as compiled kernels take them; the labels are a copy in float64."""
         return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights)
 
-    def local(self, block: Block) -> Problem:
+    def local(self, block: RowBlock) -> Problem:
         """The problem of one block's rows against all others' as they are.
 
         A free intercept is penalised here by its distance from the present multiplier: that is what

@@ -94,7 +94,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Some chunks of rows in memory, one after another.
 
     Attributes
@@ -174,7 +174,7 @@ class BlockReader:
         self.buffers: list[Buffer] = []
         self.bytes_read = 0
         self.thread: ThreadPoolExecutor | None = None
-        self.pending: tuple[tuple[int, ...], list[np.ndarray], Future[Block]] | None = None
+        self.pending: tuple[tuple[int, ...], list[np.ndarray], Future[RowBlock]] | None = None
 
     @property
     def n_chunks(self) -> int:
@@ -206,7 +206,7 @@ class BlockReader:
         judged: Sequence[np.ndarray] = (),
         then: Sequence[int] = (),
         then_judged: Sequence[np.ndarray] = (),
-    ) -> Block:
+    ) -> RowBlock:
         """The block of the given chunks, its rows judged by the given weights; the block `then` is read meanwhile.
 
         Raises
@@ -226,7 +226,7 @@ class BlockReader:
             self.pending = (tuple(then), list(then_judged), self._start(tuple(then), then_judged))
         return block
 
-    def _start(self, chunks: tuple[int, ...], judged: Sequence[np.ndarray]) -> Future[Block]:
+    def _start(self, chunks: tuple[int, ...], judged: Sequence[np.ndarray]) -> Future[RowBlock]:
         if self.thread is None:
             self.thread = ThreadPoolExecutor(1, thread_name_prefix="saddlesvm-reader")
             most = [self.per_block * int(np.diff(ends).max()) for ends in (self.edges, self.starts)]
@@ -234,12 +234,12 @@ class BlockReader:
         self.buffers.reverse()  # the other one belongs to the block that is worked on
         return self.thread.submit(self._read, chunks, list(judged), self.buffers[0])
 
-    def _read(self, chunks: tuple[int, ...], judged: list[np.ndarray], buffer: Buffer) -> Block:
+    def _read(self, chunks: tuple[int, ...], judged: list[np.ndarray], buffer: Buffer) -> RowBlock:
         parts = [slice(int(self.edges[chunk]), int(self.edges[chunk + 1])) for chunk in chunks]
         ends = np.cumsum([0, *(part.stop - part.start for part in parts)])
         values = np.cumsum([0, *(self.starts[chunk + 1] - self.starts[chunk] for chunk in chunks)])
         X = self._view(buffer, int(ends[-1]), int(values[-1]))
-        block = Block(chunks, parts, X, judged, buffer.margins[: len(judged), : ends[-1]])
+        block = RowBlock(chunks, parts, X, judged, buffer.margins[: len(judged), : ends[-1]])
         for chunk in chunks[1:AHEAD]:
             self._expect(chunk)
         for k, chunk in enumerate(chunks):
@@ -279,7 +279,7 @@ class BlockReader:
         matrix = (_read_only(data[:values]), _read_only(indices[:values]), _read_only(indptr[: count + 1]))
         return CSR(*matrix, self.X.bias, self.X.n_features)
 
-    def _look(self, block: Block, chunk: int, part: slice, first: int, last: int) -> None:
+    def _look(self, block: RowBlock, chunk: int, part: slice, first: int, last: int) -> None:
         """Norms (at the first reading) and margins of a chunk, while the processor's cache holds it."""
         chunk_rows = rows_between(block.X, first, last)
         if not self.normed[chunk]:

@@ -28,7 +28,7 @@ LEAST_MEMORY = 16 * 2**20
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """How training goes about data in files.
 
     Attributes
@@ -111,7 +111,7 @@ def does_not_fit(X: Any, memory: int | None) -> bool:
     return size > FITS * (available_memory() if memory is None else memory)
 
 
-def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = None, most_rows: int = 0) -> Plan:
+def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = None, most_rows: int = 0) -> MemoryPlan:
     """Cut the rows into chunks of about equal bytes; two blocks of them go into the memory with all else.
 
     Parameters
@@ -147,7 +147,7 @@ def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = N
     block_rows = min(block_rows, -(-n // FEWEST_BLOCKS), most_rows or n)
     per_block = min(max(FEWEST_CHUNKS, int(block_rows * size / n / CHUNK_BYTES)), block_rows)
     edges = _edges(X, n, -(-n * per_block // block_rows))
-    return Plan(memory, edges, per_block, mapped, folder)
+    return MemoryPlan(memory, edges, per_block, mapped, folder)
 
 
 def _edges(X: Rows, n: int, count: int) -> np.ndarray:

@@ -150,7 +150,7 @@ class Solver(Protocol):
     def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
         """Learn from a certificate (re-check what was set aside, remove rounding errors); the state to go on with."""
 
-    def otherwise(self, problem: Problem, state: Any) -> Any:
+    def on_stall(self, problem: Problem, state: Any) -> Any:
         """Where neither gap nor objectives move any more: the state to go on with in another way, or None."""
 
 
@@ -165,7 +165,7 @@ class SolverBase:
         """Whether a stopping rule of its own ends a run, should the fit's tolerance not."""
         return False
 
-    def otherwise(self, problem: Any, state: Any) -> Any:
+    def on_stall(self, problem: Any, state: Any) -> Any:
         """There is no other way."""
         return None
 

@@ -29,7 +29,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point, conjugate_sum, dual_weights, loss_sums
 from saddlesvm.problem.on_disk import JudgedPoint, StreamedProblem, judgement
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.files import Block
+from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import add_rows, dtype_of
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing, start_offset
@@ -164,7 +164,7 @@ class Blocks(SolverBase):
         then = state.following[:size] if stop == count else state.order[stop : stop + size]
         return state.order[state.position : stop].tolist(), then.tolist()
 
-    def visit(self, problem: StreamedProblem, state: BlocksState, block: Block) -> BlocksState:
+    def visit(self, problem: StreamedProblem, state: BlocksState, block: RowBlock) -> BlocksState:
         """Judge a block's rows by their margins, improve their variables, note both."""
         local, z = problem.local(block), block.margins_of(state.judged)
         alpha = block.gather(state.alpha)

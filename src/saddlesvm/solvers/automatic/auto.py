@@ -36,7 +36,7 @@ from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.newton import CORNERLESS, Newton, NewtonState, bending, needs_no_proximity
 from saddlesvm.solvers.second_order.sample import sample_shares
-from saddlesvm.solvers.threaded.descent import descent
+from saddlesvm.solvers.threaded.descent import with_threads
 
 LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
 NEXT_LOOK = 1.25  # growth of the epochs between two later ones
@@ -114,7 +114,7 @@ class Auto(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
         """Begin with coordinate descent, unless told otherwise."""
-        inner = descent(problem).init(problem, seed, start)
+        inner = with_threads(problem).init(problem, seed, start)
         state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
         _mirror(state)
         state.next_prediction = max(LOOKS[0], look_cost(problem))
@@ -184,7 +184,7 @@ class Auto(SolverBase):
             return self._newton_step(problem, state, budget)
         rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
         until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
-        state.inner = descent(problem).step(problem, state.inner, until)
+        state.inner = with_threads(problem).step(problem, state.inner, until)
         _mirror(state)
         _note(state)
         if state.epochs >= state.next_prediction - 1e-9:
@@ -281,7 +281,7 @@ class Auto(SolverBase):
         state.w = state.inner.w
         return state
 
-    def otherwise(self, problem: Problem, state: AutoState) -> AutoState | None:
+    def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
         """Newton's method, where coordinate descent came to a standstill before a prediction said so.
 
         Or the other way round, once, where no row bends: Newton's method has nothing to go by there.
@@ -296,7 +296,7 @@ class Auto(SolverBase):
         return state
 
     def _at_work(self, problem: Problem, state: AutoState) -> Any:
-        return Newton(memory=self.memory) if state.phase == FINISH else descent(problem)
+        return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
 
 
 def _mirror(state: AutoState) -> AutoState:

@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.kernel import KernelPoint, KernelProblem, KernelTerms, feasible
+from saddlesvm.problem.kernel import KernelPoint, KernelProblem, KernelTerms, nearest_feasible
 from saddlesvm.problem.losses import SquaredHinge, subgradient
 from saddlesvm.problem.problem import weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
@@ -234,4 +234,4 @@ class KernelPegasos(SolverBase):
     def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
         """The last iterate ``beta = alpha / (lambda t k)``, and its nearest feasible dual point."""
         beta = state.alpha * (self.scale(problem) / max(1, state.steps))
-        return KernelPoint(beta, feasible(problem, beta))
+        return KernelPoint(beta, nearest_feasible(problem, beta))

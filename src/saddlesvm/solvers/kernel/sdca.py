@@ -27,7 +27,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, loss_sums
 from saddlesvm.problem.intercepts import best_offset
-from saddlesvm.problem.kernel import KernelPoint, KernelProblem, alpha_of, feasible
+from saddlesvm.problem.kernel import KernelPoint, KernelProblem, alpha_of, nearest_feasible
 from saddlesvm.rows.kernel_rows import RowCache, RowSource, row_source
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.kernel.ascent import add_kernel_rows, ascend_pairs, ascend_singly, submatrix
@@ -102,7 +102,7 @@ class KernelSDCA(SolverBase):
     def init(self, problem: KernelProblem, seed: int, start: KernelPoint | None = None) -> KernelState:
         """The state at `start`, made feasible, or at zero."""
         low, high = problem.box()
-        beta = np.zeros(problem.n) if start is None else feasible(problem, start.beta)
+        beta = np.zeros(problem.n) if start is None else nearest_feasible(problem, start.beta)
         dtype = np.float32 if problem.n > EXACT_ROWS else np.float64
         source = row_source(problem.kernel, problem.X, dtype)
         state = KernelState(

@@ -27,7 +27,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, dtype_of
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Plan
+from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal, hessian_product
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Map, conjugate_gradients
 from saddlesvm.solvers.second_order.row_factor import RowFactor
@@ -55,7 +55,7 @@ class Way(NamedTuple):
 
     name: str
     cost: float
-    plan: Plan | None = None
+    plan: Update | None = None
 
 
 @dataclass

@@ -21,7 +21,7 @@ AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: to
 REBUILD = 0.7  # the sum over rows is formed anew when more than this share of them changed
 
 
-class Plan(NamedTuple):
+class Update(NamedTuple):
     """What an update has to do.
 
     Attributes
@@ -61,10 +61,10 @@ class FeatureFactor:
         self.factor = np.empty((0, 0), dtype=dtype)
         (self.syrk,), (self.potrs,) = get_blas_funcs(("syrk",), dtype=dtype), get_lapack_funcs(("potrs",), dtype=dtype)
 
-    def plan(self, active: np.ndarray, bend: np.ndarray) -> Plan:
+    def plan(self, active: np.ndarray, bend: np.ndarray) -> Update:
         """What :meth:`update` has to do for the second derivatives `bend` of the `active` rows (both of shape (a,))."""
         largest = float(bend.max())
-        anew = Plan(active, active, bend / largest, largest, True, True)
+        anew = Update(active, active, bend / largest, largest, True, True)
         if self.sum is None or active.size * self.penalty.size**2 <= AT_ONCE:
             return anew
         moved: np.ndarray | None = None
@@ -78,7 +78,7 @@ class FeatureFactor:
         if moved.size + gone.size > REBUILD * active.size:
             return anew
         rows, shares = np.concatenate([active[moved], gone]), np.concatenate([bend[moved] / unit, np.zeros(gone.size)])
-        return Plan(active, rows, shares, unit, False, exact)
+        return Update(active, rows, shares, unit, False, exact)
 
     def _gone(self, active: np.ndarray) -> np.ndarray:
         """The rows in the sum that are not among the `active`."""
@@ -89,13 +89,13 @@ class FeatureFactor:
         self.marked[active] = False
         return gone
 
-    def cost(self, plan: Plan, values_per_row: float) -> float:
+    def cost(self, plan: Update, values_per_row: float) -> float:
         """Seconds that :meth:`update` will take, roughly."""
         d, times = self.penalty.size, self.factor.itemsize / 8.0
         each = 0.5 * values_per_row**2 / LOOP_SPEED if isinstance(self.X, CSR) else times * d * d / SYRK_SPEED
         return plan.rows.size * each + times * d**3 / (3.0 * BLAS_SPEED)
 
-    def update(self, plan: Plan) -> None:
+    def update(self, plan: Update) -> None:
         """Factor the matrix for these second derivatives (those that changed by little may stay as they were)."""
         if plan.anew:
             d = self.penalty.size

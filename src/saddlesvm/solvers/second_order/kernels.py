@@ -88,7 +88,7 @@ class Answers(NamedTuple):
 
 
 @inlined
-def feasible(loss: Loss, a: float, y: float, s: float) -> float:
+def within_bounds(loss: Loss, a: float, y: float, s: float) -> float:
     """`a`, brought back to the bound that rounding took it over."""
     if conjugate(loss, a, y, s) < np.inf:
         return a
@@ -106,14 +106,14 @@ def response(loss: Loss, z: float, y: float, s: float) -> Any:
 def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float) -> Any:
     """The same with it; the latter is zero at the bounds and corners of the dual term."""
     loss, q, centre = terms.loss, terms.q, terms.centre[k]
-    a = feasible(loss, centre + dual_step(loss, centre, z, y, q, s), y, s)
+    a = within_bounds(loss, centre + dual_step(loss, centre, z, y, q, s), y, s)
     proximal = z + q * (a - centre)
     left, right = slopes(loss, a, proximal, y, s)
     if left != right:
         return a, 0.0
     if terms.kinked:
         return a, 1.0 / q
-    a = feasible(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)  # what an inexact step has left
+    a = within_bounds(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)  # what an inexact step has left
     proximal = z + q * (a - centre)
     bend = s * curvature(loss, proximal, y)
     return a, bend / (1.0 + q * bend)

@@ -303,7 +303,7 @@ def threads_for(problem: Problem, solver: Any) -> int:
     return max(1, int(min(problem.threads, *worth)))
 
 
-def descent(problem: Problem, solver: Any = None) -> Any:
+def with_threads(problem: Problem, solver: Any = None) -> Any:
     """The solver as the threads of `problem` can run it: dual coordinate descent (the one that is meant where none is
     given) and ascent, with their usual options; any other as it is, and all of them where threads would not pay."""
     solver = DCD() if solver is None else solver
