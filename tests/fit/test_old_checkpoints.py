@@ -30,8 +30,8 @@ STORED = Path(__file__).parents[1] / "support" / "checkpoints"
 class Trusting(Checkpoint):
     """A checkpoint that is read whatever problem it belongs to: sums over its rows end on other bits elsewhere."""
 
-    def read(self, mark: dict[str, Any], state: Any) -> Any:
-        return super().read({}, state)
+    def read(self, problem: Any, mark: dict[str, Any], state: Any) -> Any:
+        return super().read(problem, {}, state)
 
 
 def plain(folder: Path) -> Any:
@@ -65,7 +65,7 @@ def test_a_stored_run_goes_on(name: str, tmp_path: Path) -> None:
     make, solver, tol = CELLS[name]
     problem, path = make(tmp_path), tmp_path / "run.ckpt"
     shutil.copy(STORED / f"{name}.npz", path)
-    saved = Trusting(path).read({}, solver.init(problem, 3))
+    saved = Trusting(path).read(problem, {}, solver.init(problem, 3))
     assert saved is not None
     begun = saved.state.epochs
     bound = saved.points["bound"]
@@ -79,7 +79,8 @@ def test_a_stored_run_goes_on(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["dcd", "sdca", "pegasos", "threads"])
 def test_records_hold_what_was_stored_as_plain_numbers(name: str, tmp_path: Path) -> None:
     make, solver, _ = CELLS[name]
-    saved = Trusting(STORED / f"{name}.npz").read({}, solver.init(make(tmp_path), 3))
+    problem = make(tmp_path)
+    saved = Trusting(STORED / f"{name}.npz").read(problem, {}, solver.init(problem, 3))
     assert saved is not None
     column = "numbers" if name == "pegasos" else "meters"
     record = getattr(saved.state, column)

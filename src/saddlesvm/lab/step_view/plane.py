@@ -44,9 +44,7 @@ class Plane:
     lowest: float
 
 
-def make_plane(
-    data: Dataset, loss: Loss, strength: dict[str, Any], intercept: bool, rows: int, seed: int
-) -> Plane:
+def make_plane(data: Dataset, loss: Loss, strength: dict[str, Any], intercept: bool, rows: int, seed: int) -> Plane:
     """Draw rows, bring them into the plane, and find the optimum.
 
     Two features stay as they are; more are centred and projected on their two principal components, and the solvers
