@@ -3,7 +3,7 @@
     <!-- lines of saddlesvm.solvers.sdca.ascend -->     the body of that function, its docstring left out
     <!-- end -->
 
-python benchmarks/study_pages.py [--check] [--pictures]
+python benchmarks/makers/study_pages.py [--check] [--pictures]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from saddlesvm.data import atomic_write
 
-PAGES = Path(__file__).parent.parent / "docs" / "study"
+PAGES = Path(__file__).parents[2] / "docs" / "study"
 LINES = re.compile(r"<!-- lines of ([\w.]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 
