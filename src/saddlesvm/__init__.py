@@ -16,6 +16,7 @@ from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos
 if TYPE_CHECKING:
     from saddlesvm.estimators.cross_validation import LinearSVCCV
     from saddlesvm.estimators.kernel import KernelSVC
+    from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
     from saddlesvm.solvers.kernel.pegasos import KernelPegasos
     from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
@@ -29,6 +30,7 @@ __all__ = [
     "KernelPegasos",
     "KernelSDCA",
     "KernelSVC",
+    "LeaveOneOut",
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVR",
@@ -38,11 +40,14 @@ __all__ = [
     "Pegasos",
     "Store",
     "certify",
+    "leave_one_out",
     "register_estimator",
 ]
 
 LOADED_WHEN_USED = {
     "KernelSVC": "saddlesvm.estimators.kernel",
+    "LeaveOneOut": "saddlesvm.estimators.leave_one_out",
+    "leave_one_out": "saddlesvm.estimators.leave_one_out",
     "KernelSDCA": "saddlesvm.solvers.kernel.sdca",
     "KernelPegasos": "saddlesvm.solvers.kernel.pegasos",
     "LinearSVCCV": "saddlesvm.estimators.cross_validation",

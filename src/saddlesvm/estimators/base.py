@@ -50,7 +50,7 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 class Estimator(BaseEstimator):
     """Options that every estimator has, and the facts that every fit leaves behind."""
 
-    C: float
+    C: Any
     lam: float | None
     solver: Any
     tol: float

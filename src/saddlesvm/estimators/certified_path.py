@@ -116,8 +116,7 @@ class CertifiedPath:
         made = clone(parent).set_params(**({"lam": 1.0 / (self.n * C)} if self.uses_lambda else {"C": float(C)}))
         kept = ("classes_", "n_features_in_", "feature_names_in_", "outcome_", "n_iter_", "trace_")
         vars(made).update({name: vars(parent)[name] for name in kept if name in vars(parent)})
-        made.coef_, made.intercept_ = self.coef(C), self.intercept(C)
-        made.dual_coef_ = self.dual_coef(C)
+        made.begin_at(self.coef(C), self.intercept(C), self.dual_coef(C), C, parent)
         made.certificate_, made.certificates_ = self.certificate(C), self.certificates(C)
         made.outcome_ = Outcome.CERTIFIED if made.certificate_.relative_gap <= self.gap else self.outcome
         return made

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
@@ -72,8 +73,11 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         Kept for compatibility and without effect: the same optimum is found either way.
     tol : float, default=1e-4
         Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
-    C : float, default=1.0
-        Weight of the losses, ``C = 1 / (lambda n)``.
+    C : float or "auto", default=1.0
+        Weight of the losses, ``C = 1 / (lambda n)``. "auto" chooses the one that approximate leave-one-out prefers
+        along a certified path from 1e-3 to 1e3, and fits there. An
+        :class:`~saddlesvm.estimators.automatic_C.AutomaticC`, or ``"auto:rule=one_standard_error,high=1e4"`` in words,
+        sets how. Rows that belong to groups need :class:`LinearSVCCV` with folds that keep the groups together.
     lam : float, optional
         lambda instead of C; objectives are then reported in the lambda form.
     multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
@@ -136,6 +140,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         A row for each certificate on the way.
     n_iter_ : int
         Epochs.
+    C_, choice_, path_ : float, Choice, CertifiedPath
+        With ``C="auto"``: the chosen C, the leave-one-out estimates it rests on, and the path.
     phases_ : dict of str to float
         Seconds of solving by what was at work.
     seconds_solving_, seconds_certifying_ : float
@@ -159,7 +165,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         *,
         dual: str | bool = "auto",
         tol: float = 1e-4,
-        C: float = 1.0,
+        C: float | str | AutomaticC = 1.0,
         lam: float | None = None,
         multi_class: str = "ovr",
         decision_function_shape: str = "ovr",
@@ -227,6 +233,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         NotCertifiedWarning
             A limit was reached before the gap asked for was proven.
         """
+        if (how := made_automatic(self.C)) is not None:
+            return fit_automatically(self, how, X, y, sample_weight)
         loss = self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
@@ -449,7 +457,7 @@ n_jobs, verbose, callbacks, checkpoint, memory
         *,
         epsilon: float = 0.0,
         tol: float = 1e-4,
-        C: float = 1.0,
+        C: float | str | AutomaticC = 1.0,
         lam: float | None = None,
         loss: str | Loss = "epsilon_insensitive",
         fit_intercept: bool = True,
@@ -491,6 +499,8 @@ n_jobs, verbose, callbacks, checkpoint, memory
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
+        if (how := made_automatic(self.C)) is not None:
+            return fit_automatically(self, how, X, y, sample_weight)
         self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)

@@ -51,7 +51,7 @@ class Training(NamedTuple):
 class LinearModel(CallbackSupport, Estimator):
     """What the linear estimators share: options, the fit of one problem, and what is kept of it."""
 
-    C: float
+    C: Any
     lam: float | None
     loss: str | Loss
     solver: str | SolverBase

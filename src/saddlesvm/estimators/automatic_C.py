@@ -1,0 +1,155 @@
+"""``C="auto"``: a certified path, leave-one-out estimates along it, the C they prefer, and a certified fit there."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.path_search import ENDS, GAP, certified_path
+from saddlesvm.runtime.allowed import POSITIVE, check
+
+RULES = ("best", "one_standard_error")
+
+
+@dataclass(frozen=True)
+class AutomaticC:
+    """How C is chosen; ``C="auto:rule=one_standard_error,high=1e4"`` in words.
+
+    Parameters
+    ----------
+    rule : {"best", "one_standard_error"}, default="best"
+        The C with the smallest leave-one-out error (of several the one with the smallest log-loss, or the smallest);
+        or the smallest C whose error is within one standard error of it.
+    low, high : float, default=1e-3, 1e3
+        The ends of the path.
+    gap : float, default=1e-2
+        The relative gap that the path proves for every C.
+    size : int, default=13
+        Values of C, evenly spaced in log C, at which the estimate is taken.
+    """
+
+    rule: str = "best"
+    low: float = ENDS[0]
+    high: float = ENDS[1]
+    gap: float = GAP
+    size: int = 13
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise ValueError(f"the rule of C='auto' must be one of {', '.join(RULES)}; got {self.rule!r}")
+        for name in ("low", "high", "gap"):
+            check(name, getattr(self, name), POSITIVE)
+        if not self.low < self.high:
+            raise ValueError(f"low must be smaller than high in C='auto'; got {self.low!r} and {self.high!r}")
+        if not (isinstance(self.size, int) and self.size >= 2):
+            raise ValueError(f"size of C='auto' must be a whole number of at least 2; got {self.size!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What was seen on the way to C.
+
+    Attributes
+    ----------
+    C : float
+        The chosen one.
+    Cs : ndarray of shape (k,)
+    estimates : list of LeaveOneOut
+        One for each of `Cs`.
+    path : CertifiedPath
+    """
+
+    C: float
+    Cs: np.ndarray
+    estimates: list[LeaveOneOut]
+    path: CertifiedPath
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Leave-one-out error estimated at each C, shape (k,)."""
+        return np.array([one.error for one in self.estimates])
+
+
+def made_automatic(C: Any) -> AutomaticC | None:
+    """How C is to be chosen, if it is; None for a number.
+
+    Raises
+    ------
+    ValueError
+        Words that are not ``"auto"`` with its options.
+    """
+    if isinstance(C, AutomaticC):
+        return C
+    if not isinstance(C, str):
+        return None
+    name, _, listed = C.partition(":")
+    if name != "auto":
+        raise ValueError(f"C must be a positive finite number, or 'auto'; got {C!r}")
+    options = dict(option.partition("=")[::2] for option in listed.split(",") if option)
+    known = [field.name for field in fields(AutomaticC)]
+    for option in options:
+        if option not in known:
+            raise ValueError(f"C='auto' has no option {option!r}; it has: {', '.join(known)}")
+    made: dict[str, Any] = {name: text if name == "rule" else _number(name, text) for name, text in options.items()}
+    return AutomaticC(**made)
+
+
+def _number(name: str, text: str) -> Any:
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise ValueError(f"{name} of C='auto' must be a number; got {text!r}") from None
+
+
+def choose_C(model: LinearModel, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None) -> Choice:
+    """The C that leave-one-out prefers for these rows.
+
+    Raises
+    ------
+    ValueError
+        Bad data or options, or rows for which no estimate can be trusted; the message says why.
+    """
+    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    if getattr(model, "multi_class", "ovr") != "ovr":
+        raise ValueError(f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others")
+    if model.lam is not None:
+        raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
+    template = clone(model).set_params(C=1.0)
+    path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
+    Cs = path.grid(how.size)
+    estimates = [leave_one_out(path.model(C), X, y, sample_weight) for C in Cs]
+    trusted = np.array([one.trusted for one in estimates])
+    if not trusted.any():
+        raise ValueError(f"C='auto': {estimates[0].reasons[0]}; choose C by cross-validation, with LinearSVCCV")
+    errors = np.where(trusted, [one.error for one in estimates], np.inf)
+    return Choice(float(Cs[_chosen(how.rule, errors, estimates)]), Cs, estimates, path)
+
+
+def _chosen(rule: str, errors: np.ndarray, estimates: list[LeaveOneOut]) -> int:
+    """The place of the chosen C."""
+    best = int(np.argmin(errors))
+    if rule == "one_standard_error":
+        return int(np.argmax(errors <= errors[best] + estimates[best].standard_error))
+    ties = np.flatnonzero(errors == errors[best])
+    log_losses = np.array([estimates[k].log_loss for k in ties])
+    return int(ties[0] if np.isnan(log_losses).any() else ties[np.argmin(log_losses)])
+
+
+def fit_automatically(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Choose C, fit there from the path's model, and leave on `model` what that fit left, and the choice."""
+    choice = choose_C(model, how, X, y, sample_weight)
+    fitted, near = clone(model).set_params(C=choice.C, warm_start=True), choice.path.model(choice.C)
+    fitted.begin_at(near.coef_, near.intercept_, near.dual_coef_, choice.C, near)
+    fitted.fit(X, y, sample_weight=sample_weight)
+    learned = {name: value for name, value in vars(fitted).items() if name not in fitted.get_params(deep=False)}
+    vars(model).update(learned)
+    model.C_, model.choice_, model.path_ = choice.C, choice, choice.path
+    return model
