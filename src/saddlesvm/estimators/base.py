@@ -17,7 +17,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, POSITIVE, THREADS, check
+from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, check
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import SolverBase
 
@@ -101,7 +101,8 @@ class Estimator(BaseEstimator):
         """C or lam, whichever is in force, checked."""
         if self.lam is not None and self.C not in (None, 1.0):
             raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
-        name, given = ("C", self.C) if self.lam is None else ("lam", self.lam)
+        chosen: Any = getattr(self, "C_", self.C) if not isinstance(self.C, NUMBER) else self.C  # C="auto" leaves C_
+        name, given = ("C", chosen) if self.lam is None else ("lam", self.lam)
         check(name, given, POSITIVE)
         return {name: given}
 

@@ -13,9 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.problem.leave_one_out import RowEstimates, row_estimates
-from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
 
 MOST_TAKEN = 0.8  # of the freedom of the rows that bend the objective, above which no estimate is trusted
@@ -113,19 +111,14 @@ class Estimation:
     def __init__(self, model: LinearModel, design: Any, y: Any, sample_weight: Any) -> None:
         self.model, self.design = model, design
         self.y = inputs.check_labels(y, design.shape[0])
-        weights = inputs.check_weights(sample_weight, design.shape[0])
-        self.loss = make_loss(model.loss, width=getattr(model, "width", 1.0), epsilon=getattr(model, "epsilon", 0.0))
-        self.codes: np.ndarray | None = None
-        if hasattr(model, "classes_"):
-            self.codes = inputs.codes_among(self.y, model.classes_)
-            weights = model._times_class_weights(weights, self.codes)
-        self.weights = weights
+        self.posed = model.training_problems(y, sample_weight, design.shape[0])
         self.kind = model._intercept_kind()
         self.rows, self.norms = model._rows(design, self.kind)
+        self.codes = np.searchsorted(model.classes_, self.y) if hasattr(model, "classes_") else None
 
     def run(self) -> LeaveOneOut:
         """Estimate every sub-problem's rows, and what follows from them."""
-        found = [self._of(k, labels) for k, labels in enumerate(self._targets())]
+        found = [self._of(k) for k in range(len(self.posed.problems))]
         margins, low, high = (
             np.column_stack([getattr(one, name) for one in found]) for name in ("margins", "low", "high")
         )
@@ -140,19 +133,18 @@ class Estimation:
             margins, low, high, error, log_loss, standard_error, inside, taken, proven, not reasons, reasons
         )
 
-    def _targets(self) -> list[np.ndarray]:
-        """Labels -1 and +1 of each sub-problem, or the targets."""
-        if self.codes is None:
-            return [np.asarray(self.y, dtype=np.float64)]
-        made = multiclass.one_vs_rest(self.codes, self.model.classes_)
-        return [make().y for make in made]
-
-    def _of(self, k: int, y: np.ndarray) -> RowEstimates:
+    def _of(self, k: int) -> RowEstimates:
         """The estimates of sub-problem k."""
         model, certificate = self.model, self.model.certificates_[k]
         n, C = self.design.shape[0], model._fitted_C
         problem = make_problem(
-            self.rows, y, self.loss, C=C, weights=self.weights, intercept=self.kind, norms=self.norms
+            self.rows,
+            self.posed.problems[k].y,
+            self.posed.loss,
+            C=C,
+            weights=self.posed.weights,
+            intercept=self.kind,
+            norms=self.norms,
         )
         duals = model.dual_coef_
         beta = np.ravel(duals[[k]].toarray() if sparse.issparse(duals) else duals[k])
@@ -162,7 +154,7 @@ class Estimation:
 
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
         """The error, its standard error, and the log-loss."""
-        weights = np.ones(len(margins)) if self.weights is None else self.weights
+        weights = np.ones(len(margins)) if self.posed.weights is None else self.posed.weights
         share = weights / weights.sum()
         if self.codes is None:
             wrong = (margins[:, 0] - self.y) ** 2
