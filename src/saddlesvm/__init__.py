@@ -11,6 +11,7 @@ from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.losses import register as register_loss
 from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = [
     "certify",
     "leave_one_out",
     "register_estimator",
+    "register_loss",
 ]
 
 LOADED_WHEN_USED = {

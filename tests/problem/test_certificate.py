@@ -15,8 +15,8 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.problem.certificate import Certificate, Point, Sums, best_scale, evaluate
 from saddlesvm.problem.intercepts import balance, best_offset
-from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, SmoothHinge
-from saddlesvm.problem.problem import INTERCEPTS, Problem, Strength, is_classification, make_problem
+from saddlesvm.problem.losses import Hinge, Logistic, Loss
+from saddlesvm.problem.problem import INTERCEPTS, Problem, Strength, make_problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import SDCA
@@ -55,9 +55,8 @@ def random_dual(problem: Problem, seed: int) -> np.ndarray:
     alpha = np.zeros(problem.y.size)
     for i in problem.members:
         s = weight(problem, i)
-        boxed = isinstance(problem.loss, (Hinge, SmoothHinge, Logistic, Absolute, EpsilonInsensitive))
-        b = float(random.choice([0.0, s, s * random.random()])) * (1.0 if boxed else 3.0)
-        alpha[i] = b * problem.y[i] if is_classification(problem.loss) else b * random.choice([-1.0, 1.0])
+        ends = [min(max(end, -3.0 * s), 3.0 * s) for end in problem.loss.bounds(problem.y[i], s)]
+        alpha[i] = float(random.choice([0.0, 1.0, random.random()])) * float(random.choice(ends))
     return alpha
 
 

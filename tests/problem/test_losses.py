@@ -11,33 +11,39 @@ from hypothesis import strategies as st
 
 from saddlesvm.problem.losses import (
     ALIASES,
-    CLASSIFICATION,
     LOSSES,
-    REGRESSION,
     Absolute,
     EpsilonInsensitive,
     Hinge,
+    Huber,
     Logistic,
     Loss,
+    Pinball,
     SmoothHinge,
     Squared,
     SquaredEpsilonInsensitive,
     SquaredHinge,
+    bounds,
     conjugate,
     curvature,
     dual_step,
+    has_bounded_slopes,
+    is_cornerless,
     is_smooth,
     loss_name,
     make_loss,
     slopes,
     subgradient,
+    traits_of,
     value,
 )
+from saddlesvm.problem.problem import is_classification
 from saddlesvm.runtime.compiled import kernel
-from support import ALL_LOSSES, named
+from support import OWN_LOSSES, PACKAGED, named
 
-LOSSES_HERE = [*ALL_LOSSES, SmoothHinge(2.0), EpsilonInsensitive(0.0), SquaredEpsilonInsensitive(0.0)]
-BOXED = (Hinge, SmoothHinge, Logistic, Absolute, EpsilonInsensitive)
+ALL_LOSSES = [*PACKAGED, *OWN_LOSSES]
+MORE = [SmoothHinge(2.0), EpsilonInsensitive(0.0), SquaredEpsilonInsensitive(0.0), Huber(2.5), Pinball(0.9)]
+LOSSES_HERE = [*ALL_LOSSES, *MORE]
 INEXACT = 1e-3  # of what a step gains: what the last of the logistic Halley steps may leave
 
 every_loss = pytest.mark.parametrize("loss", LOSSES_HERE, ids=repr)
@@ -49,16 +55,13 @@ curvatures = st.sampled_from([0.0, 0.01, 1.0, 30.0, 1000.0])
 
 def domain(loss: Loss, y: float, s: float) -> tuple[float, float]:
     """The interval of the dual variable a (cut at 6 s where it has no end)."""
-    if type(loss) in CLASSIFICATION.values():
-        ends = (0.0, y * (s if isinstance(loss, BOXED) else 6.0 * s))
-        return min(ends), max(ends)
-    reach = s if isinstance(loss, BOXED) else 6.0 * s
-    return -reach, reach
+    low, high = loss.bounds(y, s)
+    return max(low, -6.0 * s), min(high, 6.0 * s)
 
 
 def target(loss: Loss, t: float) -> float:
     """A label or a target from any number."""
-    return math.copysign(1.0, t) if type(loss) in CLASSIFICATION.values() else t
+    return math.copysign(1.0, t) if is_classification(loss) else t
 
 
 def inside(loss: Loss, y: float, s: float, part: float) -> float:
@@ -123,7 +126,7 @@ def test_dual_step_beats_a_fine_grid(loss: Loss, t: float, s: float, part: float
     z = z if q else 0.0  # a row of norm zero has margin zero
     a = inside(loss, y, s, part)
     low, high = domain(loss, y, s)
-    if not isinstance(loss, BOXED):
+    if not has_bounded_slopes(loss):
         low, high = (low and 10.0 * low), (high and 10.0 * high)
 
     def negated(to: float) -> float:
@@ -131,11 +134,11 @@ def test_dual_step_beats_a_fine_grid(loss: Loss, t: float, s: float, part: float
         return loss.conjugate(to, y, s) + d * z + 0.5 * q * d * d
 
     reached = a + loss.dual_step(a, z, y, q, s)
-    rounded = float(np.clip(reached, *domain(loss, y, s))) if isinstance(loss, BOXED) else reached
+    rounded = float(np.clip(reached, *domain(loss, y, s))) if has_bounded_slopes(loss) else reached
     assert rounded == pytest.approx(reached, abs=1e-14 * s)
     grid = np.concatenate([np.linspace(low, high, 301), np.clip(rounded + np.linspace(-1e-3, 1e-3, 41), low, high)])
     best = min(negated(float(to)) for to in grid)
-    missed = INEXACT * (negated(a) - best) if isinstance(loss, Logistic) else 0.0
+    missed = INEXACT * (negated(a) - best) if traits_of(loss).exponentials else 0.0
     assert negated(rounded) <= best + missed + 1e-10 * (1.0 + abs(best))
 
 
@@ -143,10 +146,10 @@ def test_dual_step_beats_a_fine_grid(loss: Loss, t: float, s: float, part: float
 @given(t=real, s=weights, part=share, z=real)
 def test_slopes_equal_finite_differences(loss: Loss, t: float, s: float, part: float, z: float) -> None:
     y = target(loss, t)
-    along = y if type(loss) in CLASSIFICATION.values() else 1.0
+    along = y if is_classification(loss) else 1.0
     a = inside(loss, y, s, part)
     h = 1e-6 * s
-    assume(not isinstance(loss, Logistic) or 0.01 <= part <= 0.99)
+    assume(not traits_of(loss).exponentials or 0.01 <= part <= 0.99)
     assume(min(abs(a - end) for end in (*domain(loss, y, s), 0.0)) > h or part in (0.0, 0.5, 1.0))
 
     def negated_dual(b: float) -> float:
@@ -171,7 +174,7 @@ def test_curvature_equals_finite_differences_off_the_corners(loss: Loss, t: floa
     y = target(loss, t)
     h = 1e-5
     corners = {1.0 - y * z, abs(z - y), *(r - w for r, w in ((1.0 - y * z, getattr(loss, "width", 0.0)),))}
-    corners |= {abs(z - y) - getattr(loss, "epsilon", 0.0)}
+    corners |= {abs(z - y) - getattr(loss, name, 0.0) for name in ("epsilon", "delta")}
     assume(min(map(abs, corners)) > 2 * h)
     rise = (loss.subgradient(z + h, y) - loss.subgradient(z - h, y)) / (2.0 * h)
     assert loss.curvature(z, y) == pytest.approx(rise, abs=1e-6)
@@ -182,6 +185,55 @@ def test_is_smooth_says_whether_the_derivative_jumps(loss: Loss) -> None:
     z = np.linspace(-5.0, 5.0, 20_001)
     slope = np.array([loss.subgradient(float(at), 1.0) for at in z])
     assert is_smooth(loss) == bool(np.abs(np.diff(slope)).max() < 0.1)
+
+
+@every_loss
+def test_shape_says_whether_the_curvature_jumps(loss: Loss) -> None:
+    z = np.linspace(-5.0, 5.0, 20_001)
+    bend = np.array([loss.curvature(float(at), 1.0) for at in z])
+    jumps = bool(np.abs(np.diff(bend)).max() > 0.1)
+    assert is_cornerless(loss) == (is_smooth(loss) and not jumps)
+    assert is_smooth(loss) == bool(bend.max() > 0.0), "a loss with kinks has no curvature between them"
+
+
+@every_loss
+def test_the_largest_curvature_is_the_largest(loss: Loss) -> None:
+    z = np.linspace(-5.0, 5.0, 20_001)
+    bend = max(loss.curvature(float(at), y) for y in (-1.0, 1.0) for at in z)
+    assert loss.largest_curvature() == (pytest.approx(bend, rel=1e-9) if is_smooth(loss) else math.inf)
+
+
+@every_loss
+@given(t=real, s=weights, z=real, shift=real)
+def test_the_contract_of_the_task(loss: Loss, t: float, s: float, z: float, shift: float) -> None:
+    y = target(loss, t)
+    same = (-z, -y) if is_classification(loss) else (z + shift, y + shift)
+    assert loss.value(*same) == pytest.approx(loss.value(z, y), rel=1e-9, abs=1e-12)
+    assert loss.conjugate(0.0, y, s) == 0.0, "the smallest value of a loss is zero"
+    assert loss.bounds(y, s) == pytest.approx([s * end for end in loss.bounds(y, 1.0)])
+
+
+@every_loss
+@given(t=real, s=weights, part=share, factor=st.floats(0.1, 0.9))
+def test_a_parabolic_conjugate_is_one(loss: Loss, t: float, s: float, part: float, factor: float) -> None:
+    if not traits_of(loss).parabolic:
+        return
+    y = target(loss, t)
+    a = inside(loss, y, s, part)
+    half, whole = loss.conjugate(0.5 * a, y, s), loss.conjugate(a, y, s)
+    linear, quadratic = 4.0 * half - whole, 2.0 * whole - 4.0 * half
+    expected = linear * factor + quadratic * factor * factor
+    assert loss.conjugate(factor * a, y, s) == pytest.approx(expected, rel=1e-9, abs=1e-9 * s)
+
+
+@every_loss
+@given(t=real, s=weights, part=share)
+def test_ridge_is_the_curvature_of_the_conjugate(loss: Loss, t: float, s: float, part: float) -> None:
+    if hasattr(loss, "ridge"):
+        y = target(loss, t)
+        a = inside(loss, y, s, part)
+        expected = 0.5 * loss.ridge() * a * a / s - a * y
+        assert loss.conjugate(a, y, s) == pytest.approx(expected, rel=1e-9, abs=1e-12 * s)
 
 
 @pytest.mark.parametrize("p", [1e-300, 1e-17, 1e-9, 1e-4, 0.3, 0.6])
@@ -203,7 +255,8 @@ def test_logistic_holds_far_out() -> None:
 @kernel
 def compiled_operations(loss, a, z, y, q, s):  # type: ignore[no-untyped-def]
     primal = value(loss, z, y), subgradient(loss, z, y), curvature(loss, z, y)
-    return *primal, conjugate(loss, a, y, s), dual_step(loss, a, z, y, q, s), *slopes(loss, a, z, y, s)
+    dual = conjugate(loss, a, y, s), dual_step(loss, a, z, y, q, s), *slopes(loss, a, z, y, s)
+    return *primal, *dual, *bounds(loss, y, s)
 
 
 @pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
@@ -212,13 +265,14 @@ def test_compiled_equals_python(loss: Loss, t: float, s: float, part: float, z: 
     y = target(loss, t)
     a = inside(loss, y, s, part)
     primal = value(loss, z, y), subgradient(loss, z, y), curvature(loss, z, y)
-    plain = *primal, conjugate(loss, a, y, s), dual_step(loss, a, z, y, q, s), *slopes(loss, a, z, y, s)
+    dual = conjugate(loss, a, y, s), dual_step(loss, a, z, y, q, s), *slopes(loss, a, z, y, s)
+    plain = *primal, *dual, *bounds(loss, y, s)
     assert compiled_operations(loss, a, z, y, q, s) == pytest.approx(plain, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_make_loss_knows_every_name(name: str) -> None:
-    made = make_loss(name, width=0.25, epsilon=0.125)
+    made = make_loss(name, width=0.25, epsilon=0.125, delta=0.125, tau=0.25, k=0.25)
     assert type(made) is LOSSES[name]
     assert loss_name(made) == name
     assert make_loss(made) is made
@@ -234,10 +288,14 @@ def test_aliases_stand_for_names() -> None:
     [
         ("hinges", {}, ["hinges", "squared_hinge", "epsilon_insensitive"]),
         (3, {}, ["3", "hinge"]),
+        ("pinball:tau=1", {}, ["tau", "between 0 and 1", "1.0"]),
+        ("pinball:tau=half", {}, ["tau", "half"]),
+        ("pinball:delta=1", {}, ["pinball", "delta", "tau"]),
+        ("huber:delta", {}, ["huber", "delta"]),
         ((), {}, ["hinge"]),
-        ("absolute", {"among": CLASSIFICATION}, ["absolute", "regression", "LinearSVR", "hinge"]),
-        (Squared(), {"among": CLASSIFICATION}, ["squared", "regression", "LinearSVR"]),
-        ("hinge", {"among": REGRESSION}, ["hinge", "classification", "LinearSVC", "absolute"]),
+        ("absolute", {"task": "classification"}, ["absolute", "regression", "LinearSVR", "hinge"]),
+        (Squared(), {"task": "classification"}, ["squared", "regression", "LinearSVR"]),
+        ("hinge", {"task": "regression"}, ["hinge", "classification", "LinearSVC", "absolute"]),
         ("smooth_hinge", {"width": 0.0}, ["width", "positive", "0.0"]),
         ("smooth_hinge", {"width": math.inf}, ["width", "inf"]),
         (SmoothHinge(math.nan), {}, ["width", "nan"]),

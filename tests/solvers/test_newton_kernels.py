@@ -10,7 +10,6 @@ from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.losses import (
     Loss,
-    SquaredHinge,
     is_smooth,
 )
 from saddlesvm.problem.problem import Pointwise, is_classification, make_problem
@@ -48,8 +47,7 @@ def plain_response(loss: Loss, centre: float, z: float, y: float, q: float, s: f
         conjugate = loss.conjugate(a, y, s)
         return conjugate + a * z + 0.5 * q * (a - centre) ** 2 if conjugate < math.inf else 1e300
 
-    bound = s if not isinstance(loss, SquaredHinge) and loss.conjugate(10.0 * s * y, y, s) == math.inf else 40.0
-    low, high = (min(0.0, bound * y), max(0.0, bound * y)) if is_classification(loss) else (-bound, bound)
+    low, high = (min(max(end, -40.0), 40.0) for end in loss.bounds(y, s))
     found = minimize_scalar(negated, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
     best = min((float(found.x), low, high, 0.0), key=negated)
     return best, -negated(best)

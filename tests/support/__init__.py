@@ -5,23 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.losses import (
-    Absolute,
-    EpsilonInsensitive,
-    Hinge,
-    Logistic,
-    Loss,
-    SmoothHinge,
-    Squared,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
+from saddlesvm.problem.losses import LOSSES, Loss, make_loss, traits_of
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
+from support.own_losses import Expectile, SteepLogistic
 
-CLASSIFIERS: list[Loss] = [Hinge(), SquaredHinge(), SmoothHinge(0.5), Logistic()]
-REGRESSORS: list[Loss] = [Squared(), Absolute(), EpsilonInsensitive(0.2), SquaredEpsilonInsensitive(0.2)]
-ALL_LOSSES = CLASSIFIERS + REGRESSORS
+OPTIONS = {"width": 0.5, "epsilon": 0.2, "delta": 0.6, "tau": 0.3}
+PACKAGED = [make_loss(name, **OPTIONS) for name, kind in LOSSES.items() if not traits_of(kind).is_outside]
+CLASSIFIERS = [loss for loss in PACKAGED if is_classification(loss)]
+REGRESSORS = [loss for loss in PACKAGED if not is_classification(loss)]
+OWN_LOSSES: list[Loss] = [Expectile(0.8), SteepLogistic(3.0)]
+ALL_LOSSES = [*PACKAGED, Expectile(0.8)]
 
 
 def named(loss: Loss) -> str:

@@ -25,13 +25,14 @@ from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.diagnosis import diagnose, separability
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.losses import LOSS_OPTIONS, LOSSES, REGRESSION
+from saddlesvm.problem.losses import make_loss, traits_of
 from saddlesvm.rows import layouts as rows
 from saddlesvm.solvers.automatic.auto import FINISH
 
 OK, NOT_CERTIFIED = 0, 3
 SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling", "n_jobs")
 PREDICTED_ROWS = 100_000  # at a time: text takes many times the memory of numbers
+LOSS_OPTIONS = ("epsilon", "width")  # those of losses that are options of the command, too
 
 
 def read_table(
@@ -82,7 +83,8 @@ def class_weights(text: str | None, y: np.ndarray) -> Any:
 def task_of(options: argparse.Namespace) -> Any:
     """``"regression"`` for a regression loss or estimator, else None: the labels then may be any."""
     entry = register.named(options.estimator or "")
-    regression = options.loss in REGRESSION if entry is None else entry.task == "regression"
+    task_of_loss = None if options.loss is None else traits_of(make_loss(options.loss)).task
+    regression = task_of_loss == "regression" if entry is None else entry.task == "regression"
     return "regression" if regression else None
 
 
@@ -99,7 +101,7 @@ def estimator_kind(options: argparse.Namespace) -> register.Entry:
     offered = {name: None for one in register.known() for name in one.options}
     absent = [name for name in SHARED_OPTIONS if name not in entry.parameters]
     absent += [name for name in offered if name not in entry.options and name not in LOSS_OPTIONS]
-    of_the_loss = getattr(LOSSES.get(loss), "_fields", ())
+    of_the_loss = () if loss is None else traits_of(make_loss(loss)).options
     absent += sorted(name for name in LOSS_OPTIONS if name not in of_the_loss or name not in entry.options)
     for name in absent:
         if getattr(options, name) is not None:

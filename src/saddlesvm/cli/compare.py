@@ -9,10 +9,11 @@ import sys
 from typing import Any
 
 from saddlesvm.cli.console import print_error
+from saddlesvm.cli.own_loss import loss_text
 from saddlesvm.data import DataError
 from saddlesvm.data.columns import check_names
 from saddlesvm.lab.experiments import HOMES
-from saddlesvm.problem.losses import LOSSES, REGRESSION
+from saddlesvm.problem.losses import LOSSES, make_loss, split_losses, traits_of
 from saddlesvm.runtime.shown import shown
 
 USAGE_ERROR = 2
@@ -42,7 +43,7 @@ def add_compare(subparsers: Any) -> None:
         "--with", dest="peers", default="", metavar="PEERS", help="sklearn,sgd,liblinear,cyanure,... or all"
     )
     parser.add_argument("--C", default="1", help="one or several, with commas: 0.1,1,10")
-    parser.add_argument("--loss", default=None, help=f"one or several, with commas: {', '.join(LOSSES)}")
+    parser.add_argument("--loss", default=None, help=f"with commas: {', '.join(LOSSES)}, MODULE:CLASS")
     parser.add_argument("--repeats", type=int, default=1, help="runs with the seeds 0, 1, ... (default 1)")
     parser.add_argument("--test", metavar="DATA", help="data to measure the test error on")
     parser.add_argument(
@@ -102,8 +103,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     from saddlesvm.lab import compare
 
     _check_outputs(arguments.report, arguments.figures)
-    losses = arguments.loss.split(",") if arguments.loss else None
-    task: Any = "regression" if losses and losses[0] in REGRESSION else "classification"
+    losses = [loss_text(one) for one in split_losses(arguments.loss)] if arguments.loss else None
+    task: Any = traits_of(make_loss(losses[0])).task if losses else "classification"
     table = read(arguments.data, label=arguments.label, scale=arguments.scale, task=task)
     held_out = None
     if arguments.test:

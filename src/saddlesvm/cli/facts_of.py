@@ -12,6 +12,7 @@ from saddlesvm.data import Table
 from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.losses import make_loss, spelled
 
 
 def described(table: Table) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dic
 def done(model: Any, table: Table) -> dict[str, Any]:
     """What was done."""
     return {
-        "model": f"{type(model).__name__}, loss {model.loss}, "
+        "model": f"{type(model).__name__}, loss {spelled(make_loss(model.loss))}, "
         + (f"C = {model.C:g}" if model.lam is None else f"lambda = {model.lam:g}"),
         "solver": str(model.solver),
         "epochs": model.n_iter_,

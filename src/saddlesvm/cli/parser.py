@@ -15,6 +15,7 @@ from saddlesvm.cli import compare as lab
 from saddlesvm.cli import convert as convert_command
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
 from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, made_known
+from saddlesvm.cli.own_loss import OWN_LOSS, WITH_OPTIONS, loss_argument
 from saddlesvm.data import BUNDLED, DataError
 from saddlesvm.estimators import register
 from saddlesvm.fit.outcome import NotCertifiedWarning
@@ -80,6 +81,11 @@ def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
         group.add_argument("--cache", action="store_true", help="keep what was read in DATA.store, for the next time")
 
 
+def add_own_loss(parser: argparse.ArgumentParser) -> None:
+    """The option that makes a user's own loss known, which a saved model names."""
+    parser.add_argument("--loss", type=loss_argument, help=f"where the model has a loss of yours: {OWN_LOSS}")
+
+
 def add_train(commands_: Any) -> None:
     """``saddlesvm train``."""
     texts = documented(*(entry.kind for entry in register.known()))
@@ -89,7 +95,7 @@ def add_train(commands_: Any) -> None:
     strength = parser.add_mutually_exclusive_group()
     strength.add_argument("--C", type=float, help=texts["C"])
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
-    parser.add_argument("--loss", choices=tuple(LOSSES), help="a classification or a regression loss")
+    parser.add_argument("--loss", type=loss_argument, help=f"{', '.join(LOSSES)}; {OWN_LOSS} {WITH_OPTIONS}")
     parser.add_argument("--estimator", type=estimator_text, help=f"instead of the one for the loss: {OWN_ESTIMATOR}")
     parser.add_argument("--solver", help=f"{texts['solver']} Options: pegasos:batch_size=64,output=average")
     parser.add_argument("--tol", type=float, help=texts["tol"])
@@ -149,6 +155,7 @@ def add_predict(commands_: Any) -> None:
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_own_estimator(parser)
     parser.add_argument("--scores", action="store_true", help="the decision values behind each prediction")
+    add_own_loss(parser)
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
     add_reading(parser)
     parser.set_defaults(run=commands.predict)
@@ -160,6 +167,7 @@ def add_certify(commands_: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="a saved model, or a LIBLINEAR text model")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_own_estimator(parser)
+    add_own_loss(parser)
     strength = parser.add_mutually_exclusive_group()
     strength.add_argument("--C", type=float, help="instead of the model's own")
     strength.add_argument("--lambda", dest="lam", type=float, help="instead of the model's own")
@@ -175,6 +183,7 @@ def add_info(commands_: Any) -> None:
     parser = commands_.add_parser("info", help="describe a model or a data set")
     parser.add_argument("source", metavar="MODEL|DATA", help=DATA_HELP)
     add_own_estimator(parser)
+    add_own_loss(parser)
     parser.add_argument("--verify", action="store_true", help="read all of a store, and compare its checksums")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_reading(parser)

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from saddlesvm.data import DataError
-from saddlesvm.problem.losses import CLASSIFICATION
+from saddlesvm.problem.losses import names_of
 
 
 def add_arguments(subparsers: Any) -> None:
@@ -29,7 +29,7 @@ def add_arguments(subparsers: Any) -> None:
     strength = parser.add_mutually_exclusive_group()
     strength.add_argument("--C", type=float, help="instead of lambda")
     strength.add_argument("--lam", "--lambda", dest="lam", type=float, help="default 0.05")
-    parser.add_argument("--loss", default="hinge", help=f"one of {', '.join(CLASSIFICATION)} (default hinge)")
+    parser.add_argument("--loss", default="hinge", help=f"{', '.join(names_of('classification'))} (default hinge)")
     parser.add_argument("--intercept", choices=("none", "regularized"), default="regularized")
     parser.add_argument("--rows", type=int, default=60, help="rows at most, drawn at random (default 60)")
     parser.add_argument("--epochs", type=float, default=8.0, help="passes over them at most (default 8)")

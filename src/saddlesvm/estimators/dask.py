@@ -26,7 +26,7 @@ from saddlesvm.cluster.model import DistributedModel
 from saddlesvm.cluster.part import as_matrix, labels_of
 from saddlesvm.cluster.sources import Block, blocks_of, feature_names
 from saddlesvm.estimators import linear as estimators
-from saddlesvm.problem.losses import CLASSIFICATION, REGRESSION, Loss, make_loss
+from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.scores import linear_scores
 
 __all__ = ["ClusterLostError", "LinearSVC", "LinearSVR"]
@@ -132,7 +132,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         ClusterLostError
             The scheduler is gone, or there is no worker left; ``error.model`` is the best model so far.
         """
-        loss = make_loss(self.loss, width=self.width, among=CLASSIFICATION)
+        loss = make_loss(self.loss, width=self.width, task="classification")
         blocks, client = blocks_of(X, y, sample_weight), self._client()
         found = client.gather(client.compute([dask.delayed(labels_of)(one) for _, one, _ in blocks]))
         self.classes_ = np.unique(np.concatenate([labels for labels in found if labels.size] or [np.empty(0)]))
@@ -228,7 +228,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`."""
-        loss = make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)
+        loss = make_loss(self.loss, epsilon=self.epsilon, task="regression")
         self._solve(blocks_of(X, y, sample_weight), loss, None, None)
         names = feature_names(X)
         if names is not None:

@@ -21,7 +21,7 @@ from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.kernel_fit import fit_kernels, make_kernel_solver
 from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.kernel import KERNEL_LOSSES
+from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
@@ -250,7 +250,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         one_of("intercept", self.intercept, ("free", "regularized"))
         if not callable(self.kernel):
             one_of("kernel", self.kernel, KERNELS)
-        return make_loss(self.loss, width=self.width, among=KERNEL_LOSSES)
+        return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
 
     def _check_design(self, X: Any, *, reset: bool) -> Any:
         """X, checked and converted; a precomputed kernel must be dense, and square when it is fitted."""

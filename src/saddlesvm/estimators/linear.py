@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +23,7 @@ from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.losses import CLASSIFICATION, REGRESSION, Loss, loss_name, make_loss
+from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.scores import linear_scores
@@ -34,11 +33,13 @@ from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
 
 
-def _is_logistic(estimator: Any) -> bool:
+def _gives_probabilities(estimator: Any) -> bool:
     if estimator.multi_class != "ovr":
         raise AttributeError(f"predict_proba needs multi_class='ovr'; this model has {estimator.multi_class!r}")
-    if loss_name(make_loss(estimator.loss, width=estimator.width)) != "logistic":
-        raise AttributeError(f"predict_proba needs loss='logistic'; this model has loss={estimator.loss!r}")
+    if not hasattr(estimator._made_loss(), "probability"):
+        raise AttributeError(
+            f"predict_proba needs a loss with probabilities, loss='logistic'; this model has loss={estimator.loss!r}"
+        )
     return True
 
 
@@ -68,7 +69,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     penalty : {"l2"}, default="l2"
         Kept for compatibility; only the l2 norm is supported.
     loss : str or Loss, default="squared_hinge"
-        "hinge", "squared_hinge", "smooth_hinge" (see `width`) or "logistic".
+        "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or one of yours.
     dual : "auto" or bool, default="auto"
         Kept for compatibility and without effect: the same optimum is found either way.
     tol : float, default=1e-4
@@ -286,7 +287,11 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         splits.check_split(self.multi_class, self.decision_function_shape, self.intercept if self.fit_intercept else "")
-        return make_loss(self.loss, width=self.width, among=CLASSIFICATION)
+        made: Loss = self._made_loss()
+        return made
+
+    def _made_loss(self) -> Any:
+        return make_loss(self.loss, width=self.width, task="classification")
 
     @classmethod
     def path(
@@ -401,20 +406,20 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             scores = vote(scores, self.classes_.size)
         return self.classes_[scores.argmax(axis=1)]
 
-    @available_if(_is_logistic)
+    @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, shape (n, n_classes); for the logistic loss.
+        """Probabilities of the classes, shape (n, n_classes); for losses that have some, such as the logistic one.
 
         With more than two classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn.
         """
         scores = self._scores(X).astype(np.float64)
-        positive = expit(scores)
+        positive = self._made_loss().probability(scores)
         if positive.shape[1] == 1:
             return np.hstack([1.0 - positive, positive])
         sums = positive.sum(axis=1, keepdims=True)
         return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
 
-    @available_if(_is_logistic)
+    @available_if(_gives_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -439,7 +444,8 @@ class LinearSVR(RegressorMixin, LinearModel):
 n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
-        "epsilon_insensitive", "squared_epsilon_insensitive", "absolute" or "squared".
+        "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
+        "pinball:tau=0.5" (the quantile `tau`), or one of yours.
     dual : "auto" or bool, default="auto"
         Kept for compatibility and without effect.
 
@@ -516,7 +522,7 @@ n_jobs, verbose, callbacks, checkpoint, memory
         self._check_common()
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
-        return make_loss(self.loss, epsilon=self.epsilon, among=REGRESSION)
+        return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The one problem that this model solves on such targets; see :meth:`LinearSVC.training_problems`."""

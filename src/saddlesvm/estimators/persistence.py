@@ -21,7 +21,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.losses import ALIASES, LOSSES, loss_name, make_loss
+from saddlesvm.problem.losses import UnregisteredLoss, is_loss, loss_from_plain, loss_name, make_loss, plain_loss
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
@@ -58,7 +58,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
         raise DataError(f"{path}: a model whose kernel is a Python function cannot be saved: only data are")
     certificates = getattr(model, "certificates_", [])
     meta = {
-        "params": {name: _plain(given) for name, given in model.get_params(False).items() if name not in UNSAVED},
+        "params": {name: _plain(name, given) for name, given in model.get_params(False).items() if name not in UNSAVED},
         "numbers": {name: getattr(model, name) for name in saved.numbers if hasattr(model, name)},
         "certificates": [dataclasses.asdict(one) for one in certificates],
         "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
@@ -95,6 +95,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
     try:
         return _made(entry, arrays, meta)
+    except UnregisteredLoss as error:
+        raise DataError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise DataError(f"{path}: is a damaged model file: {error}") from None
 
@@ -105,8 +107,8 @@ def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, 
     names = {"options": options, "numbers": saved.numbers, "arrays": saved.arrays, "matrices": saved.matrices}
     check_stored(arrays, meta, names)
     model: Any = entry.kind(**{name: _restored(given) for name, given in meta["params"].items()})
-    if isinstance(model.loss, str) and model.loss not in (*LOSSES, *ALIASES):
-        raise ValueError(f"its loss is {short(repr(model.loss))}, which this version does not know")
+    if hasattr(model, "loss"):
+        make_loss(model.loss)
     model.check_options()
     for name in saved.arrays:
         if name in arrays:
@@ -174,7 +176,7 @@ def liblinear_kind(model: LinearModel, path: str | os.PathLike[str], classes: An
         if len(classes) > 2:
             raise DataError(f"{path}: LIBLINEAR has no one-vs-one models; use multi_class='ovr' or 'crammer_singer'")
         multi_class = "ovr"
-    loss = loss_name(make_loss(model.loss) if isinstance(model.loss, str) else model.loss)
+    loss = loss_name(make_loss(model.loss))
     solver_and_labels(path, classes, loss=loss, multi_class=multi_class)
     return {"loss": loss, "multi_class": multi_class}
 
@@ -195,12 +197,12 @@ def _from_liblinear(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def _plain(option: Any) -> Any:
+def _plain(name: str, option: Any) -> Any:
     """An option as JSON can hold it: solver and loss objects as name and fields, dict keys as pairs."""
     if isinstance(option, SolverBase):
         return {"solver": option.name, "options": option.get_params(), "kernel": option.name in KERNEL_SOLVERS}
-    if type(option) in LOSSES.values():
-        return {"loss": loss_name(option), "options": option._asdict()}
+    if name == "loss" and (isinstance(option, str) or is_loss(option)):
+        return plain_loss(option)
     if isinstance(option, dict):
         keys = [key.item() if isinstance(key, np.generic) else key for key in option]
         return {"pairs": [[key, float(factor)] for key, factor in zip(keys, option.values(), strict=True)]}
@@ -213,8 +215,8 @@ def _restored(given: Any) -> Any:
         return given
     if {*given} == {"solver", "options", "kernel"}:
         return (KERNEL_SOLVERS if given["kernel"] else SOLVERS)[given["solver"]](**given["options"])
-    if {*given} == {"loss", "options"}:
-        return LOSSES[given["loss"]](**given["options"])
+    if {*given} in ({"loss", "options"}, {"loss", "options", "text", "origin"}):
+        return loss_from_plain(given)
     if {*given} == {"pairs"}:
         return {key: factor for key, factor in given["pairs"]}  # noqa: C416
     raise ValueError(f"its options hold {short(repr(given))}")

@@ -20,7 +20,7 @@ from saddlesvm.lab.plan import Plan, cells
 from saddlesvm.lab.progress import LabProgress
 from saddlesvm.lab.results import Results
 from saddlesvm.lab.verdict import verdict
-from saddlesvm.problem.losses import CLASSIFICATION, REGRESSION, make_loss
+from saddlesvm.problem.losses import is_loss, make_loss, split_losses
 from saddlesvm.runtime.interrupt import interruptible
 
 
@@ -116,14 +116,13 @@ def compare(
         The trace file cannot be read or written.
     """
     dataset = make_dataset(X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape)
-    allowed = REGRESSION if task == "regression" else CLASSIFICATION
     default = "epsilon_insensitive" if task == "regression" else "hinge"
     if not isinstance(repeats, int) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}")
     plan = Plan(
         contenders=parse_contenders(solvers),
         peers=parse_peers(peers if isinstance(peers, str) else list(peers)),
-        losses=[make_loss(one, among=allowed) for one in _losses(losses, default)],
+        losses=[make_loss(one, task=task) for one in _losses(losses, default)],
         C=[_positive(one) for one in as_list(C)],
         repeats=repeats,
         limits=Limits(tol=tol, max_time=budget, certify_every=certify_every),
@@ -180,8 +179,8 @@ def _losses(losses: Any, default: str) -> list[Any]:
     if losses is None:
         return [default]
     if isinstance(losses, str):
-        return [part.strip() for part in losses.split(",")]
-    return [losses] if hasattr(losses, "_fields") else list(losses)
+        return split_losses(losses)
+    return [losses] if is_loss(losses) else list(losses)
 
 
 def _positive(C: float) -> float:

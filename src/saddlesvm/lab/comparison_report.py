@@ -19,7 +19,7 @@ from saddlesvm.lab.results import Results
 from saddlesvm.lab.tidy import PROBLEM
 from saddlesvm.lab.verdict import LEVELS, medians, reach_times, seconds, verdict
 from saddlesvm.problem.certificate import Evaluation
-from saddlesvm.problem.losses import loss_name, make_loss
+from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.solvers.dcd import DCD
 
 MODEL_SECONDS = 10.0
@@ -115,7 +115,7 @@ def classifier(comparison: Results) -> Section:
     dataset, trace = comparison.dataset, comparison.trace
     column = "test_error" if dataset.test_X is not None else "train_error"
     best = trace.loc[trace[column].fillna(np.inf).idxmin()]
-    planned = {loss_name(one): one for one in comparison.plan.losses}
+    planned = {spelled(one): one for one in comparison.plan.losses}
     loss = planned.get(best["loss"]) or make_loss(best["loss"])
     problem = dataset.problem(loss, float(best["C"]), comparison.plan.intercept, comparison.plan.scaling)
     result = fit(problem, DCD(), Limits(tol=1e-4, max_time=MODEL_SECONDS))

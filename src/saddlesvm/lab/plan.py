@@ -13,7 +13,7 @@ from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.peers import Peer
 from saddlesvm.lab.progress import LabProgress
 from saddlesvm.lab.runs import run_peer, run_solver, warm_up
-from saddlesvm.problem.losses import Loss, loss_name
+from saddlesvm.problem.losses import Loss, loss_name, spelled
 from saddlesvm.problem.problem import Intercept, Problem
 
 
@@ -69,13 +69,13 @@ class Cell:
     @property
     def key(self) -> tuple[Any, ...]:
         """What names the cell in a trace."""
-        return (self.entrant.name, self.options, loss_name(self.problem.loss), self.problem.C, self.repeat)
+        return (self.entrant.name, self.options, spelled(self.problem.loss), self.problem.C, self.repeat)
 
     @property
     def words(self) -> str:
         """What the progress bar says."""
         who = self.entrant.label if isinstance(self.entrant, Contender) else self.entrant.title
-        return f"{who}, {loss_name(self.problem.loss)}, C = {self.problem.C:g}, repeat {self.repeat + 1}"
+        return f"{who}, {spelled(self.problem.loss)}, C = {self.problem.C:g}, repeat {self.repeat + 1}"
 
     def run(self, stop: threading.Event, bar: LabProgress) -> list[dict[str, Any]]:
         """The rows of the run, named."""

@@ -12,7 +12,7 @@ from saddlesvm.multiclass.one_vs_one import one_vs_one
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
-from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge, loss_name
+from saddlesvm.problem.losses import Hinge, Loss, loss_name, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.solvers import make_solver
@@ -70,7 +70,7 @@ def loss_for(multi_class: str, loss: Loss) -> Loss:
     """
     if multi_class != "crammer_singer":
         return loss
-    if not isinstance(loss, (Hinge, SquaredHinge)):
+    if not traits_of(loss).joint:
         raise ValueError(f"multi_class='crammer_singer' is the hinge loss's: use loss='hinge', not {loss_name(loss)!r}")
     return Hinge()
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.intercepts import balance, best_offset
-from saddlesvm.problem.losses import Logistic
+from saddlesvm.problem.losses import traits_of
 from saddlesvm.problem.problem import Pointwise, Problem, Strength, is_classification
 from saddlesvm.problem.sums import (
     conjugate_sum,
@@ -258,10 +258,8 @@ def best_scale(
 
     `dual_half` is half the square of what the regulariser sees of ``w(alpha)``.
 
-    `dual_half` is the half square of what the regulariser sees of ``w(alpha)``.
-
-    The top of the parabola through three factors near 1. But for the logistic loss the dual is that parabola; for the
-    logistic loss a top that is not near is looked for by Brent's method, to `precision`. What the factor misses by
+    The top of the parabola through three factors near 1. Most losses declare that the dual is that parabola; for the
+    others a top that is not near is looked for by Brent's method, to `precision`. What the factor misses by
     enters the objective squared.
     """
 
@@ -272,7 +270,7 @@ def best_scale(
     one, two, three = (negated_dual(1.0 - k * PARABOLA_STEP) for k in range(3))
     bend = one - 2.0 * two + three
     factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one < three)
-    if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP and isinstance(problem.loss, Logistic):
+    if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP and not traits_of(problem.loss).parabolic:
         found = minimize_scalar(negated_dual, bounds=(0.0, 1.0), method="bounded", options={"xatol": precision})
         return float(found.x) if found.fun < one else 1.0
     return min(max(factor, 0.0), 1.0)

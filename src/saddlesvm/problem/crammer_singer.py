@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate
-from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.losses import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
@@ -73,7 +73,7 @@ def make_joint_problem(X: rows.Rows, codes: np.ndarray, n_classes: int, loss: An
     ValueError
         A free intercept or another loss than the hinge is asked for, which the joint machine does not have.
     """
-    if options.get("intercept") == "free" or not isinstance(loss, Hinge):
+    if options.get("intercept") == "free" or loss_name(loss) != "hinge":
         raise ValueError("Crammer and Singer's machine has the hinge loss, and no free intercept")
     plain = make_problem(X, codes, loss, **options)
     given = {column.name: getattr(plain, column.name) for column in fields(plain)}

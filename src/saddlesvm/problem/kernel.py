@@ -13,26 +13,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Sums, evaluate, loss_sums
 from saddlesvm.problem.intercepts import balance, best_offset
-from saddlesvm.problem.losses import Hinge, Loss, SmoothHinge, SquaredHinge, loss_name
-from saddlesvm.problem.problem import INTERCEPTS, Intercept, Strength, resolve_C
+from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
+from saddlesvm.problem.problem import INTERCEPTS, Intercept, Pointwise, Strength, resolve_C
 from saddlesvm.rows.kernels import Kernel, Matrix, expand
 
-KERNEL_LOSSES: dict[str, type] = {"hinge": Hinge, "squared_hinge": SquaredHinge, "smooth_hinge": SmoothHinge}
+
+def has_kernel_solver(loss: Any) -> bool:
+    """Whether kernel solvers can have a loss, or its class: ``phi*(-a) = -a y + r a^2 / 2`` within the bounds of a."""
+    return traits_of(loss).task == "classification" and hasattr(loss, "ridge")
 
 
-class KernelTerms(NamedTuple):
-    """What a compiled kernel needs of a problem."""
+def check_kernel_loss(loss: Loss) -> Loss:
+    """The loss itself.
 
-    loss: Loss
-    y: np.ndarray
-    weights: np.ndarray  # empty when all are 1
+    Raises
+    ------
+    ValueError
+        It has no kernel solver.
+    """
+    if not has_kernel_solver(loss):
+        able = [name for name, kind in LOSSES.items() if has_kernel_solver(kind)]
+        raise ValueError(f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(able)}")
+    return loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +56,8 @@ class KernelProblem:
         Labels -1 and +1.
     weights : ndarray of shape (n,) or (0,), float64
         Positive row weights; empty when all are 1.
-    loss : Hinge, SquaredHinge or SmoothHinge
+    loss : Loss
+        One with a ``ridge``, such as the hinge.
     C : float
     n_lambda : int
         Number of rows that define ``lambda = 1 / (n C)``: all of them, and those of weight zero that were left out.
@@ -106,9 +116,9 @@ class KernelProblem:
         return np.arange(self.n, dtype=np.int32)
 
     @cached_property
-    def terms(self) -> Any:
-        """The part of :class:`saddlesvm.problem.problem.Terms` that compiled kernels look at."""
-        return KernelTerms(self.loss, self.y, self.weights)
+    def terms(self) -> Pointwise:
+        """Loss, labels and weights as compiled kernels take them."""
+        return Pointwise(self.loss, self.y, self.weights)
 
     @cached_property
     def row_weights(self) -> np.ndarray:
@@ -126,16 +136,21 @@ class KernelProblem:
         return max(1.0, (self.X.nnz if sparse.issparse(self.X) else self.X.size) / max(1, self.n))
 
     def box(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of ``beta_i``: y_i beta_i is in [0, C s_i], or in [0, inf) for the squared hinge."""
-        top = np.full(self.n, np.inf) if isinstance(self.loss, SquaredHinge) else self.C * self.row_weights
-        return np.where(self.y > 0.0, 0.0, -top), np.where(self.y > 0.0, top, 0.0)
+        """Lower and upper bounds of ``beta_i``, C times those of ``a_i``, shape (n,) each."""
+        low, high = self.bounds()
+        return self.C * low, self.C * high
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of ``a_i``, shape (n,) each; they are proportional to the row weights."""
+        negative, positive = (self.loss.bounds(sign, 1.0) for sign in (-1.0, 1.0))
+        of_unit = (np.where(self.y > 0.0, *ends) for ends in zip(positive, negative, strict=True))
+        low, high = (end * self.row_weights for end in of_unit)
+        return low, high
 
     def ridge(self) -> np.ndarray:
-        """What the conjugate of a smooth loss adds to the diagonal of the kernel matrix; zero for the hinge."""
-        if isinstance(self.loss, Hinge):
-            return np.zeros(self.n)
-        width = self.loss.width if isinstance(self.loss, SmoothHinge) else 0.5
-        return width / (self.C * self.row_weights)
+        """What the conjugate of the loss adds to the diagonal of the kernel matrix, shape (n,); zero for the hinge."""
+        loss: Any = self.loss
+        return loss.ridge() / (self.C * self.row_weights)
 
     def margins(self, beta: np.ndarray) -> np.ndarray:
         """``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or (n, points)."""
@@ -179,10 +194,9 @@ def make_kernel_problem(
     Raises
     ------
     ValueError
-        The loss is none of :data:`KERNEL_LOSSES`, the intercept is unknown, or C and lam do not fit together.
+        The loss has no kernel solver, the intercept is unknown, or C and lam do not fit together.
     """
-    if type(loss) not in KERNEL_LOSSES.values():
-        raise ValueError(f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(KERNEL_LOSSES)}")
+    check_kernel_loss(loss)
     if intercept not in INTERCEPTS:
         raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {intercept!r}")
     chosen = np.arange(y.size) if members is None else members
@@ -271,8 +285,7 @@ def _certify(
 
 def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     """``a = beta / C``, kept inside the bounds that rounding may have crossed."""
-    top = np.inf if isinstance(problem.loss, SquaredHinge) else problem.row_weights
-    return np.clip(beta / problem.C, -top, top)
+    return np.clip(beta / problem.C, *problem.bounds())
 
 
 def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.losses import CLASSIFICATION, Loss, loss_name
+from saddlesvm.problem.losses import Loss, loss_name, traits_of
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
@@ -279,4 +279,4 @@ def make_problem(
 
 def is_classification(loss: Loss) -> bool:
     """Whether labels are -1 and +1 for this loss."""
-    return type(loss) in CLASSIFICATION.values()
+    return traits_of(loss).task == "classification"

@@ -15,7 +15,8 @@ from numba.core import types
 from numba.np.numpy_support import as_dtype
 
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, axpy, n_features
-from saddlesvm.runtime.compiled import kernel, operation, python_class
+from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.compiled import kernel, operation
 
 
 def new_weights(X: Rows, count: int, dtype: Any) -> np.ndarray:

@@ -19,7 +19,8 @@ from numba.np.numpy_support import as_dtype
 from scipy import sparse
 
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
-from saddlesvm.runtime.compiled import kernel, operation, python_class
+from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.compiled import kernel, operation
 
 AT_ONCE = 2**13  # rows of which those with a coefficient are listed at once
 U = np.uint64

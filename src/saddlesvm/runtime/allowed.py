@@ -44,6 +44,7 @@ def _callbacks(given: Any) -> bool:
 FINITE = Allowed("a finite number", _finite)
 POSITIVE = Allowed("a positive finite number", lambda given: _finite(given) and given > 0)
 NOT_NEGATIVE = Allowed("a finite number of at least 0", lambda given: _finite(given) and given >= 0)
+SHARE = Allowed("a number between 0 and 1, both excluded", lambda given: _finite(given) and 0 < given < 1)
 COUNT = Allowed("a whole number of at least 0", lambda given: isinstance(given, WHOLE) and bool(given >= 0))
 LIMIT = Allowed("positive, or None for no limit", _limit)
 THREADS = Allowed("a whole number other than 0, or None", _threads)

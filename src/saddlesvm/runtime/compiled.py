@@ -18,6 +18,7 @@ long, and can be followed in a debugger.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import uuid
 from collections.abc import Callable
@@ -25,9 +26,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
-from numba.core import config, types
+from numba.core import config
+from numba.core.caching import FunctionCache
 from numba.extending import overload
 
+from saddlesvm.runtime.class_sources import classes_in, is_outside, source_of
 from saddlesvm.runtime.kernel_cache import CheckedCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -48,17 +51,42 @@ class OwnNames(str):
         return self.replace("{number:d}", f"{number}-{os.getpid()}-{TOKEN}")
 
 
-def cached(compiled: Any) -> Any:
-    """The compiled function, its files checked, and under names of this process, where Numba keeps them as we know it
-    to."""
+class KernelCache(FunctionCache):
+    """Numba's cache of a kernel, its files checked and under names of this process; with an index of their own for each
+    set of classes from outside the package."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._indices: dict[str, CheckedCacheFile] = {}
+
+    def _load_overload(self, signature: Any, target: Any) -> Any:
+        return super()._load_overload(signature, target) if self._turn_to(signature) else None
+
+    def _save_overload(self, signature: Any, data: Any) -> None:
+        if self._turn_to(signature):
+            super()._save_overload(signature, data)
+
+    def _turn_to(self, signature: Any) -> bool:
+        """Use the index for the classes of a signature; False where one of them cannot stand in any."""
+        marks = [source_of(kind) for kind in classes_in(getattr(signature, "args", signature)) if is_outside(kind)]
+        if None in marks:
+            return False
+        name = hashlib.sha256("".join(sorted(map(str, set(marks)))).encode()).hexdigest()[:16] if marks else ""
+        if name not in self._indices:
+            locator = self._impl.locator
+            base = f"{self._impl.filename_base}-{name}" if name else self._impl.filename_base
+            index = CheckedCacheFile(self._cache_path, base, locator.get_source_stamp())
+            index._data_name_pattern = OwnNames(index._data_name_pattern)
+            self._indices[name] = index
+        self._cache_file = self._indices[name]
+        return True
+
+
+def cached(compiled: Any, function: Callable[..., Any]) -> Any:
+    """The compiled function with :class:`KernelCache`, or the Python function where nothing is compiled."""
     if INTERPRETED:
         return quiet(compiled)
-    cache = compiled._cache
-    file = getattr(cache, "_cache_file", None)
-    pattern = getattr(file, "_data_name_pattern", None)
-    if pattern is not None:
-        cache._cache_file = CheckedCacheFile.of(file)
-        cache._cache_file._data_name_pattern = OwnNames(pattern)
+    compiled._cache = KernelCache(function)
     return compiled
 
 
@@ -80,13 +108,13 @@ def kernel(function: Function) -> Function:
     A kernel makes no arrays: it is compiled without reference counting, whose atomic operations cost more than a
     short row does. One that must make some is an :func:`allocating_kernel`.
     """
-    compiled: Any = cached(njit(function, cache=True, **PLAIN))
+    compiled: Any = cached(njit(function, **PLAIN), function)
     return compiled
 
 
 def allocating_kernel(function: Function) -> Function:
     """A kernel that makes arrays."""
-    compiled: Any = cached(njit(function, cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy"))
+    compiled: Any = cached(njit(function, nogil=True, fastmath=REASSOCIATE, error_model="numpy"), function)
     return compiled
 
 
@@ -121,8 +149,3 @@ def record_of(*names: str) -> np.dtype:
     """
     fields = [(name, np.float64) for name in names]
     return np.dtype((np.record, fields)) if INTERPRETED else np.dtype(fields)  # whose fields Python can name
-
-
-def python_class(numba_type: types.Type) -> type | None:
-    """The NamedTuple class behind a Numba type; None when it is something else."""
-    return getattr(numba_type, "instance_class", None)

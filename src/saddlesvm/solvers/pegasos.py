@@ -24,7 +24,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Point, loss_sums
-from saddlesvm.problem.losses import Squared, SquaredEpsilonInsensitive, SquaredHinge, subgradient
+from saddlesvm.problem.losses import has_bounded_slopes, subgradient
 from saddlesvm.problem.problem import Problem, Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot, dtype_of
 from saddlesvm.rows.prefetch import look_ahead
@@ -298,12 +298,13 @@ def _window_end(state: PegasosState) -> int:
 def first_steps(problem: Problem) -> float:
     """Iterations by which the step sizes are put off: ``eta_t = 1 / (lambda (t + t0))``.
 
-    Zero, as published, for losses with bounded sub-gradients. A squared loss would overshoot without bound as long as
-    ``eta_t s phi'' ||x||^2 > 1``, which t0 rules out.
+    Zero, as published, for losses with bounded sub-gradients. Others, such as the squared ones, would overshoot without
+    bound as long as ``eta_t s phi'' ||x||^2 > 1``, which t0 rules out.
     """
-    if not isinstance(problem.loss, (SquaredHinge, Squared, SquaredEpsilonInsensitive)):
+    if has_bounded_slopes(problem.loss):
         return 0.0
-    curvature = 2.0 * CAUTION * (problem.weights[problem.members].max() if problem.weights.size else 1.0)
+    heaviest = problem.weights[problem.members].max() if problem.weights.size else 1.0
+    curvature = problem.loss.largest_curvature() * CAUTION * heaviest
     return float(curvature * problem.norms[problem.members].max() * problem.members.size * problem.C)
 
 

@@ -19,7 +19,7 @@ from saddlesvm.lab.contenders import parse_contenders
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.step_view.plane import Plane, loss_curve, make_plane
 from saddlesvm.lab.step_view.record import Recorder, watchable
-from saddlesvm.problem.losses import CLASSIFICATION, Loss, loss_name, make_loss
+from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.solvers import Pegasos
 
 MARGINS = (-3.0, 4.0)  # shown of the loss
@@ -135,7 +135,7 @@ def watch(
     contenders = [parse_contenders(one)[0] for one in (solver, against) if one is not None]
     solvers = [watchable(one.solver) for one in contenders]
     data = make_dataset(X, y, name=name, positive=positive)
-    made = make_loss(loss, among=CLASSIFICATION)
+    made = make_loss(loss, task="classification")
     plane = make_plane(data, made, {"C": C, "lam": lam}, intercept, rows, seed)
     runs = [
         {"label": contender.label, "kind": one.name, "frames": Recorder(plane, one, seed).run(epochs)}

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.losses import is_smooth, largest_curvature
+from saddlesvm.problem.losses import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.automatic.predictions import (
     LOOK,
@@ -34,7 +34,7 @@ from saddlesvm.solvers.automatic.predictions import (
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import NewtonEquations
-from saddlesvm.solvers.second_order.newton import CORNERLESS, Newton, NewtonState, bending, needs_no_proximity
+from saddlesvm.solvers.second_order.newton import Newton, NewtonState, bending, needs_no_proximity
 from saddlesvm.solvers.second_order.sample import sample_shares
 from saddlesvm.solvers.threaded.descent import with_threads
 
@@ -131,7 +131,7 @@ class Auto(SolverBase):
         state.begun = True
         if self._from_samples(problem, state, target) < np.inf:
             inner = Newton(memory=self.memory).init(problem, state.seed)
-            if isinstance(problem.loss, CORNERLESS) or inner.active > problem.n_features:
+            if is_cornerless(problem.loss) or inner.active > problem.n_features:
                 self._begin_with(state, inner, " on samples of the rows")
             else:  # the samples were solved for nothing
                 state.base_rows, state.base_epochs = inner.rows_touched, inner.epochs
@@ -158,7 +158,7 @@ class Auto(SolverBase):
         descent, passes = descent_epochs(problem, target), passes_cost(problem)
         if sampled_epochs(problem, target, passes) >= descent:
             return np.inf
-        share = 1.0 if isinstance(problem.loss, CORNERLESS) else BEND_AT_LAST
+        share = 1.0 if is_cornerless(problem.loss) else BEND_AT_LAST
         epochs = sampled_epochs(problem, target, passes + share * self._solving_cost(problem, state))
         return epochs if epochs < descent else np.inf
 
@@ -168,7 +168,7 @@ class Auto(SolverBase):
 
     def _is_steep(self, problem: Problem, state: AutoState) -> bool:
         """Whether Newton's method, from zero, needs no more steps than coordinate descent needs epochs to get going."""
-        steep = isinstance(problem.loss, CORNERLESS) and steepness(problem) >= STEEP
+        steep = is_cornerless(problem.loss) and steepness(problem) >= STEEP
         return steep and self._is_cheap(problem, state)
 
     def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
@@ -248,8 +248,8 @@ class Auto(SolverBase):
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
-        if active.size and isinstance(problem.loss, CORNERLESS):
-            return state.equations.expected(active, bend * problem.C * largest_curvature(problem.loss))
+        if active.size and is_cornerless(problem.loss):
+            return state.equations.expected(active, bend * problem.C * problem.loss.largest_curvature())
         return state.equations.cheapest(active, bend).cost if active.size else 0.0
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from saddlesvm.problem.losses import Loss, is_smooth, largest_curvature
+from saddlesvm.problem.losses import Loss, Shape, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.costs import epoch_cost, values_cost
-from saddlesvm.solvers.second_order.newton import CORNERLESS, coordinate_curvature
+from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
 # A Newton step: passes over the data; its seconds for a row besides, whatever the loss; its seconds besides.
 PASSES, TERMS, CALLS = 1.3, 1e-8, 1e-4
@@ -20,7 +20,7 @@ AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share 
 LOOK = 1e-4  # seconds of a prediction
 # Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
 # smooth ones, and of those with corners.
-STEPS = ((3.0, 0.5), (4.0, 0.8), (6.0, 3.5))
+STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
 # What the first choice, for smooth losses on many more rows than features, goes by. Epochs of coordinate descent: some,
 # and for each power of ten of the gap some more, and more with the curvature of its steps. Newton's steps from the
 # solution of samples of the rows: some, and more for each power of ten; and the epochs that the samples and the first
@@ -32,7 +32,7 @@ MOST_POWERS = 10.0  # of ten that the gap can fall by
 
 def steepness(problem: Problem) -> float:
     """The largest curvature of the median row's term, ``C phi'' ||x_i||^2``: coordinate descent slows down by it."""
-    return coordinate_curvature(problem) * largest_curvature(problem.loss)
+    return coordinate_curvature(problem) * problem.loss.largest_curvature()
 
 
 def descent_epochs(problem: Problem, target: float) -> float:
@@ -53,7 +53,7 @@ def _powers_of_ten(target: float) -> float:
 
 def newton_steps(loss: Loss, gap: float, target: float) -> float:
     """Newton steps from one relative gap to another."""
-    least, each = STEPS[0 if isinstance(loss, CORNERLESS) else 1 if is_smooth(loss) else 2]
+    least, each = STEPS[traits_of(loss).shape]
     return least + each * math.log10(gap / target)
 
 

@@ -19,9 +19,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.kernel import KernelPoint, KernelProblem, KernelTerms, nearest_feasible
-from saddlesvm.problem.losses import SquaredHinge, subgradient
-from saddlesvm.problem.problem import weight_of
+from saddlesvm.problem.kernel import KernelPoint, KernelProblem, nearest_feasible
+from saddlesvm.problem.losses import has_bounded_slopes, subgradient
+from saddlesvm.problem.problem import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
 from saddlesvm.runtime.randomness import below, seeded
@@ -40,7 +40,7 @@ def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
 
 
 @inlined
-def pull(terms: KernelTerms, i: int, z: float) -> float:
+def pull(terms: Pointwise, i: int, z: float) -> float:
     """``-s_i phi_i'(z)``: for the hinge y_i where the margin is violated, else 0."""
     return -weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
 
@@ -65,7 +65,7 @@ class Iterate(NamedTuple):
 
 @allocating_kernel
 def visit_batches(
-    terms: KernelTerms, held: Held, draws: np.ndarray, size: int, t: int, scale: float, iterate: Iterate
+    terms: Pointwise, held: Held, draws: np.ndarray, size: int, t: int, scale: float, iterate: Iterate
 ) -> int:
     """Batches of `size` draws from step t on, until one needs a row that is not held; the number of draws used."""
     table, slot = held
@@ -94,7 +94,7 @@ def visit_batches(
 
 @allocating_kernel
 def rows_needed(
-    terms: KernelTerms,
+    terms: Pointwise,
     slot: np.ndarray,
     draws: np.ndarray,
     eta: float,
@@ -172,7 +172,7 @@ class KernelPegasos(SolverBase):
             The kernel rows of a batch do not fit into the cache, or the loss has unbounded slopes: without the
             projection of section 2, which would need the norm of w, the first steps then run away.
         """
-        if isinstance(problem.loss, SquaredHinge):
+        if not has_bounded_slopes(problem.loss):
             raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or KernelSDCA()")
         cache = RowCache(row_source(problem.kernel, problem.X), problem.cache_size, problem.offset)
         if cache.capacity < min(self.batch_size, problem.n):

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core import types
 
-from saddlesvm.problem.losses import Loss, conjugate, curvature, dual_step, slopes, subgradient, value
+from saddlesvm.problem.losses import Loss, bounds, conjugate, curvature, dual_step, slopes, subgradient, value
 from saddlesvm.problem.problem import Pointwise, weight_of
 from saddlesvm.rows.layouts import CSR, Dense, Rows, U, axpy, dot
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
-from saddlesvm.runtime.compiled import inlined, kernel, operation, python_class
+from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.compiled import inlined, kernel, operation
 
 SEARCH_STEPS = 100
 STILL_NEAR = 32  # rows that are read twice in turn
@@ -92,8 +93,8 @@ def within_bounds(loss: Loss, a: float, y: float, s: float) -> float:
     """`a`, brought back to the bound that rounding took it over."""
     if conjugate(loss, a, y, s) < np.inf:
         return a
-    a = np.copysign(min(abs(a), s), a)
-    return a if conjugate(loss, a, y, s) < np.inf else 0.0
+    low, high = bounds(loss, y, s)
+    return min(max(a, low), high)
 
 
 @inlined

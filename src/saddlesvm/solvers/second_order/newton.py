@@ -39,7 +39,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point, conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.problem.intercepts import balance
-from saddlesvm.problem.losses import Logistic, Squared, is_smooth
+from saddlesvm.problem.losses import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Part
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
@@ -56,7 +56,6 @@ from saddlesvm.solvers.second_order.kernels import (
 )
 from saddlesvm.solvers.second_order.sample import sample_of, sample_shares
 
-CORNERLESS = (Logistic, Squared)  # losses whose derivative has no corner
 SETTLED = 0.1  # share of the gap at which the first term is small enough for the centre to move
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps that a centre took, and what q is then divided by
 TOO_LONG = 40  # Newton steps at one centre after which q grows
@@ -76,7 +75,7 @@ def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float =
 
     Where corners make their number change from step to step, more than `per_feature` must bend for each feature.
     """
-    if not is_smooth(problem.loss) or type(problem.loss) in CORNERLESS:
+    if not is_smooth(problem.loss) or is_cornerless(problem.loss):
         return is_smooth(problem.loss)
     return float(bending(problem, alpha).sum()) > per_feature * problem.n_features
 
@@ -245,7 +244,7 @@ class Newton(SolverBase):
         """The multipliers that came with the start are the best so far: at zero, or far out, the margins' are not."""
         alpha = state.alpha.copy()
         if not alpha.any():
-            state.best_alpha, state.best_dual = alpha, 0.0  # phi*(0) = -min phi = 0, whatever the loss
+            state.best_alpha, state.best_dual = alpha, 0.0  # phi*(0) = -min phi = 0 for every loss
             return
         if problem.intercept == "free":
             balance(problem.pointwise, problem.members, alpha)
@@ -286,7 +285,7 @@ class Newton(SolverBase):
         else:
             share = self.proximity
             if share == 0.0 and kinked:
-                raise ValueError(f"proximity must be positive for the piecewise linear {type(problem.loss).__name__}")
+                raise ValueError(f"proximity must be positive for the piecewise linear loss {loss_name(problem.loss)}")
         return share * coordinate_curvature(problem) if share > 0.0 else 0.0
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
@@ -329,7 +328,7 @@ class Newton(SolverBase):
 
     def _needs_proximity(self, problem: Problem, state: NewtonState) -> bool:
         """Whether so few rows bend that Newton's method alone would change its mind about them again and again."""
-        corners = self.proximity is None and type(problem.loss) not in CORNERLESS
+        corners = self.proximity is None and not is_cornerless(problem.loss)
         return corners and state.q == 0.0 and state.active < FEW * problem.n_features
 
     @staticmethod

@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 
-from saddlesvm.problem.losses import largest_curvature
 from saddlesvm.problem.problem import Problem
 
 PER_FEATURE, SHARE = 16, 1 / 32  # rows of the first sample: at least so many for each feature, and this share of all
@@ -50,6 +49,6 @@ def sample_of(problem: Problem, rank: np.ndarray, share: float) -> Problem:
     far out on the flat side of the logistic loss it takes Newton's method long to come back.
     """
     members = problem.members[rank[problem.members] < share]
-    steepest = STEEPEST / (largest_curvature(problem.loss) * max(float(np.median(problem.norms[members])), TINY))
+    steepest = STEEPEST / (problem.loss.largest_curvature() * max(float(np.median(problem.norms[members])), TINY))
     C = min(problem.C * problem.members.size / members.size, max(problem.C, steepest))
     return dataclasses.replace(problem, members=members, C=C, whole=False)

@@ -1,0 +1,58 @@
+"""``--loss`` of the command line: a name, alone or with options, or a class of the user's own."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from saddlesvm.cli.own_estimator import imported
+from saddlesvm.problem.losses import is_loss, loss_name, make_loss
+
+WITH_OPTIONS = "Options: pinball:tau=0.8"
+OWN_LOSS = "MODULE:CLASS, a loss registered in a Python file of yours, from here or from PYTHONPATH."
+
+
+def loss_argument(text: str) -> str:
+    """:func:`loss_text` as argparse takes it: what is wrong is said in its words."""
+    try:
+        return loss_text(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def loss_text(text: str) -> str:
+    """The name and options of the loss that `text` means, checked.
+
+    ``module:Class`` or ``module:Class:option=value`` imports the module, which registers the class: the one place
+    where a module is imported because it is named, and the user names it.
+
+    Raises
+    ------
+    ValueError
+        There is no such loss, or an option is unknown, missing or out of range.
+    """
+    name, _, rest = text.partition(":")
+    own = rest.partition(":")[0]
+    if own and "=" not in own:
+        options = rest.partition(":")[2]
+        name = loss_name(own_class(name, own))
+        text = f"{name}:{options}" if options else name
+    make_loss(text)
+    return text
+
+
+def own_class(module: str, name: str) -> Any:
+    """The registered class `name` of a module, which may stand in the folder where the command was started.
+
+    Raises
+    ------
+    ValueError
+        There is no such module, or it has no such loss.
+    """
+    try:
+        found = imported(module, name)
+    except ImportError as error:
+        raise ValueError(f"{module}:{name}: {error}") from None
+    if not (isinstance(found, type) and is_loss(found)):
+        raise ValueError(f"{module} has no loss {name}: declare the class with @saddlesvm.register_loss")
+    return found

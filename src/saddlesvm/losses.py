@@ -1,0 +1,64 @@
+"""The losses, and what a loss of your own is made of: see ``docs/losses.md``.
+
+Decorate a NamedTuple class with :func:`register_loss`; its methods are those of :class:`Loss`. Where a method calls a
+function of yours, decorate that with :func:`inlined`.
+"""
+
+from __future__ import annotations
+
+from saddlesvm.problem.logit import logit, logit_step, sigmoid
+from saddlesvm.problem.losses import (
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    Pinball,
+    Shape,
+    SmoothHinge,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    make_loss,
+)
+from saddlesvm.problem.losses import register as register_loss
+from saddlesvm.problem.slopes import EDGE, absolute_slopes, box_slopes, clip, interval_slopes, soft_threshold
+from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed
+from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
+
+__all__ = [
+    "EDGE",
+    "FINITE",
+    "NOT_NEGATIVE",
+    "POSITIVE",
+    "SHARE",
+    "Absolute",
+    "Allowed",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Pinball",
+    "Shape",
+    "SmoothHinge",
+    "Squared",
+    "SquaredEpsilonInsensitive",
+    "SquaredHinge",
+    "absolute_slopes",
+    "box_slopes",
+    "clip",
+    "exp_of_negative",
+    "inlined",
+    "interval_slopes",
+    "log_of",
+    "log_one_plus",
+    "logit",
+    "logit_step",
+    "make_loss",
+    "register_loss",
+    "sigmoid",
+    "soft_threshold",
+]

@@ -1,0 +1,205 @@
+"""What a loss is: its methods, the traits that it declares, and the operations on it that compiled kernels call.
+
+For a row with margin ``z = x.w + b``, label or target ``y`` and weight ``s`` the primal pays ``s phi(z)``, and the dual
+variable ``a`` of the row enters as ``-s phi*(-a / s)``. A loss is a NamedTuple whose fields are its options, with these
+methods (:class:`Loss`), and traits that it declares as it is registered (:class:`Traits`). Solvers, kernels,
+certificates, model files and the command line ask for these alone, so that a loss of yours is served as any other.
+
+Three properties are part of the contract: the smallest value of phi is 0; a classification loss depends on ``y z``
+alone, a regression loss on ``z - y`` alone; and the methods are arithmetic that Numba can compile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+from numba.core import types
+
+from saddlesvm.runtime.allowed import Allowed
+from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.compiled import operation
+
+PACKAGE = __name__.partition(".")[0]
+Task = Literal["classification", "regression"]
+ARGUMENTS = {
+    "value": "z, y",
+    "subgradient": "z, y",
+    "conjugate": "a, y, s",
+    "dual_step": "a, z, y, q, s",
+    "slopes": "a, z, y, s",
+    "curvature": "z, y",
+    "bounds": "y, s",
+    "largest_curvature": "",
+}  # the methods every loss has, with what they take
+
+
+class Shape(Enum):
+    """How smooth a loss is. It decides how Newton's method treats the loss, and which solver begins.
+
+    Attributes
+    ----------
+    KINKED
+        Piecewise linear: the loss has kinks, and no curvature between them (hinge, absolute, pinball).
+    CORNERED
+        Differentiable; its derivative has corners, where the curvature jumps (squared hinge, Huber).
+    SMOOTH
+        Its derivative has no corner, and its curvature is positive everywhere (logistic, squared).
+    """
+
+    KINKED = "kinked"
+    CORNERED = "cornered"
+    SMOOTH = "smooth"
+
+
+class Loss(Protocol):
+    """The methods of a loss.
+
+    A loss may have two more. ``ridge()``: the number r for which ``phi*(-a) = -a y + r a^2 / 2`` wherever a is within
+    its bounds; the kernel solvers need it. ``probability(scores)``: the probability of the label +1 at an array of
+    scores; ``predict_proba`` needs it.
+    """
+
+    def value(self, z: float, y: float) -> float:
+        """phi(z)."""
+
+    def subgradient(self, z: float, y: float) -> float:
+        """An element of the sub-differential of phi at z; ``a = -s`` times it is dual feasible."""
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        """``s phi*(-a / s)``: what a row of weight s subtracts from the dual; infinite where a is not feasible."""
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        """The change d of `a` that maximises ``-s phi*(-(a + d) / s) - d z - q d^2 / 2``."""
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        """Left and right slope of ``s phi*(-a / s) + a z`` along ``a y`` (classification) or ``a`` (regression).
+
+        Infinite where a bound of `a` does not let it move; `a` is optimal where they have zero between them.
+        """
+
+    def curvature(self, z: float, y: float) -> float:
+        """A generalised second derivative of phi at z."""
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        """The interval of the feasible `a`, proportional to s."""
+
+    def largest_curvature(self) -> float:
+        """The largest second derivative of phi; infinite for a loss with kinks."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a loss declares; see :func:`register` for each.
+
+    Attributes
+    ----------
+    name : str
+    task : {"classification", "regression"}
+    shape : Shape
+    parabolic, exponentials, joint : bool
+    options : dict of str to Allowed
+    origin : str
+        ``module:Class`` where it is defined.
+    """
+
+    name: str
+    task: Task
+    shape: Shape
+    parabolic: bool
+    exponentials: bool
+    joint: bool
+    options: Mapping[str, Allowed] = field(hash=False)
+    origin: str
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is defined outside this package."""
+        return self.origin.partition(".")[0] != PACKAGE
+
+
+def is_loss(given: Any) -> bool:
+    """Whether something is a registered loss: an object, or its class."""
+    kind = given if isinstance(given, type) else type(given)
+    return isinstance(getattr(kind, "traits", None), Traits)
+
+
+def traits_of(loss: Any) -> Traits:
+    """What a loss, or its class, declares."""
+    kind: Any = loss if isinstance(loss, type) else type(loss)
+    traits: Traits = kind.traits
+    return traits
+
+
+def loss_name(loss: Any) -> str:
+    """The name that :func:`make_loss` knows `loss` by."""
+    return traits_of(loss).name
+
+
+def is_smooth(loss: Loss) -> bool:
+    """Whether the loss has a derivative everywhere (its conjugate is strongly convex)."""
+    return traits_of(loss).shape is not Shape.KINKED
+
+
+def is_cornerless(loss: Loss) -> bool:
+    """Whether the derivative of the loss has no corner either."""
+    return traits_of(loss).shape is Shape.SMOOTH
+
+
+def has_bounded_slopes(loss: Loss) -> bool:
+    """Whether the sub-gradients of the loss are bounded: its dual variables then are."""
+    return all(math.isfinite(end) for y in (-1.0, 1.0) for end in loss.bounds(y, 1.0))
+
+
+def _of_loss(name: str) -> Callable[..., Any]:
+    """Choose the method `name` of the loss that the first argument's type stands for."""
+
+    def pick(loss: types.Type, *_: types.Type) -> Callable[..., Any] | None:
+        return getattr(python_class(loss), name, None)
+
+    return pick
+
+
+@operation(_of_loss("value"))
+def value(loss: Loss, z: float, y: float) -> float:
+    """phi(z)."""
+    return loss.value(z, y)
+
+
+@operation(_of_loss("subgradient"))
+def subgradient(loss: Loss, z: float, y: float) -> float:
+    """An element of the sub-differential of phi at z; ``a = -s`` times it is dual feasible."""
+    return loss.subgradient(z, y)
+
+
+@operation(_of_loss("conjugate"))
+def conjugate(loss: Loss, a: float, y: float, s: float) -> float:
+    """``s phi*(-a / s)``: what a row of weight s subtracts from the dual; infinite where a is not feasible."""
+    return loss.conjugate(a, y, s)
+
+
+@operation(_of_loss("dual_step"))
+def dual_step(loss: Loss, a: float, z: float, y: float, q: float, s: float) -> float:
+    """The change d of `a` that maximises ``-s phi*(-(a + d) / s) - d z - q d^2 / 2``."""
+    return loss.dual_step(a, z, y, q, s)
+
+
+@operation(_of_loss("slopes"))
+def slopes(loss: Loss, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+    """Left and right slope of the negated dual along b = a y (classification) or a (regression); optimal around 0."""
+    return loss.slopes(a, z, y, s)
+
+
+@operation(_of_loss("curvature"))
+def curvature(loss: Loss, z: float, y: float) -> float:
+    """A generalised second derivative of phi at z."""
+    return loss.curvature(z, y)
+
+
+@operation(_of_loss("bounds"))
+def bounds(loss: Loss, y: float, s: float) -> tuple[float, float]:
+    """The interval of the feasible dual variables."""
+    return loss.bounds(y, s)

@@ -1,0 +1,176 @@
+"""The classification losses: functions of ``y z``. :mod:`saddlesvm.problem.losses` has their table and sources."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from saddlesvm.problem.logit import logit, logit_step, sigmoid
+from saddlesvm.problem.loss import Shape
+from saddlesvm.problem.loss_registry import register
+from saddlesvm.problem.slopes import EDGE, INF, box_slopes, clip
+from saddlesvm.runtime.allowed import POSITIVE
+from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
+
+
+@register("hinge", task="classification", shape=Shape.KINKED, parabolic=True, exponentials=False, joint=True)
+class Hinge(NamedTuple):
+    """max(0, 1 - yz): the support vector machine's loss ("L1-loss" in the coordinate descent literature)."""
+
+    def value(self, z: float, y: float) -> float:
+        return max(0.0, 1.0 - y * z)
+
+    def subgradient(self, z: float, y: float) -> float:
+        return -y if y * z < 1.0 else 0.0
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        b = a * y
+        return -b if 0.0 <= b <= s * EDGE else INF
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        b = a * y
+        if q <= 0.0:
+            return y * ((s if y * z < 1.0 else 0.0 if y * z > 1.0 else b) - b)
+        return y * (clip(b + (1.0 - y * z) / q, 0.0, s) - b)
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        return box_slopes(a * y, y * z - 1.0, s)
+
+    def curvature(self, z: float, y: float) -> float:
+        return 0.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return min(0.0, y * s), max(0.0, y * s)
+
+    def largest_curvature(self) -> float:
+        return INF
+
+    def ridge(self) -> float:
+        return 0.0
+
+
+@register("squared_hinge", task="classification", shape=Shape.CORNERED, parabolic=True, exponentials=False, joint=True)
+class SquaredHinge(NamedTuple):
+    """max(0, 1 - yz)^2: scikit-learn's and LIBLINEAR's default ("L2-loss")."""
+
+    def value(self, z: float, y: float) -> float:
+        return max(0.0, 1.0 - y * z) ** 2
+
+    def subgradient(self, z: float, y: float) -> float:
+        return -2.0 * y * max(0.0, 1.0 - y * z)
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        b = a * y
+        return b * b / (4.0 * s) - b if b >= 0.0 else INF
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        b = a * y
+        return y * (max(0.0, b + (1.0 - y * z - b / (2.0 * s)) / (q + 1.0 / (2.0 * s))) - b)
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        b = a * y
+        return box_slopes(b, y * z - 1.0 + b / (2.0 * s), INF)
+
+    def curvature(self, z: float, y: float) -> float:
+        return 2.0 if y * z < 1.0 else 0.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return min(0.0, y * INF), max(0.0, y * INF)
+
+    def largest_curvature(self) -> float:
+        return 2.0
+
+    def ridge(self) -> float:
+        return 0.5
+
+
+@register(
+    "smooth_hinge",
+    task="classification",
+    shape=Shape.CORNERED,
+    parabolic=True,
+    exponentials=False,
+    options={"width": POSITIVE},
+)
+class SmoothHinge(NamedTuple):
+    """The hinge with its corner rounded over a stretch of the given width (Shalev-Shwartz and Zhang 2013, eq. 17)."""
+
+    width: float = 1.0
+
+    def value(self, z: float, y: float) -> float:
+        r = 1.0 - y * z
+        if r >= self.width:
+            return r - 0.5 * self.width
+        return 0.5 * max(0.0, r) ** 2 / self.width
+
+    def subgradient(self, z: float, y: float) -> float:
+        return -y * clip((1.0 - y * z) / self.width, 0.0, 1.0)
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        b = a * y
+        return 0.5 * self.width * b * b / s - b if 0.0 <= b <= s * EDGE else INF
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        b = a * y
+        slope = 1.0 - y * z - self.width * b / s
+        return y * (clip(b + slope / (q + self.width / s), 0.0, s) - b)
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        b = a * y
+        return box_slopes(b, y * z - 1.0 + self.width * b / s, s)
+
+    def curvature(self, z: float, y: float) -> float:
+        return 1.0 / self.width if 0.0 < 1.0 - y * z < self.width else 0.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return min(0.0, y * s), max(0.0, y * s)
+
+    def largest_curvature(self) -> float:
+        return 1.0 / self.width
+
+    def ridge(self) -> float:
+        return self.width
+
+
+@register("logistic", task="classification", shape=Shape.SMOOTH, parabolic=False, exponentials=True)
+class Logistic(NamedTuple):
+    """log(1 + exp(-yz)): logistic regression, the loss that gives probabilities."""
+
+    def value(self, z: float, y: float) -> float:
+        m = y * z
+        return log_one_plus(exp_of_negative(-abs(m))) + max(0.0, -m)
+
+    def subgradient(self, z: float, y: float) -> float:
+        return -y * sigmoid(-y * z)
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        p = a * y / s
+        less = min(p, 1.0 - p)
+        entropy = less * log_of(less) + (1.0 - less) * log_one_plus(-less)
+        return s * entropy if 0.0 <= p <= EDGE else INF
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        b = a * y
+        return y * (logit_step(b, y * z, q, s) - b)
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        b = a * y
+        g = logit(b / s) + y * z
+        g = -INF if b <= 0.0 else INF if b >= s else g
+        return g, g
+
+    def curvature(self, z: float, y: float) -> float:
+        p = sigmoid(-y * z)  # the sign makes no difference, but to the compiler: it is the subgradient's exponential
+        return p * (1.0 - p)
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return min(0.0, y * s), max(0.0, y * s)
+
+    def largest_curvature(self) -> float:
+        return 0.25
+
+    def probability(self, scores: np.ndarray) -> np.ndarray:
+        positive: np.ndarray = expit(scores)
+        return positive

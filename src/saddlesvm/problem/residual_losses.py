@@ -1,0 +1,229 @@
+"""The regression losses: functions of ``z - y``. :mod:`saddlesvm.problem.losses` has their table and sources."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from saddlesvm.problem.loss import Shape
+from saddlesvm.problem.loss_registry import register
+from saddlesvm.problem.slopes import EDGE, INF, absolute_slopes, clip, interval_slopes, soft_threshold
+from saddlesvm.runtime.allowed import NOT_NEGATIVE, POSITIVE, SHARE
+
+
+@register("squared", task="regression", shape=Shape.SMOOTH, parabolic=True, exponentials=False)
+class Squared(NamedTuple):
+    """(z - y)^2: ridge regression."""
+
+    def value(self, z: float, y: float) -> float:
+        return (z - y) ** 2
+
+    def subgradient(self, z: float, y: float) -> float:
+        return 2.0 * (z - y)
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        return a * a / (4.0 * s) - a * y
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        return (y - z - a / (2.0 * s)) / (q + 1.0 / (2.0 * s))
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        g = z - y + a / (2.0 * s)
+        return g, g
+
+    def curvature(self, z: float, y: float) -> float:
+        return 2.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return -INF, INF
+
+    def largest_curvature(self) -> float:
+        return 2.0
+
+
+@register("absolute", task="regression", shape=Shape.KINKED, parabolic=True, exponentials=False)
+class Absolute(NamedTuple):
+    """abs(z - y): least absolute deviations."""
+
+    def value(self, z: float, y: float) -> float:
+        return abs(z - y)
+
+    def subgradient(self, z: float, y: float) -> float:
+        return math.copysign(1.0, z - y) if z != y else 0.0
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        return -a * y if abs(a) <= s * EDGE else INF
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        if q <= 0.0:
+            return clip(math.copysign(INF, y - z), -s, s) - a if y != z else 0.0
+        return clip(a + (y - z) / q, -s, s) - a
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        return absolute_slopes(a, z - y, 0.0, s)
+
+    def curvature(self, z: float, y: float) -> float:
+        return 0.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return -s, s
+
+    def largest_curvature(self) -> float:
+        return INF
+
+
+@register(
+    "epsilon_insensitive",
+    task="regression",
+    shape=Shape.KINKED,
+    parabolic=True,
+    exponentials=False,
+    options={"epsilon": NOT_NEGATIVE},
+)
+class EpsilonInsensitive(NamedTuple):
+    """max(0, abs(z - y) - eps): the support vector regression loss."""
+
+    epsilon: float = 0.0
+
+    def value(self, z: float, y: float) -> float:
+        return max(0.0, abs(z - y) - self.epsilon)
+
+    def subgradient(self, z: float, y: float) -> float:
+        return math.copysign(1.0, z - y) if abs(z - y) > self.epsilon else 0.0
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        return self.epsilon * abs(a) - a * y if abs(a) <= s * EDGE else INF
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        if q <= 0.0:
+            return (math.copysign(s, y - z) if abs(y - z) > self.epsilon else 0.0) - a
+        return clip(soft_threshold(a + (y - z) / q, self.epsilon / q), -s, s) - a
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        return absolute_slopes(a, z - y, self.epsilon, s)
+
+    def curvature(self, z: float, y: float) -> float:
+        return 0.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return -s, s
+
+    def largest_curvature(self) -> float:
+        return INF
+
+
+@register(
+    "squared_epsilon_insensitive",
+    task="regression",
+    shape=Shape.CORNERED,
+    parabolic=True,
+    exponentials=False,
+    options={"epsilon": NOT_NEGATIVE},
+)
+class SquaredEpsilonInsensitive(NamedTuple):
+    """max(0, abs(z - y) - eps)^2: the support vector regression loss, squared."""
+
+    epsilon: float = 0.0
+
+    def value(self, z: float, y: float) -> float:
+        return max(0.0, abs(z - y) - self.epsilon) ** 2
+
+    def subgradient(self, z: float, y: float) -> float:
+        return 2.0 * soft_threshold(z - y, self.epsilon)
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        return self.epsilon * abs(a) - a * y + a * a / (4.0 * s)
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        curvature = q + 1.0 / (2.0 * s)
+        return soft_threshold(q * a + y - z, self.epsilon) / curvature - a
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        return absolute_slopes(a, z - y + a / (2.0 * s), self.epsilon, INF)
+
+    def curvature(self, z: float, y: float) -> float:
+        return 2.0 if abs(z - y) > self.epsilon else 0.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return -INF, INF
+
+    def largest_curvature(self) -> float:
+        return 2.0
+
+
+@register(
+    "huber", task="regression", shape=Shape.CORNERED, parabolic=True, exponentials=False, options={"delta": POSITIVE}
+)
+class Huber(NamedTuple):
+    """(z - y)^2 / 2, continued by straight lines where abs(z - y) exceeds `delta`: outliers pull no harder than that.
+
+    Source: Huber (1964), "Robust estimation of a location parameter".
+    """
+
+    delta: float = 1.0
+
+    def value(self, z: float, y: float) -> float:
+        r = abs(z - y)
+        return 0.5 * r * r if r <= self.delta else self.delta * (r - 0.5 * self.delta)
+
+    def subgradient(self, z: float, y: float) -> float:
+        return clip(z - y, -self.delta, self.delta)
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        return 0.5 * a * a / s - a * y if abs(a) <= self.delta * s * EDGE else INF
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        reach = self.delta * s
+        return clip(a + (y - z - a / s) / (q + 1.0 / s), -reach, reach) - a
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        return interval_slopes(a, z - y + a / s, -self.delta * s, self.delta * s)
+
+    def curvature(self, z: float, y: float) -> float:
+        return 1.0 if abs(z - y) < self.delta else 0.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return -self.delta * s, self.delta * s
+
+    def largest_curvature(self) -> float:
+        return 1.0
+
+    def ridge(self) -> float:
+        return 1.0
+
+
+@register("pinball", task="regression", shape=Shape.KINKED, parabolic=True, exponentials=False, options={"tau": SHARE})
+class Pinball(NamedTuple):
+    """tau (y - z) below the target, (1 - tau) (z - y) above it: the regression of the quantile `tau`.
+
+    Source: Koenker and Bassett (1978), "Regression quantiles".
+    """
+
+    tau: float = 0.5
+
+    def value(self, z: float, y: float) -> float:
+        return max(self.tau * (y - z), (1.0 - self.tau) * (z - y))
+
+    def subgradient(self, z: float, y: float) -> float:
+        return -self.tau if z < y else 1.0 - self.tau if z > y else 0.0
+
+    def conjugate(self, a: float, y: float, s: float) -> float:
+        return -a * y if (self.tau - 1.0) * s * EDGE <= a <= self.tau * s * EDGE else INF
+
+    def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        low, high = (self.tau - 1.0) * s, self.tau * s
+        if q <= 0.0:
+            return (high if z < y else low if z > y else a) - a
+        return clip(a + (y - z) / q, low, high) - a
+
+    def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        return interval_slopes(a, z - y, (self.tau - 1.0) * s, self.tau * s)
+
+    def curvature(self, z: float, y: float) -> float:
+        return 0.0
+
+    def bounds(self, y: float, s: float) -> tuple[float, float]:
+        return (self.tau - 1.0) * s, self.tau * s
+
+    def largest_curvature(self) -> float:
+        return INF
