@@ -29,7 +29,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from saddlesvm.problem.certificate import dual_of_margins, dual_weights, margins
-from saddlesvm.problem.losses import Logistic, Squared, is_smooth
+from saddlesvm.problem.losses import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 
 FACTORED = 2_500  # features up to which H is factored
@@ -106,7 +106,7 @@ def row_estimates(
 def _stretch(problem: Problem, z: np.ndarray) -> float:
     """The stretch of margins over which the sub-gradient's difference is taken."""
     typical = 1.0 if is_classification(problem.loss) else float(np.median(np.abs(z - problem.y))) or 1.0
-    return typical * (NEXT_TO_NOTHING if isinstance(problem.loss, (Logistic, Squared)) else STRETCH)
+    return typical * (NEXT_TO_NOTHING if is_cornerless(problem.loss) else STRETCH)
 
 
 def _bending(problem: Problem, z: np.ndarray, width: float) -> np.ndarray:
