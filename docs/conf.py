@@ -1,0 +1,90 @@
+"""How the manual is built: ``pip install '.[docs]' && python -m sphinx -W docs site``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import saddlesvm
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "saddlesvm"
+author = "the saddlesvm developers"
+project_copyright = f"2026, {author}"
+version = release = saddlesvm.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "command_line",
+    "front_picture",
+    "markdown_twins",
+]
+exclude_patterns = ["examples", "checks", "_ext", "_templates", "gallery/**/*.py"]
+templates_path = ["_templates"]
+nitpicky = False
+
+# Docstrings: numpydoc lays them out; a class shows its own methods, not those of scikit-learn's base classes.
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_validation_checks: set[str] = set()
+autodoc_default_options = {"members": True, "undoc-members": False, "member-order": "bysource"}
+autodoc_typehints = "none"
+
+# Pages: Markdown.
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline", "attrs_block"]
+myst_heading_anchors = 4
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# The gallery: every file of examples/ is run, and a failure ends the build.
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "image_srcset": ["2x"],
+    "min_reported_time": 1,
+    "nested_sections": False,
+    "plot_gallery": True,
+    "remove_config_comments": True,
+    "reset_modules": (),
+    "reset_modules_order": "before",
+    "show_memory": False,
+    "show_signature": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "saddlesvm"
+html_static_path = ["_static"]
+html_css_files = ["saddlesvm.css"]
+html_favicon = "_static/saddle.svg"
+html_copy_source = False
+html_show_sourcelink = False
+html_sidebars = {"index": []}
+html_theme_options = {
+    "logo": {
+        "text": "saddlesvm",
+        "image_light": "_static/saddle.svg",
+        "image_dark": "_static/saddle.svg",
+        "alt_text": "saddlesvm: to the front page",
+    },
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc", "markdown-twin"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}

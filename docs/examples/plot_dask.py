@@ -1,0 +1,43 @@
+"""
+Dask on one machine
+===================
+
+The rows are dealt out to partitions, each improves its own part of the dual, and only as many numbers as there are
+features travel. Here the workers are threads of this process; ``Client("tcp://scheduler:8786")`` is all that changes
+for a cluster.
+"""
+
+# %%
+import dask.array as da
+import numpy as np
+from distributed import Client
+
+from saddlesvm.dask import LinearSVC
+
+client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
+
+random = np.random.default_rng(0)
+truth = random.normal(size=40)
+X = random.normal(size=(20_000, 40))
+y = np.where(X @ truth + random.normal(scale=4.0, size=20_000) > 0, "yes", "no")
+rows, labels = da.from_array(X, chunks=(5_000, 40)), da.from_array(y, chunks=5_000)
+
+# %%
+# ``fit`` takes Dask arrays, DataFrames, or lists of stores and Parquet files. One round is one exchange of weights.
+model = LinearSVC(C=0.01, tol=1e-3, random_state=0).fit(rows, labels)
+print(model.outcome_, "after", model.n_iter_, "rounds:", model.certificate_)
+
+# %%
+# Predictions are Dask arrays, computed when they are asked for; ``to_local`` gives the ordinary estimator.
+share = (model.predict(rows) == labels).mean().compute()
+local = model.to_local()
+print(f"{share:.3f} of the rows right; the same locally: {local.score(X, y):.3f}")
+
+# %%
+import matplotlib.pyplot as plt
+
+figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
+ax.semilogy(range(1, len(model.trace_) + 1), [row["relative_gap"] for row in model.trace_], "o-")
+ax.axhline(1e-3, color="C7", linestyle=":")
+ax.set(xlabel="rounds", ylabel="relative gap, proven")
+client.close()

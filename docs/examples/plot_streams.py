@@ -1,0 +1,54 @@
+"""
+Streams: learning as rows arrive
+================================
+
+``partial_fit`` takes one batch of rows after the other, and forgets them. It needs the online solver, Pegasos. The
+certificate then speaks of the rows of the last call.
+"""
+
+# %%
+# A stream of batches, tested before it learns from each ("prequential" accuracy).
+import numpy as np
+
+from saddlesvm import LinearSVC
+
+random = np.random.default_rng(0)
+truth = random.normal(size=20)
+
+
+def batch(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of length one, labelled by a noisy plane."""
+    X = random.normal(size=(rows, 20))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.where(X @ truth + random.normal(scale=0.3, size=rows) > 0, 1, 0)
+
+
+# %%
+# lambda stays what it is at the first call, so give it as ``lam``: ``C`` would be read against the size of that batch.
+# ``classes`` names all labels there will ever be.
+stream = LinearSVC(solver="pegasos", lam=1e-3, loss="hinge", random_state=0)
+accuracies = []
+for number in range(60):
+    X, y = batch(200)
+    if number:
+        accuracies.append(stream.score(X, y))
+    stream.partial_fit(X, y, classes=[0, 1])
+print(f"accuracy of the last ten batches: {np.mean(accuracies[-10:]):.3f}")
+
+# %%
+# What could be had with all rows at hand? A fit to as many rows, certified, is the yardstick.
+X, y = batch(12_000)
+whole = LinearSVC(lam=1e-3, loss="hinge", random_state=0).fit(X, y)
+X_new, y_new = batch(5_000)
+print(f"all rows at once: {whole.score(X_new, y_new):.3f}; the stream: {stream.score(X_new, y_new):.3f}")
+
+# %%
+import matplotlib.pyplot as plt
+
+figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+smooth = np.convolve(accuracies, np.ones(5) / 5, mode="valid")
+ax.plot(np.arange(1, 60) * 200, accuracies, ".", alpha=0.4, label="each batch, before learning from it")
+ax.plot(np.arange(3, 58) * 200, smooth, label="mean of five")
+ax.axhline(whole.score(X_new, y_new), color="C7", linestyle=":", label="fitted to all rows at once")
+ax.set(xlabel="rows seen", ylabel="accuracy")
+ax.legend(loc="lower right")
