@@ -1,0 +1,66 @@
+"""Every block of code on every page runs, in the order of the page, in a folder of its own.
+
+``python`` and ``pycon`` blocks of a page share one set of names; of ``console`` blocks the lines that begin with
+``$ saddlesvm`` are run, and must end with exit code 0. What a page needs but need not show stands before it in an HTML
+comment that begins with ``before``; a block that cannot run is preceded by ``<!-- not run: reason -->``.
+"""
+
+from __future__ import annotations
+
+import doctest
+import shlex
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import ROOT, Block, blocks, pages
+
+from saddlesvm.cli import main
+
+WITH_BLOCKS = [page for page in pages() if blocks(page)]
+
+
+def run_python(block: Block, page: Path, names: dict[str, Any]) -> None:
+    """Run a block as it is printed; errors name the line of the page."""
+    exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), names)
+
+
+def run_session(block: Block, page: Path, names: dict[str, Any]) -> None:
+    """Run a block with prompts, and compare what it prints."""
+    test = doctest.DocTestParser().get_doctest(block.code, names, page.name, str(page), block.line - 1)
+    said: list[str] = []
+    failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert not failed, "".join(said)
+
+
+def run_commands(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run the lines that call the command line; those without a prompt are what it printed."""
+    for line in block.code.splitlines():
+        if line.startswith("$ saddlesvm "):
+            code = main(expanded(shlex.split(line.removeprefix("$ saddlesvm "))))
+            assert code == 0, f"{line}: exit code {code}; {capsys.readouterr().err}"
+
+
+def expanded(words: list[str]) -> list[str]:
+    """Patterns replaced by the files that they stand for, as a shell does."""
+    return [one for word in words for one in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__page__"}
+    with warnings.catch_warnings():
+        for block in blocks(page):
+            if block.excuse:
+                continue
+            if block.language == "python":
+                run_python(block, page, names)
+            elif block.language == "pycon":
+                run_session(block, page, names)
+            else:
+                run_commands(block, capsys)
