@@ -45,7 +45,8 @@ class CommandLine(SphinxDirective):
             for action in parser._actions:
                 if isinstance(action, argparse._HelpAction):
                     continue
-                lines += [f"`{spelled(action)}`", f": {(action.help or '').replace('%%', '%').strip() or 'see above'}", ""]
+                text = (action.help or "").replace("%%", "%").strip() or "see above"
+                lines += [f"`{spelled(action)}`", f": {text}", ""]
         parent = nodes.section()
         parent.document = self.state.document
         self.state.nested_parse(StringList(lines, "command line"), 0, parent, match_titles=True)

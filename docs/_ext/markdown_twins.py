@@ -22,7 +22,10 @@ DOORS = {
     "reference": "Reference",
     "how": "How it works",
 }
-NOT_TEXT = "a.headerlink, .only-dark, button, style, script, .sphx-glr-footer, .sphx-glr-thumbcontainer img, .sphx-glr-timing"
+NOT_TEXT = (
+    "a.headerlink, .only-dark, button, style, script, .sphx-glr-footer, .sphx-glr-thumbcontainer img, .sphx-glr-timing"
+)
+LANGUAGES = {"ipython3": "python", "Python": "python", "default": "", "none": ""}
 
 
 class PageConverter(MarkdownConverter):
@@ -41,7 +44,7 @@ def language(pre: Any) -> str:
         for name in frame.get("class", []):
             if name.startswith("highlight-"):
                 found = name.removeprefix("highlight-")
-                return "" if found in ("default", "none") else {"ipython3": "python", "Python": "python"}.get(found, found)
+                return LANGUAGES.get(found, found)
     return ""
 
 
@@ -76,8 +79,8 @@ def list_all(app: Sphinx, failure: Exception | None) -> None:
     lines = [
         "# saddlesvm",
         "",
-        "> Support vector machines for Python, trained fast to a certified optimum: every fit says how far from the best "
-        "possible objective it can be at most. Every page below is Markdown; the same name with .html is the page.",
+        "> Support vector machines for Python, trained fast to a certified optimum: every fit says how far from the "
+        "best possible objective it can be at most. Every page below is Markdown; its name with .html is the page.",
     ]
     for door, title in {"": "Front page", **DOORS, "project": "Project"}.items():
         pages = sorted(

@@ -28,7 +28,9 @@ class Block:
 
 def pages() -> list[Path]:
     """Every page written by hand that is part of the manual or stands at the root of the project."""
-    found = [path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in (*MADE_BY_A_SCRIPT, "gallery")]
+    found = [
+        path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in (*MADE_BY_A_SCRIPT, "gallery")
+    ]
     return [ROOT / "README.md", *sorted(found)]
 
 

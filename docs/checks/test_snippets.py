@@ -8,6 +8,7 @@ comment that begins with ``before``; a block that cannot run is preceded by ``<!
 from __future__ import annotations
 
 import doctest
+import re
 import shlex
 import warnings
 from pathlib import Path
@@ -18,6 +19,7 @@ from pages import ROOT, Block, blocks, pages
 
 from saddlesvm.cli import main
 
+LABEL = re.compile(r"(  )?[a-z]")  # the beginning of a line of facts; deeper ones are continued text
 WITH_BLOCKS = [page for page in pages() if blocks(page)]
 
 
@@ -36,11 +38,16 @@ def run_session(block: Block, page: Path, names: dict[str, Any]) -> None:
 
 
 def run_commands(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run the lines that call the command line; those without a prompt are what it printed."""
+    """Run the lines that call the command line; every label that the page shows must be among what they printed."""
+    shown = []
     for line in block.code.splitlines():
         if line.startswith("$ saddlesvm "):
             code = main(expanded(shlex.split(line.removeprefix("$ saddlesvm "))))
             assert code == 0, f"{line}: exit code {code}; {capsys.readouterr().err}"
+        elif LABEL.match(line):
+            shown.append(line.strip().split("  ")[0])
+    said = capsys.readouterr().out
+    assert all(label in said for label in shown), [label for label in shown if label not in said]
 
 
 def expanded(words: list[str]) -> list[str]:

@@ -17,9 +17,7 @@ from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled
 
 heart = load_bundled("heart")
-X_train, X_test, y_train, y_test = train_test_split(
-    heart.X, heart.y, test_size=0.4, random_state=0, stratify=heart.y
-)
+X_train, X_test, y_train, y_test = train_test_split(heart.X, heart.y, test_size=0.4, random_state=0, stratify=heart.y)
 scaler = StandardScaler().fit(X_train)
 X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
 

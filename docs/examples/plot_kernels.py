@@ -29,7 +29,14 @@ figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 for ax, (name, machine) in zip(axes, machines.items(), strict=True):
     machine.fit(X, y)
     DecisionBoundaryDisplay.from_estimator(
-        machine, X, response_method="decision_function", plot_method="contourf", levels=11, cmap="PuOr", alpha=0.8, ax=ax
+        machine,
+        X,
+        response_method="decision_function",
+        plot_method="contourf",
+        levels=11,
+        cmap="PuOr",
+        alpha=0.8,
+        ax=ax,
     )
     ax.scatter(*X.T, c=y, cmap="PuOr", edgecolors="k", s=12)
     ax.set(title=f"{name}: {machine.score(X, y):.2f}", xticks=[], yticks=[])

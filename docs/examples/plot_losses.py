@@ -7,8 +7,8 @@ hinge punishes far errors, the logistic loss gives probabilities. For targets: t
 """
 
 # %%
-# The classification losses, as functions of the margin ``y (x . w + b)``, and the regression losses, as functions of the
-# residual.
+# The classification losses, as functions of the margin ``y (x . w + b)``, and the regression losses, as functions of
+# the residual.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -25,7 +25,17 @@ LOSSES = (CancelledError, KilledWorker, OSError)  # what is raised where results
 
 
 class ClusterLostError(RuntimeError):
-    """The scheduler is gone, or no worker is left; `model` is the best one so far, with its certificate."""
+    """The scheduler is gone, or no worker is left; `model` is the best one so far, with its certificate.
+
+    Examples
+    --------
+    >>> from saddlesvm.dask import ClusterLostError
+    >>> def fit_or_keep(model, X, y):
+    ...     try:
+    ...         return model.fit(X, y)
+    ...     except ClusterLostError as lost:
+    ...         return lost.model  # the best one so far, with its certificate
+    """
 
     model: Any = None
 

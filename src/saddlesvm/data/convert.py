@@ -46,7 +46,7 @@ def convert(
     overwrite: bool = False,
     advance: Callable[[float], Any] | None = None,
 ) -> Store:
-    """Write one or more data files, one after the other, as a store.
+    r"""Write one or more data files, one after the other, as a store.
 
     The files are read once, some rows at a time (twice, if LIBSVM text turns out to count its features from 0). What
     is not written yet, or by a run that was killed, is in a folder ``NAME.partial`` that cannot be opened as a store.
@@ -77,6 +77,16 @@ def convert(
     ------
     DataError
         A file that cannot be read, files that do not go together, a target that exists or cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from saddlesvm.data import convert
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "day-1.svm").write_text("1 1:0.5 3:1\n-1 2:2\n")
+    >>> _ = (folder / "day-2.svm").write_text("1 3:4\n")
+    >>> convert([folder / "day-1.svm", folder / "day-2.svm"], folder / "days.store").shape
+    (3, 3)
     """
     check_options(n_features, dtype, scale, task)
     if memory < 1 << 20:

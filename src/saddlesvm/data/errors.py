@@ -12,6 +12,15 @@ class DataError(ValueError):
 
     The message is one line that names the file and the line or column, and says what was found and what is allowed.
     Control and direction characters in names are spelled out.
+
+    Examples
+    --------
+    >>> from saddlesvm.data import DataError, read
+    >>> try:
+    ...     read("no-such-file.csv")
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.csv: ...
     """
 
     def __init__(self, message: str) -> None:

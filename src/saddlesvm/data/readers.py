@@ -38,7 +38,7 @@ def read(
     cache: bool = False,
     advance: Callable[[float], Any] | None = None,
 ) -> Table:
-    """Read rows and labels from a file or a store, or a bundled set by its name.
+    r"""Read rows and labels from a file or a store, or a bundled set by its name.
 
     Formats: LIBSVM text, CSV and TSV (each plain or compressed with gzip, bzip2 or xz), Parquet, NumPy ``.npz``, and
     MNIST-style idx files; and stores, which are mapped and not read. The ending of the name decides (.libsvm, .svm,
@@ -82,6 +82,16 @@ def read(
     ------
     DataError
         In one line: the file, the line or column, what was found and what is allowed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from saddlesvm.data import read
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "rows.csv")
+    >>> _ = path.write_text("height,width,kind\n1.5,2,apple\n3,4,pear\n")
+    >>> table = read(path)
+    >>> table.X.tolist(), table.y.tolist(), table.feature_names
+    ([[1.5, 2.0], [3.0, 4.0]], ['apple', 'pear'], ['height', 'width'])
     """
     started = time.perf_counter()
     check_options(n_features, dtype, scale, task)
@@ -172,6 +182,12 @@ def load_bundled(name: str, *, dtype: Any = None) -> Table:
     ------
     DataError
         There is no bundled set of this name; the message lists those there are.
+
+    Examples
+    --------
+    >>> from saddlesvm.data import load_bundled
+    >>> load_bundled("banknote").X.shape
+    (1372, 4)
     """
     if name not in BUNDLED:
         raw_bundled(name)

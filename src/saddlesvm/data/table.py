@@ -75,6 +75,13 @@ class Table:
     zero_based : bool or None
         Whether the indices of LIBSVM text were taken to count from 0, as :func:`read` can be told of further files;
         None for other formats.
+
+    Examples
+    --------
+    >>> from saddlesvm.data import load_bundled
+    >>> table = load_bundled("heart")
+    >>> table.n_rows, table.n_features, table.format, table.classes.tolist()
+    (297, 13, 'csv', [0, 1])
     """
 
     X: Any

@@ -72,6 +72,20 @@ def certify(
     ------
     ValueError
         Bad data, or a model that does not fit them.
+
+    Examples
+    --------
+    A model that scikit-learn trained:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from saddlesvm import certify
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> other = LogisticRegression(C=1.0, tol=1e-6).fit(notes.X, notes.y)
+    >>> options = {"loss": "logistic", "C": 1.0, "penalized_intercept": False, "refine": 50}
+    >>> found = certify(notes.X, notes.y, other.coef_, other.intercept_, **options)
+    >>> found.relative_gap < 1e-3
+    True
     """
     check("refine", refine, COUNT)
     check("intercept_scaling", intercept_scaling, POSITIVE)

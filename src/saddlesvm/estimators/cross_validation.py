@@ -95,6 +95,15 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Fitted to all rows with ``C_``.
     classes_, coef_, intercept_, certificate_, n_features_in_
         Of `best_estimator_`.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC, LinearSVCCV
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> search = LinearSVCCV(LinearSVC(random_state=0), Cs=[0.01, 1.0], cv=3).fit(notes.X, notes.y)
+    >>> search.scores_.shape, search.C_ in (0.01, 1.0)
+    ((2, 3), True)
     """
 
     def __init__(

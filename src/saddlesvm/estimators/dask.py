@@ -78,6 +78,19 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         A row for each round: objectives and gap, seconds of work (of the slowest partition) and of communication, how
         much slower that one was than the mean, bytes up and down, sigma, and how often the fit had to start again from
         kept dual variables.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from saddlesvm.dask import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> X, y = da.from_array(notes.X, chunks=(686, 4)), da.from_array(notes.y, chunks=686)
+    >>> with Client(processes=False, dashboard_address=None):
+    ...     model = LinearSVC(C=0.01, tol=1e-2, random_state=0).fit(X, y)
+    ...     print(model.outcome_, model.to_local().score(notes.X, notes.y) > 0.9)
+    certified True
     """
 
     def __init__(
@@ -191,6 +204,17 @@ class LinearSVR(RegressorMixin, DistributedModel):
     loss : str or Loss, default="epsilon_insensitive"
     tol, C, lam, fit_intercept, intercept_scaling, max_iter, max_time, passes, random_state, verbose, callbacks, client
         As in :class:`LinearSVC`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from saddlesvm.dask import LinearSVR
+    >>> X = da.random.default_rng(0).normal(size=(1000, 5), chunks=(500, 5))
+    >>> with Client(processes=False, dashboard_address=None):
+    ...     model = LinearSVR(loss="squared", C=0.01, tol=1e-2, random_state=0).fit(X, X[:, 0] - X[:, 1])
+    ...     print(model.outcome_)
+    certified
     """
 
     def __init__(

@@ -456,6 +456,15 @@ n_jobs, verbose, callbacks, checkpoint, memory
     dual_coef_ : ndarray of shape (1, n)
     certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, n_features_in_, feature_names_in_
         As in :class:`LinearSVC`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from saddlesvm import LinearSVR
+    >>> x = np.linspace(-1.0, 1.0, 50)
+    >>> model = LinearSVR(loss="absolute", C=10.0, intercept="free", random_state=0).fit(x[:, None], 2.0 * x + 1.0)
+    >>> model.predict([[0.5]]).round(2).tolist()
+    [2.0]
     """
 
     def __init__(

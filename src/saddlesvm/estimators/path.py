@@ -28,6 +28,15 @@ class RegularizationPath:
         A fitted one for each C.
     seconds : ndarray of shape (k,)
         Of each fit, given its neighbour.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> path = LinearSVC.path(notes.X, notes.y, Cs=[0.1, 1.0], random_state=0)
+    >>> path.coefs.shape, [str(outcome) for outcome in path.outcomes]
+    ((2, 1, 4), ['certified', 'certified'])
     """
 
     Cs: np.ndarray

@@ -44,6 +44,19 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     DataError
         The file cannot be written, the labels are objects other than text, the kernel is a function of yours, or the
         model is of another kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.estimators.persistence import load, save
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+    >>> path = tempfile.mkdtemp() + "/notes.model"
+    >>> save(model, path, notes={"made for": "the manual"})
+    >>> load(path).certificate_ == model.certificate_, load(path).notes_["made for"]
+    (True, 'the manual')
     """
     entry = register.entry_of(model)
     if entry is None or entry.kind is not type(model):
@@ -81,6 +94,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     DataError
         No such file, a damaged or foreign file, or one of a newer version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.estimators.persistence import load, save
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+    >>> path = tempfile.mkdtemp() + "/notes.model"
+    >>> save(model, path, notes={"made for": "the manual"})
+    >>> load(path).certificate_ == model.certificate_, load(path).notes_["made for"]
+    (True, 'the manual')
     """
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file")
@@ -151,6 +177,19 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     ------
     DataError
         LIBLINEAR has no such loss, or the labels are not whole numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.estimators.persistence import load, save_liblinear
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+    >>> path = tempfile.mkdtemp() + "/notes.liblinear"
+    >>> save_liblinear(model, path)
+    >>> bool((load(path).predict(notes.X) == model.predict(notes.X)).all())
+    True
     """
     classes = getattr(model, "classes_", None)
     write_liblinear(

@@ -52,6 +52,18 @@ class Checkpoint:
     seeded : bool, default=True
         Whether a run with another seed is another fit. An estimator without `random_state` has a new seed each time,
         and goes on all the same.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.fit.checkpoint import Checkpoint
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> path = tempfile.mkdtemp() + "/run.ckpt"
+    >>> model = LinearSVC(checkpoint=Checkpoint(path), random_state=0).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
     """
 
     def __init__(self, path: Any, every: float = 30.0, every_steps: int | None = None, seeded: bool = True) -> None:

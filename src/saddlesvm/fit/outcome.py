@@ -8,11 +8,31 @@ from sklearn.exceptions import ConvergenceWarning
 
 
 class NotCertifiedWarning(ConvergenceWarning):
-    """A fit stopped before the relative gap that was asked for was proven."""
+    """A fit stopped before the relative gap that was asked for was proven.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from saddlesvm import LinearSVC, NotCertifiedWarning
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", NotCertifiedWarning)
+    ...     model = LinearSVC(solver="sdca", max_iter=1).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    epoch_limit
+    """
 
 
 class Outcome(Enum):
-    """The closed set of ways in which a fit ends; the value names it, ``advice`` says what to do."""
+    """The closed set of ways in which a fit ends; the value names it, ``advice`` says what to do.
+
+    Examples
+    --------
+    >>> from saddlesvm import Outcome
+    >>> str(Outcome.CERTIFIED), Outcome.CERTIFIED.advice
+    ('certified', 'The relative gap asked for is proven; nothing to do.')
+    """
 
     CERTIFIED = "certified"
     RULE_MET = "rule_met"

@@ -43,6 +43,16 @@ class Record:
         Which sub-problem it is, where there are several.
     form : {"C", "lambda"}
         Which of the two objectives primal and dual are.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> seen = []
+    >>> model = LinearSVC(callbacks=[lambda record: seen.append(record.relative_gap)]).fit(notes.X, notes.y)
+    >>> seen[-1] == model.certificate_.relative_gap
+    True
     """
 
     epoch: float
@@ -77,7 +87,17 @@ class Callback(Protocol):
 
 
 class Trace(list[dict[str, Any]]):
-    """The recorder: a list of rows, one a certificate, each a dict with the keys of :data:`COLUMNS`."""
+    """The recorder: a list of rows, one a certificate, each a dict with the keys of :data:`COLUMNS`.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> trace = LinearSVC(random_state=0).fit(notes.X, notes.y).trace_
+    >>> bool(trace.column("relative_gap")[-1] <= 1e-4), list(trace.to_frame())[:2]
+    (True, ['epoch', 'rows_touched'])
+    """
 
     def __call__(self, record: Record, /) -> None:
         self.append({name: getattr(record, name) for name in COLUMNS})

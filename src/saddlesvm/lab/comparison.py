@@ -25,7 +25,17 @@ from saddlesvm.runtime.interrupt import interruptible
 
 
 class Comparison(Results):
-    """What a comparison found: its runs, the verdict on them, and their report."""
+    """What a comparison found: its runs, the verdict on them, and their report.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab import compare
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> found = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote")
+    >>> len(found.verdict()) > 0, "relative_gap" in found.trace
+    (True, True)
+    """
 
     def verdict(self) -> list[str]:
         """Sentences that say which solver was first to which accuracy, and by what factor."""
@@ -114,6 +124,15 @@ def compare(
         Options or data that are out of range or do not fit each other, or a trace of other data.
     DataError
         The trace file cannot be read or written.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab import compare
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> found = compare(notes.X, notes.y, solvers=["dcd", "sdca"], C=0.01, tol=1e-3, name="banknote")
+    >>> sorted(set(found.trace["solver"])), bool(found.trace["relative_gap"].min() <= 1e-3)
+    (['dcd', 'sdca'], True)
     """
     dataset = make_dataset(X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape)
     default = "epsilon_insensitive" if task == "regression" else "hinge"

@@ -56,6 +56,16 @@ def reproduce(
         There is no experiment of this name.
     DataError
         Data are missing, or a file cannot be written.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab import EXPERIMENTS, reproduce
+    >>> "pegasos-bound" in EXPERIMENTS
+    True
+    >>> reproduce("no-such-experiment")
+    Traceback (most recent call last):
+        ...
+    ValueError: ...
     """
     if name is not None and name not in HOMES:
         raise ValueError(f"there is no experiment {name!r}: use one of {', '.join(EXPERIMENTS)}")

@@ -92,6 +92,18 @@ def write_trace(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     ------
     DataError
         The ending is another, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saddlesvm.lab import compare, read_trace, write_trace
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> trace = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote").trace
+    >>> path = tempfile.mkdtemp() + "/banknote.csv"
+    >>> write_trace(trace, path)
+    >>> len(read_trace(path)) == len(trace)
+    True
     """
     ending = check_ending(path)
     with atomic_write(path) as file:
@@ -108,6 +120,18 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
     ------
     DataError
         There is no such file, or it is no trace table; the message names a column that is missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saddlesvm.lab import compare, read_trace, write_trace
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> trace = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote").trace
+    >>> path = tempfile.mkdtemp() + "/banknote.csv"
+    >>> write_trace(trace, path)
+    >>> len(read_trace(path)) == len(trace)
+    True
     """
     ending = check_ending(path)
     try:

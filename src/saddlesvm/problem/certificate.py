@@ -81,6 +81,13 @@ class Certificate:
         A lower bound on the objective of every model.
     form : {"C", "lambda"}
         Which of the two objectives it is.
+
+    Examples
+    --------
+    >>> from saddlesvm import Certificate
+    >>> found = Certificate(primal=10.2, dual=10.0)
+    >>> round(found.gap, 6), f"at most {100 * found.excess:.0f} % above the optimum"
+    (0.2, 'at most 2 % above the optimum')
     """
 
     primal: float

@@ -107,6 +107,20 @@ class Blocks(SolverBase):
         what reading and visiting the block have gained on average.
     rows : int, default=0
         Rows of a block; 0 for as many as the memory given allows.
+
+    Examples
+    --------
+    Chosen by itself where mapped rows take more than half of `memory`; an object says how:
+
+    >>> import tempfile
+    >>> from saddlesvm import LinearSVC, Store
+    >>> from saddlesvm.solvers import Blocks
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> store = Store.create(tempfile.mkdtemp() + "/notes.store", notes.X, notes.y)
+    >>> model = LinearSVC(solver=Blocks(passes=4), C=0.01, tol=1e-3, random_state=0).fit(store)
+    >>> print(model.outcome_)
+    certified
     """
 
     name: ClassVar[str] = "blocks"

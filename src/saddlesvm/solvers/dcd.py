@@ -311,6 +311,15 @@ class DCD(SolverBase):
     run_length : int, default=4
         Neighbouring rows that stay together in the random order, so that memory is read in longer pieces; 1 permutes
         single rows, as the papers do. Rows that take less than 2 MB together are near anyway, and go singly.
+
+    Examples
+    --------
+    >>> from saddlesvm import DCD, LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(solver=DCD(shrinking=False), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
     """
 
     name: ClassVar[str] = "dcd"

@@ -174,6 +174,15 @@ class Pegasos(SolverBase):
     output : {"tail_average", "last", "average", "random"}, default="tail_average"
         The average of the second half of the iterates (its last 30 to 50 %, as the end is not known beforehand), the
         last iterate, the average of all, or a random one.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC, Pegasos
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(solver=Pegasos(batch_size=16), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
     """
 
     name: ClassVar[str] = "pegasos"

@@ -166,6 +166,15 @@ class SDCA(SolverBase):
         Begin at alpha = 0 or with one epoch of Modified-SGD. A given starting point goes before it.
     output : {"last", "average", "random"}, default="last"
         The last iterate, the average of (at least) the second half of them, or a random one of these.
+
+    Examples
+    --------
+    >>> from saddlesvm import SDCA, LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(solver=SDCA(start="sgd"), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
     """
 
     name: ClassVar[str] = "sdca"

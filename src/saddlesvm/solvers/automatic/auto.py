@@ -101,6 +101,15 @@ class Auto(SolverBase):
     begin : {"coordinate descent", "Newton"}, default="coordinate descent"
         What to begin with; the finish is worth it where a neighbouring problem, solved before, ended with it. At a
         neighbour's weights, smooth problems with cheap Newton steps begin with it anyway.
+
+    Examples
+    --------
+    >>> from saddlesvm import Auto, LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(solver=Auto(memory=2e9), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
     """
 
     name: ClassVar[str] = "auto"

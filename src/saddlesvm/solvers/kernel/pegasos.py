@@ -151,6 +151,15 @@ class KernelPegasos(SolverBase):
         Rows a step (k in the paper).
     block : int, default=64
         Kernel rows to compute at a time.
+
+    Examples
+    --------
+    >>> from saddlesvm import KernelPegasos, KernelSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = KernelSVC(solver=KernelPegasos(batch_size=10), lam=1e-2, tol=0.2, random_state=0).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
     """
 
     name: ClassVar[str] = "kernel-pegasos"

@@ -86,6 +86,15 @@ class KernelSDCA(SolverBase):
         Rows that a step may change, those included whose kernel rows are in the cache already.
     shrinking : bool, default=True
         Set rows aside that stay outside the margin, until the certificate is computed.
+
+    Examples
+    --------
+    >>> from saddlesvm import KernelSDCA, KernelSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = KernelSVC(solver=KernelSDCA(working_set=256), random_state=0).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
     """
 
     name: ClassVar[str] = "kernel-sdca"

@@ -183,6 +183,15 @@ class Newton(SolverBase):
         bend than there are features, 0 otherwise.
     memory : float, default=1e9
         Bytes that factored matrices may take; what does not fit is done by conjugate gradients.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC, Newton
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(solver=Newton(warm_up=0), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
     """
 
     name: ClassVar[str] = "newton"
