@@ -18,7 +18,7 @@ from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.kernel_fit import fit_kernels, make_kernel_solver
+from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
 from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.kernel import check_kernel_loss
@@ -275,26 +275,27 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         bar: Any = contextlib.nullcontext()
         if self.verbose:
             bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
+        fits = KernelFits(
+            makers=problems,
+            solver=solver,
+            limits=self._limits(solver),
+            seed=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            told=lambda sub: list(self.callbacks or ()),
+            bar=bar if self.verbose else None,
+            X=X,
+            kernel=self.kernel_,
+            loss=loss,
+            options={
+                "weights": weights,
+                "intercept": kind,
+                "scale": float(self.intercept_scaling),
+                "cache_size": self.cache_size / min(effective_n_jobs(self.n_jobs), len(problems)),
+                **self._strength(),
+            },
+        )
         with bar:
-            return fit_kernels(
-                X,
-                self.kernel_,
-                problems,
-                loss,
-                weights,
-                solver,
-                self._limits(solver),
-                options={
-                    "intercept": kind,
-                    "scale": float(self.intercept_scaling),
-                    "cache_size": self.cache_size / min(effective_n_jobs(self.n_jobs), len(problems)),
-                    **self._strength(),
-                },
-                seed=seed_of(self.random_state),
-                n_jobs=self.n_jobs,
-                callbacks=list(self.callbacks or ()),
-                bar=bar if self.verbose else None,
-            )
+            return fits.solve()
 
     def _keep(self, X: Any, codes: np.ndarray, results: list[FitResult]) -> None:
         """Set the attributes of a fitted model."""

@@ -1,11 +1,8 @@
-"""What the linear estimators share: the fit of their sub-problems, warm starts, and what is kept of them."""
+"""What the linear estimators share: the training of their sub-problems, and what is kept of it."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
-import dataclasses
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,27 +14,23 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.sklearn_callbacks import CallbackSupport, FitTasks
-from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.class_sweep import Sweep, make_sweep
-from saddlesvm.multiclass.shared_start import SharedStart, block_size
+from saddlesvm.multiclass.class_sweep import FileRows, open_rows
+from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.problem import Intercept, Problem, resolve_C
+from saddlesvm.problem.problem import Intercept, resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import does_not_fit, memory_bytes
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import worth_threads
-from saddlesvm.solvers.automatic.auto import FINISH, Auto
+from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
-from saddlesvm.solvers.threaded.descent import with_threads
 
 
 class Training(NamedTuple):
@@ -79,32 +72,28 @@ class LinearModel(CallbackSupport, Estimator):
             raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
         return "free" if self.intercept == "free" else "regularized"
 
-    def _rows(self, X: Any, kind: Intercept, threads: int = 1) -> tuple[rows.Rows, np.ndarray]:
-        """X as rows with the virtual feature of the intercept, and their squared norms."""
+    def _memory_rows(self, X: Any, kind: Intercept, jobs: int, n_jobs: int | None) -> MemoryRows:
+        """X as rows in memory, with the virtual feature of the intercept."""
         plain = rows.as_rows(X)
-        norms = inputs.finite_norms(plain, threads)
+        pays = worth_threads(rows.reading_time(plain, X.size))
+        threads = multiclass.threads_each(jobs, n_jobs) if pays else 1
+        norms = inputs.finite_norms(plain, jobs * threads)
         if kind == "none":
-            return plain, norms
+            return MemoryRows(plain, norms, threads)
         scale = float(self.intercept_scaling)
         if kind == "free":
             scale = float(np.sqrt(norms.mean())) or 1.0
         norms += scale * scale
-        return plain._replace(bias=scale), norms
+        return MemoryRows(plain._replace(bias=scale), norms, threads)
 
-    def _start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
-        """The dual point that a warm start begins from; None without one that fits."""
-        kept = getattr(self, "dual_coef_", None) if self.warm_start else None
-        vectors = count * sub.n_vectors
-        if kept is None or kept.shape != (vectors, problem.y.size):
+    def _former(self) -> FormerFit | None:
+        """What a warm start goes on from; None without one."""
+        if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
-        if np.atleast_2d(self.coef_).shape != (vectors, problem.n_features):
-            return None
-        duals = kept[[sub.index]] if count > 1 else kept
-        share = problem.y.size / problem.n if self.certificate_.form == "lambda" else 1.0
-        fitted_C = self._fitted_C * share
-        k = sub.index if np.ndim(self.coef_) > 1 else 0
-        w = np.append(np.atleast_2d(self.coef_)[k], np.ravel(self.intercept_)[k] / (problem.scale or 1.0))
-        return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, fitted_C, w)
+        coef, intercept = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
+        uses_lambda = self.certificate_.form == "lambda"
+        phases = getattr(self, "_phases", [])
+        return FormerFit(self.dual_coef_, coef, intercept, self._fitted_C, uses_lambda, phases)
 
     def begin_at(self, coef: Any, intercept: Any, duals: Any, C: float, like: LinearModel) -> None:
         """Let the next fit begin at given weights and dual variables, as if they had been fitted with `C`.
@@ -131,122 +120,79 @@ class LinearModel(CallbackSupport, Estimator):
         tasks: FitTasks,
     ) -> list[FitResult]:
         """Fit every sub-problem and keep coefficients, certificates and traces."""
-        solver, kind = self._made_solver(), self._intercept_kind()
-        limits = self._limits(solver)
-        n = X.shape[0]
-        strength = self._strength()
-        seed = seed_of(self.random_state)
-        options = dict(weights=weights, intercept=kind, **strength)
-        shared: SharedStart | Sweep | None = None
-        sweep, together = self._sweep(X, problems, loss, solver, seed, options), 1
-        if sweep:
-            n_jobs, solver = None, sweep.solver
-            shared = sweep if len(problems) > 1 and self._counts_no_epochs() else None
-        jobs = multiclass.workers(len(problems), n_jobs)
-        pays = sweep or worth_threads(rows.reading_time(rows.as_rows(X), X.size))
-        threads = multiclass.threads_each(jobs, n_jobs) if pays else 1
-        if not sweep:
-            design, norms = self._rows(X, kind, jobs * threads)
-        clock = multiclass.SharedTime(self.max_time, len(problems), jobs)
-        if not sweep and self._may_share():
-            together = block_size(design, len(problems), jobs)
-        if together > 1:
-            most = np.inf
-            if isinstance(solver, Auto):
-                first = problems[0]().problem(design, loss, norms=norms, **options)
-                most = solver.epochs_from_samples(first, self.tol)
-            shared = SharedStart(problems, together, self.tol, seed, most)
         bar = self._bar(len(problems))
-
-        def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
-            problem = sweep.problem(sub) if sweep else sub.problem(design, loss, norms=norms, **options)
-            problem = dataclasses.replace(problem, threads=threads) if threads > 1 else problem
-            if shared:
-                start: Point | None = shared.point(sub.index, problem, stop, clock.share())
-            else:
-                start = self._start(sub, problem, len(problems))
-            result = fit(
-                problem,
-                with_threads(problem, self._begun(solver, sub.index, start)),
-                dataclasses.replace(limits, max_time=clock.share(), certify_start=shared is not None),
-                seed=seed + sub.index,
-                start=start,
-                callbacks=[*(self.callbacks or ()), *tasks.callback(sub), *([bar] if self.verbose else ())],
-                checkpoint=self._checkpoint(sub, len(problems)),
-                stop=stop,
-                label=sub.label,
-            )
-            clock.done()
-            result = shared.credited(sub.index, result) if shared else result
-            if self.verbose:
-                bar.next_problem()
-            return _with_duals(result, problem.C, sweep is not None, len(problems) == 1)
-
-        with bar, sweep or contextlib.nullcontext():
-            results = multiclass.solve_all(problems, solve, n_jobs, together)
-        self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), n)[0]
+        fits = self._fits(X, problems, loss, weights, n_jobs)
+        fits.told = lambda sub: [*(self.callbacks or ()), *tasks.callback(sub)]
+        fits.bar = bar if self.verbose else None
+        with bar, fits:
+            results = fits.solve()
+        strength = self._strength()
+        self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), X.shape[0])[0]
         self._keep(results)
         worst = multiclass.worst_outcome(results)
         unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
         worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
+    def _fits(
+        self, X: Any, problems: Sequence[Any], loss: Loss, weights: np.ndarray | None, n_jobs: int | None
+    ) -> LinearFits:
+        """The fits of the sub-problems, over X in memory or block by block."""
+        solver, kind = self._made_solver(), self._intercept_kind()
+        limits = self._limits(solver)
+        given: MemoryRows | FileRows
+        if self._goes_by_blocks(X, solver):
+            n_jobs, solver = None, solver if isinstance(solver, Blocks) else Blocks()
+            memory = None if self.memory is None else memory_bytes(self.memory)
+            given = open_rows(
+                X, len(problems), memory, intercept=kind, scale=float(self.intercept_scaling),
+                checkpoint=self.checkpoint, most_rows=solver.rows,
+            )  # fmt: skip
+        else:
+            given = self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
+        alone = self.max_iter is not None or self.checkpoint is not None or self.warm_start or self.tol == 0.0
+        first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
+        return LinearFits(
+            makers=problems,
+            solver=solver,
+            limits=limits,
+            seed=seed_of(self.random_state),
+            n_jobs=n_jobs,
+            rows=given,
+            loss=loss,
+            options={"weights": weights, "intercept": kind, **self._strength()},
+            former=self._former(),
+            checkpoint=self.checkpoint,
+            seeded=isinstance(self.random_state, (int, np.integer)),
+            may_share=not alone,
+            may_start_together=not alone and first_steps,
+        )
+
     def _bar(self, count: int) -> Any:
         """A bar for so many sub-problems, where one is wanted; a context in any case."""
         return ProgressBar(self.tol, count, self.max_iter, self.max_time) if self.verbose else contextlib.nullcontext()
 
-    def _begun(self, solver: Any, index: int, start: Point | None) -> Any:
-        """The solver; one that has a finish begins with it where the fit before, of a warm start, ended with it."""
-        before = getattr(self, "_phases", [])
-        if isinstance(solver, Auto) and self.warm_start and start is not None and index < len(before):
-            return dataclasses.replace(solver, begin=FINISH if FINISH in before[index] else solver.begin)
-        return solver
-
-    def _may_share(self) -> bool:
-        """Whether the sub-problems are over the same rows and may begin together."""
-        free = self._counts_no_epochs()
-        return free and self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
-
-    def _counts_no_epochs(self) -> bool:
-        """Whether nothing asks for the epochs, or the way, of each sub-problem alone."""
-        return self.max_iter is None and self.checkpoint is None and not self.warm_start and self.tol > 0.0
-
-    def _sweep(
-        self, X: Any, problems: Sequence[Any], loss: Loss, solver: Any, seed: int, options: dict[str, Any]
-    ) -> Sweep | None:
-        """What training block by block needs, where X does not fit into memory; None where it is trained on in place.
+    def _goes_by_blocks(self, X: Any, solver: Any) -> bool:
+        """Whether the rows are read block by block, as they do not fit into memory; else they are used in place.
 
         Raises
         ------
         ValueError
-            It must go block by block, but the solver or the way to split classes cannot.
+            They must be, but the solver or the way to split classes cannot.
         """
         memory = None if self.memory is None else memory_bytes(self.memory)
         asked = isinstance(solver, Blocks)
         if not asked and not does_not_fit(X, memory):
-            return None
+            return False
         split = getattr(self, "multi_class", "ovr")
-        if split != "ovr" or not isinstance(solver, (Auto, Blocks)):
-            if not asked and memory is None:
-                return None
-            raise ValueError(
-                "training block by block (memory=, or solver='blocks') needs solver='auto' or 'blocks' and "
-                f"multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
-            )
-        return make_sweep(
-            X, problems, loss, solver if isinstance(solver, Blocks) else Blocks(), memory,
-            tol=self.tol, seed=seed, scale=float(self.intercept_scaling), checkpoint=self.checkpoint, options=options,
-        )  # fmt: skip
-
-    def _checkpoint(self, sub: SubProblem, count: int) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        given = self.checkpoint
-        if not isinstance(given, Checkpoint):
-            given = Checkpoint(given if count == 1 else f"{given}.{sub.index}")
-        own = copy.copy(given)
-        own.seeded = given.seeded and isinstance(self.random_state, (int, np.integer))
-        return own
+        if split == "ovr" and isinstance(solver, (Auto, Blocks)):
+            return True
+        if not asked and memory is None:
+            return False
+        raise ValueError(
+            "training block by block (memory=, or solver='blocks') needs solver='auto' or 'blocks' and "
+            f"multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
+        )
 
     def _keep(self, results: list[FitResult]) -> None:
         self.coef_ = np.vstack([result.coef for result in results])
@@ -265,10 +211,3 @@ class LinearModel(CallbackSupport, Estimator):
         X = inputs.check_design(self, X, reset=False)
         inputs.finite_norms(rows.as_rows(X))
         return linear_scores(X, self.coef_, self.intercept_)
-
-
-def _with_duals(result: FitResult, C: float, in_place: bool, alone: bool) -> FitResult:
-    """The result with its dual variables in the C form, a row each; sparse unless they are one row of one problem."""
-    duals = np.atleast_2d(result.alpha.T)
-    duals = np.multiply(duals, C, out=duals if in_place else None)
-    return dataclasses.replace(result, alpha=duals if alone and len(duals) == 1 else sparse.csr_array(duals))

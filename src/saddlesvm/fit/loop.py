@@ -1,13 +1,14 @@
-"""The one loop that drives any solver: work, certificates, callbacks, checkpoints, and how it ends.
+"""The one loop that drives any solver on any batch of problems: work, certificates, callbacks, checkpoints, ends.
 
-What decides between the steps is in :mod:`saddlesvm.fit.run`.
+A batch says how its problems go on: a single one by steps of its solver, several in turn, classes that share a reading
+of the rows, or rounds of a cluster. What decides between the steps of one problem is in :mod:`saddlesvm.fit.run`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,204 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.interrupt import interruptible
+
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+Begin = Callable[[int, threading.Event], "Fit"]
+
+
+class Moved(Protocol):
+    """A problem of a batch that was worked on."""
+
+    index: int
+
+    def settle(self, stopped: bool) -> bool:
+        """Certify, tell and write what is due, and say whether its fit has ended; `stopped`: it was interrupted."""
+
+
+class Batch(Protocol[Result_co]):
+    """Problems that one loop drives until the fit of each has ended.
+
+    Attributes
+    ----------
+    problems : sequence of int
+        Their numbers.
+    """
+
+    problems: Sequence[int]
+
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Moved]:
+        """Do a bounded amount of work for the problems `live`, or for some of them; those that were worked on.
+
+        `stop` is set when the fit is interrupted: for batches that wait for long.
+        """
+
+    def finished(self, index: int) -> Result_co:
+        """What the fit of a problem came to, once it has ended."""
+
+
+def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Result]:
+    """Work on a batch until the fits of all its problems have ended; what they came to, in the order of the problems.
+
+    Parameters
+    ----------
+    batch : Batch
+    stop : threading.Event, optional
+        Set from outside to interrupt all fits. Without it Ctrl-C does so.
+    """
+    results: dict[int, Result] = {}
+    with interruptible(stop) as interrupted:
+        while live := [index for index in batch.problems if index not in results]:
+            for moved in batch.advance(live, interrupted):
+                if moved.settle(interrupted.is_set()):
+                    results[moved.index] = batch.finished(moved.index)
+    return [results[index] for index in batch.problems]
+
+
+class InTurn:
+    """A batch whose problems are solved one after the other; a single problem is a batch of one.
+
+    Parameters
+    ----------
+    problems : sequence of int
+    begin : callable
+        Makes the fit of the problem of a number, when its turn comes.
+    finished : callable, optional
+        What a fit that has ended is turned into; its result by default.
+    """
+
+    def __init__(
+        self, problems: Sequence[int], begin: Begin, finished: Callable[[Fit], FitResult] | None = None
+    ) -> None:
+        self.problems, self.begin, self.finish = problems, begin, finished
+        self.fit: Fit | None = None
+
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Fit]:
+        """A step of the first problem that is left."""
+        if self.fit is None:
+            self.fit = self.begin(live[0], stop)
+        self.fit.step()
+        return [self.fit]
+
+    def finished(self, index: int) -> FitResult:
+        """What the fit came to; the next one begins without it in memory."""
+        assert self.fit is not None
+        ended, self.fit = self.fit, None
+        return self.finish(ended) if self.finish else ended.result()
+
+
+class Fit:
+    """The fit of one problem: its solver, its run so far, and whom to tell of it.
+
+    Parameters
+    ----------
+    problem, solver, limits, seed, start, callbacks, checkpoint, label
+        As for :func:`fit`.
+    index : int, default=0
+        The number of the problem in its batch.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Any,
+        limits: Limits = Limits(),
+        *,
+        seed: int = 0,
+        start: Point | None = None,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+        label: str = "",
+        index: int = 0,
+    ) -> None:
+        self.index, self.callbacks, self.checkpoint = index, callbacks, checkpoint
+        self.run = Run(problem, solver, limits, label)
+        self.state = solver.init(problem, seed, start)
+        self.mark = fingerprint(problem, solver) | checkpoint.marks(problem, seed) if checkpoint else {}
+        self.end: tuple[Outcome, str] | None = None
+        self.tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
+        stored = checkpoint.read(problem, self.mark, self.state) if checkpoint else None
+        if stored is not None:
+            self.state = stored.state
+            self.run.restore(stored)
+        elif limits.certify_start and start is not None:
+            self._certify()
+
+    @property
+    def problem(self) -> Problem:
+        """What is solved."""
+        return self.run.problem
+
+    def step(self) -> None:
+        """A bounded amount of work; none where the point that the fit started from was enough."""
+        if self.end is None:
+            run = self.run
+            self.stepped(run.solver.step(run.problem, self.state, run.budget(self.state)))
+
+    def stepped(self, state: Any) -> None:
+        """Take the state after a step over, and note the time of the step."""
+        self.state = state
+        self.run.worked(getattr(state, "phase", self.run.solver.name))
+
+    def settle(self, stopped: bool) -> bool:
+        """Certify, tell and write what is due after a step; whether the fit has ended."""
+        if self.end is not None:
+            return True
+        run = self.run
+        run.watches.wait()
+        self.end = run.reason_to_end(self.state, stopped)
+        for tick in self.tickers:
+            tick(self.state.epochs, self.state.estimate, run.watches.total)
+        if self.end is not None or run.look_due(self.state):
+            self._certify()
+        if run.best is None and self.end is not None:
+            return True
+        if self.checkpoint and (self.end is not None or self.checkpoint.due()):
+            self.checkpoint.write(self.mark, run.saved(self.state))
+        return self.end is not None
+
+    def _certify(self) -> None:
+        """Look, tell the callbacks, and note whether that ends the fit; exact where it ends anyway."""
+        run = self.run
+        self.state = run.look(self.state, ending=self.end is not None or self.state.epochs == 0.0)
+        if run.best is None:
+            self.end = self.end or (Outcome.FAILED, "no point with a finite objective")
+            return
+        record = run.record(self.state)
+        asked = [callback(record) for callback in (run.trace, *self.callbacks)]
+        run.watches.skip()
+        verdict = run.verdict(self.state)
+        if self.end is None and verdict is not None and verdict[0] is Outcome.NO_PROGRESS:
+            other = run.solver.on_stall(run.problem, self.state)
+            if other is not None:
+                self.state, verdict = other, None
+        self.end = verdict or self.end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
+
+    def result(self) -> FitResult:
+        """What the last record told of; zeros with a certificate of NaN where there was none."""
+        run, state = self.run, self.state
+        assert self.end is not None
+        if run.best is None:
+            certificate = Certificate(np.nan, np.nan)
+            model = bound = Evaluation(np.zeros(run.problem.n_features), 0.0, np.zeros(run.problem.y.size), certificate)
+        else:
+            model, bound = run.chosen
+            certificate = proof(model, bound)
+        return FitResult(
+            coef=model.coef,
+            intercept=model.intercept,
+            alpha=bound.alpha,
+            certificate=certificate,
+            outcome=self.end[0],
+            tol=run.limits.tol,
+            epochs=float(state.epochs),
+            rows_touched=int(state.rows_touched),
+            seconds_solving=run.watches.solving,
+            seconds_certifying=run.watches.certifying,
+            trace=run.trace,
+            reason=self.end[1],
+            phases=run.phases,
+        )
 
 
 def fit(
@@ -60,71 +259,10 @@ def fit(
     -------
     FitResult
     """
-    run = Run(problem, solver, limits, label)
-    state = solver.init(problem, seed, start)
-    mark = fingerprint(problem, solver) | checkpoint.marks(problem, seed) if checkpoint else {}
-    stored = checkpoint.read(problem, mark, state) if checkpoint else None
-    if stored is not None:
-        state = stored.state
-        run.restore(stored)
-    tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
-    with interruptible(stop) as interrupted:
-        end: tuple[Outcome, str] | None = None
-        if limits.certify_start and start is not None and stored is None:
-            state, end = _certify(run, state, None, callbacks)
-        while end is None:
-            state = solver.step(problem, state, run.budget(state))
-            run.worked(getattr(state, "phase", solver.name))
-            end = run.reason_to_end(state, interrupted.is_set())
-            for tick in tickers:
-                tick(state.epochs, state.estimate, run.watches.total)
-            if end is not None or run.look_due(state):
-                state, end = _certify(run, state, end, callbacks)
-            if run.best is None and end is not None:
-                break
-            if checkpoint and (end is not None or checkpoint.due()):
-                checkpoint.write(mark, run.saved(state))
-    return _result(run, state, end)
 
+    def begin(index: int, interrupted: threading.Event) -> Fit:
+        return Fit(
+            problem, solver, limits, seed=seed, start=start, callbacks=callbacks, checkpoint=checkpoint, label=label
+        )
 
-def _certify(
-    run: Run, state: Any, end: tuple[Outcome, str] | None, callbacks: Sequence[Callback]
-) -> tuple[Any, tuple[Outcome, str] | None]:
-    """Look, tell the callbacks, and say whether that ends the fit; exact where `end` says that it ends anyway."""
-    state = run.look(state, ending=end is not None or state.epochs == 0.0)
-    if run.best is None:
-        return state, end or (Outcome.FAILED, "no point with a finite objective")
-    record = run.record(state)
-    asked = [callback(record) for callback in (run.trace, *callbacks)]
-    run.watches.skip()
-    verdict = run.verdict(state)
-    if end is None and verdict is not None and verdict[0] is Outcome.NO_PROGRESS:
-        other = run.solver.on_stall(run.problem, state)
-        if other is not None:
-            state, verdict = other, None
-    return state, verdict or end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
-
-
-def _result(run: Run, state: Any, end: tuple[Outcome, str]) -> FitResult:
-    """What the last record told of; zeros with a certificate of NaN where there was none."""
-    if run.best is None:
-        certificate = Certificate(np.nan, np.nan)
-        model = bound = Evaluation(np.zeros(run.problem.n_features), 0.0, np.zeros(run.problem.y.size), certificate)
-    else:
-        model, bound = run.chosen
-        certificate = proof(model, bound)
-    return FitResult(
-        coef=model.coef,
-        intercept=model.intercept,
-        alpha=bound.alpha,
-        certificate=certificate,
-        outcome=end[0],
-        tol=run.limits.tol,
-        epochs=float(state.epochs),
-        rows_touched=int(state.rows_touched),
-        seconds_solving=run.watches.solving,
-        seconds_certifying=run.watches.certifying,
-        trace=run.trace,
-        reason=end[1],
-        phases=run.phases,
-    )
+    return drive(InTurn(range(1), begin), stop)[0]

@@ -34,17 +34,23 @@ TINY_SHARE = 1e-6  # of the primal objective: a dual one below it counts as that
 
 
 class Stopwatches:
-    """Time spent solving and certifying, and since the start."""
+    """Seconds spent solving and certifying, and those that passed while other problems of the batch had their turn."""
 
     def __init__(self) -> None:
-        self.solving = self.certifying = 0.0
-        self.began = self.last = time.perf_counter()
+        self.solving = self.certifying = self.waiting = 0.0
+        self.last = time.perf_counter()
 
-    def lap(self, kind: str) -> None:
-        """Add the time since the last lap to the stopwatch `kind`."""
+    def lap(self, kind: str, sharers: int = 1) -> None:
+        """Add the time since the last lap to the stopwatch `kind`: this problem's share of it among all `sharers`."""
         now = time.perf_counter()
-        setattr(self, kind, getattr(self, kind) + now - self.last)
+        own = (now - self.last) / sharers
+        setattr(self, kind, getattr(self, kind) + own)
+        self.waiting += now - self.last - own
         self.last = now
+
+    def wait(self) -> None:
+        """The time since the last lap went to other problems of the batch."""
+        self.lap("waiting")
 
     def skip(self) -> None:
         """Leave out the time since the last lap: it belongs to callbacks."""
@@ -52,8 +58,8 @@ class Stopwatches:
 
     @property
     def total(self) -> float:
-        """Seconds on both stopwatches."""
-        return self.solving + self.certifying
+        """Seconds that have passed, without those of callbacks: what a time limit is about."""
+        return self.solving + self.certifying + self.waiting
 
 
 def proof(model: Evaluation, bound: Evaluation) -> Certificate:
@@ -62,9 +68,17 @@ def proof(model: Evaluation, bound: Evaluation) -> Certificate:
 
 
 class Run:
-    """One fit under way: what is known, when to look next, and why to stop."""
+    """One fit under way: what is known, when to look next, and why to stop.
+
+    Attributes
+    ----------
+    sharers : int
+        Problems that share a reading of the rows, this one among them: the time of a step is divided among them, and
+        a pass for the certificate of one alone counts as many.
+    """
 
     def __init__(self, problem: Problem, solver: Any, limits: Limits, label: str) -> None:
+        self.sharers = 1
         self.problem, self.solver, self.limits, self.label = problem, solver, limits, label
         self.watches = Stopwatches()
         self.phases: dict[str, float] = {}
@@ -112,7 +126,7 @@ class Run:
         if self.looked_at == 0.0 and self.limits.tol >= ROUGH and not state.proven:
             return 1.0
         share = ESTIMATED_SHARE if np.isfinite(state.estimate) else CERTIFICATE_SHARE
-        return max((self.passes + GLANCE_PASSES) / share, 1.3 * self.looked_at)
+        return max((self.passes + GLANCE_PASSES) * self.sharers / share, 1.3 * self.looked_at)
 
     def reason_to_end(self, state: Any, stopped: bool) -> tuple[Outcome, str] | None:
         """A limit, an interrupt or the solver's own rule, if one ends the fit now."""
@@ -132,7 +146,7 @@ class Run:
     def worked(self, phase: str) -> None:
         """Note the time of a step."""
         before = self.watches.solving
-        self.watches.lap("solving")
+        self.watches.lap("solving", self.sharers)
         self.phases[phase] = self.phases.get(phase, 0.0) + self.watches.solving - before
 
     def look_due(self, state: Any) -> bool:

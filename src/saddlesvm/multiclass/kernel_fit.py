@@ -1,21 +1,19 @@
-"""The sub-problems of a kernel machine, each driven by the loop of :mod:`saddlesvm.fit.loop`."""
+"""The sub-problems of a kernel machine, and its solvers by name."""
 
 from __future__ import annotations
 
 import dataclasses
-import threading
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.loop import fit
-from saddlesvm.fit.progress import ProgressBar
+from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.result import FitResult
-from saddlesvm.multiclass.sub_problems import SubProblem, solve_all
-from saddlesvm.problem.kernel import make_kernel_problem
+from saddlesvm.multiclass.fits import Fits
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
 from saddlesvm.problem.losses import Loss
 from saddlesvm.rows.kernels import Kernel, Matrix
 from saddlesvm.solvers import parse_solver
@@ -43,52 +41,37 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     return parse_solver(solver, KERNEL_SOLVERS)
 
 
-def fit_kernels(
-    X: Matrix,
-    kernel: Kernel,
-    problems: Sequence[Callable[[], SubProblem]],
-    loss: Loss,
-    weights: np.ndarray | None,
-    solver: SolverBase,
-    limits: Limits,
-    *,
-    options: dict[str, Any],
-    seed: int,
-    n_jobs: int | None = None,
-    callbacks: Sequence[Any] = (),
-    bar: ProgressBar | None = None,
-) -> list[FitResult]:
-    """Fit every sub-problem.
+@dataclass(kw_only=True)
+class KernelFits(Fits):
+    """The fits of a kernel machine's sub-problems; see :class:`~saddlesvm.multiclass.fits.Fits`.
 
-    Parameters
+    Attributes
     ----------
     X : array or CSR matrix of shape (n, d); the n x n kernel matrix when it is precomputed
-    problems : sequence of callables
-        Each makes a :class:`~saddlesvm.multiclass.sub_problems.SubProblem`.
-    weights : ndarray of shape (n,), optional
+    kernel : Kernel
+    loss : Loss
     options : dict
-        The rest of :func:`~saddlesvm.problem.kernel.make_kernel_problem`.
-    seed : int
-        The k-th problem is solved with ``seed + k``.
-    bar : ProgressBar, optional
-        Told of every record, and of every problem that is done.
-
-    Returns
-    -------
-    list of FitResult
-        `coef` holds the coefficients of all rows: a CSR array of shape (1, n).
+        The rest of :func:`~saddlesvm.problem.kernel.make_kernel_problem`, for all sub-problems.
     """
-    told = [*callbacks, *([bar] if bar else ())]
-    n = X.shape[0]
 
-    def solve(sub: SubProblem, stop: threading.Event) -> FitResult:
-        problem: Any
-        problem, members = make_kernel_problem(X, kernel, sub.y, loss, weights=weights, members=sub.members, **options)
-        result = fit(problem, solver, limits, seed=seed + sub.index, callbacks=told, stop=stop, label=sub.label)
-        if bar:
-            bar.next_problem()
+    X: Matrix
+    kernel: Kernel
+    loss: Loss
+    options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self.members: dict[int, np.ndarray] = {}
+
+    def problem(self, sub: SubProblem) -> KernelProblem:
+        """The regularised risk problem behind a sub-problem."""
+        problem, self.members[sub.index] = make_kernel_problem(
+            self.X, self.kernel, sub.y, self.loss, members=sub.members, **self.options
+        )
+        return problem
+
+    def finished(self, fit: Fit) -> FitResult:
+        """The result with the coefficients of all rows: a CSR array of shape (1, n)."""
+        result, members = super().finished(fit), self.members.pop(fit.index)
         support = np.flatnonzero(result.coef)
         parts = (result.coef[support], members[support], [0, support.size])
-        return dataclasses.replace(result, coef=sparse.csr_array(parts, shape=(1, n)))
-
-    return solve_all(problems, solve, n_jobs)
+        return dataclasses.replace(result, coef=sparse.csr_array(parts, shape=(1, self.X.shape[0])))

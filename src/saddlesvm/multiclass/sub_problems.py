@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
@@ -21,7 +21,6 @@ from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.runtime.interrupt import interruptible
 
 SEVERITY = (
     Outcome.CERTIFIED,
@@ -125,29 +124,6 @@ def threads_each(jobs: int, n_jobs: int | None) -> int:
     """Threads within each sub-problem, of those `n_jobs` that are not taken by sub-problems solved at the same time."""
     asked = effective_n_jobs(n_jobs)
     return max(1, min(asked, cpu_count()) // jobs) if asked > jobs else 1  # counting cores takes a tenth of a ms
-
-
-def solve_all(
-    problems: Sequence[Callable[[], SubProblem]],
-    solve: Callable[[SubProblem, threading.Event], FitResult],
-    n_jobs: int | None,
-    together: int = 1,
-) -> list[FitResult]:
-    """Solve the sub-problems, in threads where asked for; Ctrl-C stops all of them with what they have.
-
-    Each thread takes `together` consecutive ones at a time.
-    """
-    with interruptible() as stop:
-
-        def solve_some(some: Sequence[Callable[[], SubProblem]]) -> list[FitResult]:
-            return [solve(make(), stop) for make in some]
-
-        bundles = [problems[k : k + together] for k in range(0, len(problems), together)]
-        jobs = workers(len(bundles), n_jobs)
-        if jobs == 1:
-            return solve_some(problems)
-        solved = Parallel(n_jobs=jobs, require="sharedmem")(delayed(solve_some)(some) for some in bundles)
-        return [result for some in solved for result in some]
 
 
 def total_certificate(results: Sequence[FitResult]) -> Certificate:

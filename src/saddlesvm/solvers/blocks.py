@@ -21,6 +21,7 @@ Source: Yu, Hsieh, Chang and Lin (2010), "Large linear classification when data 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -89,13 +90,6 @@ class BlocksState(State):
 
 
 @dataclass(frozen=True)
-class Underway(Point):
-    """A run to go on with, instead of a point to begin from."""
-
-    state: BlocksState = field(kw_only=True)
-
-
-@dataclass(frozen=True)
 class Blocks(SolverBase):
     """Block minimisation of the dual over rows that are read block by block.
 
@@ -136,8 +130,6 @@ class Blocks(SolverBase):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlocksState:
         """Zeros or the given dual point; nothing is read unless there is one."""
         streamed = _streamed(problem)
-        if isinstance(start, Underway):
-            return start.state
         alpha = streamed.duals
         alpha[:] = 0.0 if start is None or start.alpha is None else start.alpha
         w = dual_weights(streamed, alpha) if start is not None and alpha.any() else np.zeros(problem.n_features + 1)
@@ -149,11 +141,20 @@ class Blocks(SolverBase):
 
     def step(self, problem: Problem, state: BlocksState, budget: Budget) -> BlocksState:
         """Read and improve one block."""
-        streamed = self.settled(problem, state)
-        state.target = budget.relative_gap
-        chunks, then = self.next_blocks(streamed, state)
-        block = streamed.reader.fetch(chunks, [state.judged], then, [upcoming(state)])
-        return self.visit(streamed, state, block)
+        return self.step_together([problem], [state], [budget])[0]
+
+    def step_together(
+        self, problems: Sequence[Problem], states: Sequence[BlocksState], budgets: Sequence[Budget]
+    ) -> list[BlocksState]:
+        """Read one block for several problems over the same files, whose runs have the same seed and are as far."""
+        streamed = [self.settled(problem, state) for problem, state in zip(problems, states, strict=True)]
+        due = [self.next_blocks(problem, state) for problem, state in zip(streamed, states, strict=True)]
+        chunks, then = due[0]  # those of all: they are drawn alike
+        judged, coming = [state.judged for state in states], [upcoming(state) for state in states]
+        block = streamed[0].reader.fetch(chunks, judged, then, coming)
+        for state, budget in zip(states, budgets, strict=True):
+            state.target = budget.relative_gap
+        return [self.visit(problem, state, block) for problem, state in zip(streamed, states, strict=True)]
 
     @staticmethod
     def settled(problem: Problem, state: BlocksState) -> StreamedProblem:

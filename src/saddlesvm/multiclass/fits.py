@@ -1,0 +1,96 @@
+"""The fits of all sub-problems of a model: in turn, in threads, or side by side."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed
+
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import Batch, Fit, InTurn, drive
+from saddlesvm.fit.progress import ProgressBar
+from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.trace import Callback
+from saddlesvm.multiclass.sub_problems import SubProblem, workers
+from saddlesvm.runtime.interrupt import interruptible
+
+Result = TypeVar("Result")
+
+
+def tell_nobody(sub: SubProblem) -> Sequence[Callback]:
+    """No callbacks."""
+    return ()
+
+
+@dataclass(kw_only=True)
+class Fits(ABC):
+    """What the fits of a model's sub-problems have in common.
+
+    Attributes
+    ----------
+    makers : sequence of callables
+        Each makes a :class:`~saddlesvm.multiclass.sub_problems.SubProblem` when its turn comes.
+    solver : Solver
+    limits : Limits
+        Of each fit.
+    seed : int
+        The k-th sub-problem is solved with ``seed + k``.
+    n_jobs : int, optional
+        Threads over the batches.
+    told : callable
+        The callbacks of a sub-problem.
+    bar : ProgressBar, optional
+        Told of every record, and of every sub-problem that is done.
+    """
+
+    makers: Sequence[Callable[[], SubProblem]]
+    solver: Any
+    limits: Limits
+    seed: int
+    n_jobs: int | None = None
+    told: Callable[[SubProblem], Sequence[Callback]] = tell_nobody
+    bar: ProgressBar | None = None
+
+    @abstractmethod
+    def problem(self, sub: SubProblem) -> Any:
+        """The regularised risk problem behind a sub-problem."""
+
+    def begin(self, index: int, stop: threading.Event) -> Fit:
+        """The fit of the sub-problem of a number, to be driven by the loop."""
+        sub = self.makers[index]()
+        return Fit(
+            self.problem(sub), self.solver, self.limits, seed=self.seed + index, callbacks=self.callbacks(sub),
+            label=sub.label, index=index,
+        )  # fmt: skip
+
+    def callbacks(self, sub: SubProblem) -> list[Callback]:
+        """All that the fit of a sub-problem tells of its certificates."""
+        return [*self.told(sub), *([self.bar] if self.bar else ())]
+
+    def finished(self, fit: Fit) -> FitResult:
+        """What is kept of a fit that has ended."""
+        if self.bar:
+            self.bar.next_problem()
+        return fit.result()
+
+    def batches(self) -> Sequence[Batch[FitResult]]:
+        """The sub-problems, as the loop drives them: each by itself."""
+        return [InTurn([k], self.begin, self.finished) for k in range(len(self.makers))]
+
+    def solve(self) -> list[FitResult]:
+        """Solve all sub-problems; what is kept of them, in their order."""
+        return drive_all(self.batches(), self.n_jobs)
+
+
+def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Result]:
+    """Drive batches one after the other, or in threads where asked for; Ctrl-C stops all with what they have."""
+    with interruptible() as stop:
+        jobs = workers(len(batches), n_jobs)
+        if jobs == 1:
+            return [result for batch in batches for result in drive(batch, stop)]
+        solved = Parallel(n_jobs=jobs, require="sharedmem")(delayed(drive)(batch, stop) for batch in batches)
+        return [result for results in solved for result in results]

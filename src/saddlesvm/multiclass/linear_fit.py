@@ -1,0 +1,201 @@
+"""The sub-problems of a linear model: over rows in memory or in files, alone or together, begun anew or warm."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.loop import Batch, Fit, InTurn
+from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass.class_sweep import ClassSweep, FileRows
+from saddlesvm.multiclass.fits import Fits
+from saddlesvm.multiclass.shared_start import SharedStart, block_size
+from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
+from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.layouts import Rows
+from saddlesvm.solvers.automatic.auto import FINISH, Auto
+from saddlesvm.solvers.threaded.descent import with_threads
+
+
+@dataclass(frozen=True)
+class MemoryRows:
+    """Rows in memory with what all problems over them share.
+
+    Attributes
+    ----------
+    X : Dense or CSR
+        With the virtual feature.
+    norms : ndarray of shape (n,)
+        Squared norms of the rows.
+    threads : int
+        That a fit may use.
+    """
+
+    X: Rows
+    norms: np.ndarray
+    threads: int = 1
+
+    def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
+        """The problem behind a sub-problem; `options` are those of
+        :func:`~saddlesvm.problem.problem.make_problem`."""
+        problem = sub.problem(self.X, loss, norms=self.norms, **options)
+        return dataclasses.replace(problem, threads=self.threads) if self.threads > 1 else problem
+
+
+@dataclass(frozen=True)
+class FormerFit:
+    """What a warm start goes on from.
+
+    Attributes
+    ----------
+    duals : ndarray or CSR array of shape (vectors, n)
+        Dual variables in the C form.
+    coef : ndarray of shape (vectors, d)
+    intercept : ndarray of shape (vectors,)
+    C : float
+    uses_lambda : bool
+        C is then that of one sub-problem's rows as a share of all.
+    phases : list of dict
+        Seconds by what was at work, for each sub-problem.
+    """
+
+    duals: Any
+    coef: np.ndarray
+    intercept: np.ndarray
+    C: float
+    uses_lambda: bool
+    phases: list[dict[str, float]]
+
+    def start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
+        """The point to begin a sub-problem from, one of `count`; None where the former fit does not go with it."""
+        vectors = count * sub.n_vectors
+        if self.duals.shape != (vectors, problem.y.size) or self.coef.shape != (vectors, problem.n_features):
+            return None
+        duals = self.duals[[sub.index]] if count > 1 else self.duals
+        share = problem.y.size / problem.n if self.uses_lambda else 1.0
+        w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
+        return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, self.C * share, w)
+
+    def solver(self, solver: Any, index: int) -> Any:
+        """The solver; one that has a finish begins with it where the former fit of a sub-problem ended with it."""
+        if isinstance(solver, Auto) and index < len(self.phases):
+            return dataclasses.replace(solver, begin=FINISH if FINISH in self.phases[index] else solver.begin)
+        return solver
+
+
+@dataclass(kw_only=True)
+class LinearFits(Fits):
+    """The fits of a linear model's sub-problems; see :class:`~saddlesvm.multiclass.fits.Fits`.
+
+    Attributes
+    ----------
+    rows : MemoryRows or FileRows
+    loss : Loss
+    options : dict
+        Of :func:`~saddlesvm.problem.problem.make_problem`, for all sub-problems.
+    former : FormerFit, optional
+        A fit to go on from.
+    checkpoint : path-like or Checkpoint, optional
+    seeded : bool
+        The seed was given, and is not drawn anew for each fit: a checkpoint holds a run to it.
+    may_share : bool
+        Nothing asks for the epochs, or the way, of each sub-problem alone: classes over the same files are solved side
+        by side.
+    may_start_together : bool
+        The sub-problems are over the same rows, and may begin together.
+    """
+
+    rows: MemoryRows | FileRows
+    loss: Loss
+    options: dict[str, Any]
+    former: FormerFit | None = None
+    checkpoint: Any = None
+    seeded: bool = True
+    may_share: bool = False
+    may_start_together: bool = False
+
+    def __post_init__(self) -> None:
+        count = len(self.makers)
+        jobs = workers(count, self.n_jobs)
+        self.side_by_side = isinstance(self.rows, FileRows) and count > 1 and self.may_share
+        self.together = 1
+        self.shared: SharedStart | None = None
+        if isinstance(self.rows, MemoryRows) and self.may_start_together:
+            self.together = block_size(self.rows.X, count, jobs)
+        if self.together > 1:
+            most = np.inf
+            if isinstance(self.solver, Auto):
+                most = self.solver.epochs_from_samples(self.problem(self.makers[0]()), self.limits.tol)
+            self.shared = SharedStart(self.makers, self.together, self.limits.tol, self.seed, most)
+        self.clock = SharedTime(self.limits.max_time, 1 if self.side_by_side else count, jobs)
+
+    def __enter__(self) -> LinearFits:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if isinstance(self.rows, FileRows):
+            self.rows.close()
+
+    def problem(self, sub: SubProblem) -> Problem:
+        """The regularised risk problem behind a sub-problem."""
+        return self.rows.problem(sub, self.loss, self.options)
+
+    def begin(self, index: int, stop: threading.Event) -> Fit:
+        """The fit of a sub-problem, from where its block of classes, or a former fit, came to."""
+        sub = self.makers[index]()
+        problem, start = self.problem(sub), None
+        if self.shared:
+            start = self.shared.point(index, problem, stop, self.clock.share())
+        elif self.former:
+            start = self.former.start(sub, problem, len(self.makers))
+        solver = self.former.solver(self.solver, index) if self.former and start is not None else self.solver
+        return Fit(
+            problem,
+            with_threads(problem, solver),
+            dataclasses.replace(self.limits, max_time=self.clock.share(), certify_start=self.shared is not None),
+            seed=self.seed if self.side_by_side else self.seed + index,
+            start=start,
+            callbacks=self.callbacks(sub),
+            checkpoint=self._checkpoint(index),
+            label=sub.label,
+            index=index,
+        )
+
+    def finished(self, fit: Fit) -> FitResult:
+        """The result with its dual variables in the C form, as the rows of an array."""
+        self.clock.done()
+        result = super().finished(fit)
+        if self.shared:
+            result = self.shared.credited(fit.index, result)
+        duals = np.atleast_2d(result.alpha.T)
+        duals = np.multiply(duals, fit.problem.C, out=duals if isinstance(self.rows, FileRows) else None)
+        alone = len(self.makers) == len(duals) == 1
+        return dataclasses.replace(result, alpha=duals if alone else sparse.csr_array(duals))
+
+    def batches(self) -> Sequence[Batch[FitResult]]:
+        """All classes side by side, or as many in turn as begin together."""
+        every = range(len(self.makers))
+        if self.side_by_side:
+            return [ClassSweep(every, self.begin, self.finished)]
+        bundles = [every[k : k + self.together] for k in every[:: self.together]]
+        return [InTurn(bundle, self.begin, self.finished) for bundle in bundles]
+
+    def _checkpoint(self, index: int) -> Checkpoint | None:
+        given = self.checkpoint
+        if given is None:
+            return None
+        if not isinstance(given, Checkpoint):
+            given = Checkpoint(given if len(self.makers) == 1 else f"{given}.{index}")
+        own = copy.copy(given)
+        own.seeded = given.seeded and self.seeded
+        return own
