@@ -113,8 +113,8 @@ ODD = (
     "+1\t1:.5  \t2:-1e-3\r\n"
     "-1 qid:7 2:1 # why\n"
     "2#close\n"
-    "  3 1:1_000 +2:0x1 \n".replace(" +2:0x1", " +2:1")
-    + "4 1:123456789012345678901234567890.5 3:5e-324\n"
+    "  3 1:1E3 +2:1 \n"
+    "4 1:123456789012345678901234567890.5 3:5e-324\n"
     "5 2:0.1"
 )
 
@@ -191,7 +191,7 @@ def test_bzip2_in_parallel_is_bzip2(monkeypatch: pytest.MonkeyPatch, size: int, 
     data = bz2.compress(text, 1)
     assert decompressed(data) == text
     assert decompressed(data + data) == text + text
-    assert decompressed(data + b"left over") == text
+    assert decompressed(data + b"left over") is OSError
     for cut in (1, 4, 10, len(data) // 2):
         assert decompressed(data[: max(5, len(data) - cut)]) == plainly(data[: max(5, len(data) - cut)])
     for place in (*random.integers(4, len(data), 3).tolist(), len(data) - 1):

@@ -121,7 +121,7 @@ def test_report_items_are_escaped(tmp_path):
     text = report.html()
     for raw in ("<b>", "<c>", "<d>", "<e>", "<it>"):
         assert raw not in re.sub(r"<figcaption>.*?</figcaption>|<script>.*?</script>", "", text, flags=re.S)
-    assert r'"<\/script>"' in text
+    assert r"\u0026lt;/script\u0026gt;" in text
     assert '<td class="number">1.5</td>' in text
     assert [path.name for path in report.save_figures(tmp_path, ("png",))] == ["one-two-g.png", "three-p.png"]
 

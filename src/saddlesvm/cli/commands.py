@@ -284,4 +284,4 @@ def looks_like_model(path: str) -> bool:
     if is_model(path):
         return True
     with open(path, "rb") as file:
-        return file.read(12) == b"solver_type "
+        return file.read(15).removeprefix(b"\xef\xbb\xbf").startswith(b"solver_type ")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.table import Label, shorten
+
+_POSITION = re.compile(r"[+-]?[0-9]{1,18}")
 
 __all__ = ["check_names", "label_position"]
 
@@ -62,13 +65,12 @@ def _position_of(label: str | int, names: list[str] | None, n_columns: int, sour
         if names.count(label) > 1:
             raise DataError(f"{source}: {names.count(label)} columns are named {label!r}; give the label's position")
         return names.index(label)
-    try:
-        position = int(label)
-    except ValueError:
+    if isinstance(label, str) and not _POSITION.fullmatch(label):
         found = "it has no header, so the label must be a position"
         if names is not None:
             found = f"its columns are {shorten(names)}"
-        raise DataError(f"{source}: has no label column {label!r}; {found}") from None
+        raise DataError(f"{source}: has no label column {label!r}; {found}")
+    position = int(label)
     if not -n_columns <= position < n_columns:
         allowed = f"0 to {n_columns - 1}, or -{n_columns} to -1 counted from the end"
         raise DataError(f"{source}: has no column {position}; positions are {allowed}")

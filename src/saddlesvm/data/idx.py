@@ -19,6 +19,10 @@ from saddlesvm.data.table import Label, Raw, float_type
 __all__ = ["idx_source", "read_idx"]
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_MOST_DIMENSIONS = 8
+_SLACK_BYTES = 1 << 26  # that any file may expand to
+_EXPANSION = 200  # times its size that a compressed file may expand to, beyond these
+_PIECE = 1 << 20
 _ENDINGS = ("", ".gz", ".bz2", ".xz")
 
 
@@ -90,7 +94,7 @@ def _read_array(path: Path) -> np.ndarray[Any, Any]:
     with reading(path), open_bytes(path) as file:
         shape, dtype = _head(file, path)
         promised = math.prod(shape) * dtype.itemsize
-        data = file.read(promised + 1)
+        data = _read_up_to(file, promised + 1)
     if len(data) != promised:
         _refuse_size(path, shape, dtype, len(data))
     return np.frombuffer(data, dtype=dtype).reshape(shape)
@@ -101,10 +105,26 @@ def _head(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
     head = file.read(4)
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
         raise DataError(f"{path}: starts with {head.hex(' ')}; an idx file starts with 00 00, a type and a dimension")
+    if head[3] > _MOST_DIMENSIONS:
+        raise DataError(f"{path}: says that it has {head[3]} dimensions; {_MOST_DIMENSIONS} are allowed")
     sizes = file.read(4 * head[3])
     if len(sizes) < 4 * head[3]:
         raise DataError(f"{path}: is truncated: its header ends after {4 + len(sizes)} bytes")
-    return struct.unpack(f">{head[3]}I", sizes), np.dtype(_TYPES[head[2]])
+    shape, dtype = struct.unpack(f">{head[3]}I", sizes), np.dtype(_TYPES[head[2]])
+    promised, most = math.prod(shape) * dtype.itemsize, max(_SLACK_BYTES, _EXPANSION * path.stat().st_size)
+    if promised > most:
+        size = " x ".join(map(str, shape))
+        raise DataError(f"{path}: its header says {size}, which is {promised} bytes; a file of its size has {most}")
+    return shape, dtype
+
+
+def _read_up_to(file: IO[bytes], count: int) -> bytes:
+    """So many bytes, or as many as there are: room is made for what is there only."""
+    pieces = []
+    while count and (piece := file.read(min(count, _PIECE))):
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
 
 
 def _refuse_size(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], length: int) -> None:

@@ -7,16 +7,20 @@ none. Regression models have no label line. This is the format of LIBLINEAR 1.x 
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.label_column import is_number
 from saddlesvm.data.streams import reading
 
 __all__ = ["LIBLINEAR_SOLVERS", "LiblinearModel", "read_liblinear", "solver_and_labels", "write_liblinear"]
@@ -45,6 +49,8 @@ _SOLVER_OF_LOSS = {
     "squared": "L2R_L2LOSS_SVR_DUAL",
 }
 _CRAMMER_SINGER = "MCSVM_CS"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_LONGEST_LINE = 1 << 24  # characters: a weight of each of half a million classes
 
 
 @dataclass(frozen=True)
@@ -187,17 +193,24 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
         Naming the line that is not as it must be; one-class models are refused.
     """
     where = os.fspath(path)
-    with reading(Path(path)):
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    header, start = _read_header(lines, where)
+    with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
+        n_bytes = os.fstat(file.fileno()).st_size
+        header, start = _read_header(file, where)
+        return _read_model(header, file, start, n_bytes, where)
+
+
+def _read_model(header: dict[str, str], file: IO[str], start: int, n_bytes: int, where: str) -> LiblinearModel:
+    """The model of a header and the lines behind it, of which the first is number `start`."""
     solver, bias = header["solver_type"], _number(header, "bias", float, where)
     n_classes, n_features = (_number(header, name, int, where) for name in ("nr_class", "nr_feature"))
     regression = "SVR" in solver
     labels = None if regression else _read_labels(header, n_classes, where)
     columns = 1 if regression or (n_classes == 2 and solver != _CRAMMER_SINGER) else n_classes
-    if n_features < 1 or math.isnan(bias):
+    if n_features < 1 or not math.isfinite(bias):
         raise DataError(f"{where}: has nr_feature {n_features} and bias {bias}; at least 1 and a number are needed")
-    weights = _read_weights(lines, start, n_features + (bias >= 0), columns, where)
+    if 2 * n_features * columns > n_bytes:
+        raise DataError(f"{where}: says {n_features} features and {columns} columns of weights in {n_bytes} bytes")
+    weights = _read_weights(file, start, n_features + (bias >= 0), columns, where)
     if solver == _CRAMMER_SINGER and n_classes == 2:
         weights = weights[:, :1] - weights[:, 1:]
     coef = np.ascontiguousarray(weights[:n_features].T)
@@ -213,10 +226,21 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
     return LiblinearModel(coef, intercept, classes, solver, LIBLINEAR_SOLVERS[solver], bias)
 
 
-def _read_header(lines: list[str], where: str) -> tuple[dict[str, str], int]:
+def _lines(file: IO[str], where: str, start: int) -> Iterator[tuple[int, str]]:
+    """Numbered lines, none so long that it could not be one of a model."""
+    for number in itertools.count(start):
+        line = file.readline(_LONGEST_LINE)
+        if not line:
+            return
+        if len(line) == _LONGEST_LINE:
+            raise DataError(f"{where}: line {number}: has {_LONGEST_LINE} characters or more")
+        yield number, line.rstrip("\n")
+
+
+def _read_header(file: IO[str], where: str) -> tuple[dict[str, str], int]:
     """The lines before the weights by their first word, and where the weights start."""
     header: dict[str, str] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in _lines(file, where, 1):
         name, _, value = line.strip().partition(" ")
         if name == "w":
             break
@@ -231,42 +255,42 @@ def _read_header(lines: list[str], where: str) -> tuple[dict[str, str], int]:
     if header["solver_type"] not in LIBLINEAR_SOLVERS:
         allowed = ", ".join(LIBLINEAR_SOLVERS)
         raise DataError(f"{where}: has solver_type {header['solver_type']!r}; allowed are {allowed}")
-    return header, number
+    return header, number + 1
 
 
 def _number(header: dict[str, str], name: str, kind: type, where: str) -> Any:
-    try:
-        return kind(header[name])
-    except ValueError:
-        raise DataError(f"{where}: has {name} {header[name]!r}; a number is needed") from None
+    if not (is_number(header[name]) if kind is float else _WHOLE.fullmatch(header[name])):
+        raise DataError(f"{where}: has {name} {header[name]!r}; a number is needed")
+    return kind(header[name])
 
 
 def _read_labels(header: dict[str, str], n_classes: int, where: str) -> np.ndarray[Any, Any]:
-    try:
-        labels = np.array([int(label) for label in header.get("label", "").split()], dtype=np.int64)
-    except (ValueError, OverflowError):
-        raise DataError(f"{where}: has the labels {header['label']!r}; they must be whole numbers") from None
+    given = header.get("label", "").split()
+    if not all(_WHOLE.fullmatch(label) for label in given):
+        raise DataError(f"{where}: has the labels {header['label']!r}; they must be whole numbers")
+    labels = np.array([int(label) for label in given], dtype=np.int64)
     if n_classes < 2 or len(labels) != n_classes or len(np.unique(labels)) != n_classes:
         found = f"nr_class {n_classes} and the labels {labels.tolist()}"
         raise DataError(f"{where}: has {found}; as many different labels as classes are needed, at least 2")
     return labels
 
 
-def _read_weights(lines: list[str], start: int, rows: int, columns: int, where: str) -> np.ndarray[Any, Any]:
-    found = lines[start:]
-    while found and not found[-1].strip():
-        found.pop()
-    if len(found) != rows:
-        raise DataError(f"{where}: has {len(found)} lines of weights; its header says {rows}")
+def _read_weights(file: IO[str], start: int, rows: int, columns: int, where: str) -> np.ndarray[Any, Any]:
     weights = np.empty((rows, columns))
-    for row, line in enumerate(found):
-        try:
-            weights[row] = [float(value) for value in line.split()]
-            fine = len(line.split()) == columns and bool(np.isfinite(weights[row]).all())
-        except ValueError:
-            fine = False
-        if not fine:
-            raise DataError(
-                f"{where}: line {start + row + 1}: found {line[:60]!r}; {columns} finite numbers are needed"
-            )
+    found = blank = 0
+    for number, line in _lines(file, where, start):
+        if not line.strip():
+            blank += 1
+            continue
+        found += blank + 1
+        blank = 0
+        if found <= rows:
+            words = line.split()
+            fine = len(words) == columns and number == start + found - 1 and all(map(is_number, words))
+            if fine:
+                weights[found - 1] = [float(word) for word in words]
+            if not fine or not np.isfinite(weights[found - 1]).all():
+                raise DataError(f"{where}: line {number}: found {line[:60]!r}; {columns} finite numbers are needed")
+    if found != rows:
+        raise DataError(f"{where}: has {found} lines of weights; its header says {rows}")
     return weights

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,13 +15,15 @@ import scipy.sparse as sp
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.decimals import powers_of_five
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.label_column import is_number
 from saddlesvm.data.libsvm_kernel import LINES, PLACE, ROWS, VALUES, ZERO_SEEN, Filled, parse_lines
-from saddlesvm.data.streams import line_blocks, open_bytes, reading
+from saddlesvm.data.streams import binary_lines, line_blocks, reading
 from saddlesvm.data.table import Label, Raw
 
 __all__ = ["StartsAtZero", "libsvm_source", "read_libsvm"]
 
 _INDEX_MAX = 2**31 - 2
+_PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")
 _TEXT_BYTES = 1 << 22
 
 Base = bool | Literal["auto"]
@@ -221,23 +224,21 @@ def _find_fault(path: Path, n_features: int | None, dtype: np.dtype[Any], zero_b
     """Read line by line and raise a `DataError` at the first line that breaks a rule."""
     number = 0
     try:
-        with open_bytes(path) as file:
-            first = 1 if zero_based is False else 0
-            starts_at_zero = zero_based is True or (zero_based == "auto" and _has_index_zero(file))
-            last = _largest(n_features, starts_at_zero)
-            file.seek(0)
-            for number, line in enumerate(file, start=1):
-                fault = _fault_of(line, first, last, n_features, dtype)
-                if fault is not None:
-                    raise DataError(f"{path}: line {number}: {fault}")
+        first = 1 if zero_based is False else 0
+        starts_at_zero = zero_based is True or (zero_based == "auto" and _has_index_zero(path))
+        last = _largest(n_features, starts_at_zero)
+        for number, line in enumerate(binary_lines(path), start=1):
+            fault = _fault_of(line, first, last, n_features, dtype)
+            if fault is not None:
+                raise DataError(f"{path}: line {number}: {fault}")
     except EOFError:
         raise DataError(f"{path}: is truncated: the compressed data end too early, after line {number}") from None
     except OSError:
         return
 
 
-def _has_index_zero(file: IO[bytes]) -> bool:
-    return any(b" 0:" in line or b"\t0:" in line for line in file)
+def _has_index_zero(path: Path) -> bool:
+    return any(b" 0:" in line or b"\t0:" in line for line in binary_lines(path))
 
 
 def _fault_of(line: bytes, first: int, last: int, n_features: int | None, dtype: np.dtype[Any]) -> str | None:
@@ -249,43 +250,30 @@ def _fault_of(line: bytes, first: int, last: int, n_features: int | None, dtype:
     fault = _fault_of_label(label)
     if pairs and pairs[0].startswith("qid:"):
         pairs = pairs[1:]
-    previous = first - 1
-    for pair in pairs:
-        if fault is not None:
-            break
-        index, fault = _index_of(pair, dtype)
-        if fault is not None:
-            break
+    previous, most = first - 1, float(np.finfo(dtype).max)
+    for pair in pairs if fault is None else ():
+        match = _PAIR.fullmatch(pair)
+        if match is None or not is_number(match[2]):
+            return f"found {pair!r}; index:value is needed, a whole number and a number"
+        index = int(match[1])
+        if not abs(float(match[2])) <= most:
+            return f"value {match[2]!r} in {pair!r}; values must be finite {dtype} numbers"
         if index < first:
-            fault = f"index {index} in {pair!r}; indices count from {first}"
-        elif index <= previous:
-            fault = f"index {index} comes after index {previous}; indices must ascend, each at most once"
-        elif index > last:
-            fault = f"index {index}; the largest allowed is {last}"
-            fault += "" if n_features is None else f" ({n_features} features are expected)"
+            return f"index {index} in {pair!r}; indices count from {first}"
+        if index <= previous:
+            return f"index {index} comes after index {previous}; indices must ascend, each at most once"
+        if index > last:
+            expected = "" if n_features is None else f" ({n_features} features are expected)"
+            return f"index {index}; the largest allowed is {last}{expected}"
         previous = index
     return fault
 
 
 def _fault_of_label(label: str) -> str | None:
-    try:
+    if is_number(label):
         return None if math.isfinite(float(label)) else f"label {label!r}; labels must be finite"
-    except ValueError:
-        pass
     if ":" in label:
         return f"starts with {label!r}; a line starts with its label (0 where it is not known)"
     if "," in label:
         return f"label {label!r}; one label a row is allowed, several are not"
     return f"label {label!r} is not a number"
-
-
-def _index_of(pair: str, dtype: np.dtype[Any]) -> tuple[int, str | None]:
-    index, colon, value = pair.partition(":")
-    try:
-        if not colon:
-            raise ValueError
-        if not abs(float(value)) <= float(np.finfo(dtype).max):
-            return int(index), f"value {value!r} in {pair!r}; values must be finite {dtype} numbers"
-        return int(index), None
-    except ValueError:
-        return 0, f"found {pair!r}; index:value is needed, a whole number and a number"

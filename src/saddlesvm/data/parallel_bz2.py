@@ -9,12 +9,14 @@ from __future__ import annotations
 import bz2
 import io
 import os
+import re
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import IO, Any
 
+from saddlesvm.data.decompressed import open_bz2
 from saddlesvm.runtime.threads import threads_ahead
 
 __all__ = ["open_parallel_bz2"]
@@ -23,6 +25,7 @@ BLOCK, END = 0x314159265359, 0x177245385090
 MARK_BITS, CRC_BITS = 48, 32
 CRC_MASK = (1 << CRC_BITS) - 1
 MARK_BYTES = 11  # that a mark and the checksum behind it may touch
+HEAD, HEAD_BYTES, HEAD_BITS = re.compile(rb"BZh[1-9]"), 4, 32
 PIECE = 1 << 20
 MOST_WORKERS = 16
 
@@ -30,7 +33,7 @@ MOST_WORKERS = 16
 def open_parallel_bz2(raw: IO[bytes]) -> IO[bytes]:
     """Decompress a bzip2 file that is open at its beginning; from one end to the other, no seeking."""
     workers = min(_cores(), MOST_WORKERS)
-    return bz2.open(raw) if workers < 2 else io.BufferedReader(_Decompressed(raw, workers), PIECE)
+    return open_bz2(raw) if workers < 2 else io.BufferedReader(_Decompressed(raw, workers), PIECE)
 
 
 def _cores() -> int:
@@ -81,11 +84,12 @@ class _Decompressed(io.RawIOBase):
 def _plain_parts(raw: IO[bytes], skip: int) -> Generator[bytes, None, None]:
     """The decompressed file from place `skip` on, in the ordinary way, with its errors."""
     raw.seek(0)
-    with bz2.open(raw) as file:
-        while skip:
-            skip -= len(file.read(min(PIECE, skip)))
-        while part := file.read(PIECE):
-            yield part
+    file = open_bz2(raw)
+    while skip:
+        skip -= len(file.read(min(PIECE, skip)))
+    while part := file.read(PIECE):
+        yield part
+    file.detach()  # type: ignore[attr-defined]
 
 
 def _parts(raw: IO[bytes], workers: int) -> Generator[bytes, None, None]:
@@ -103,22 +107,28 @@ def _parts(raw: IO[bytes], workers: int) -> Generator[bytes, None, None]:
 def _blocks_alone(raw: IO[bytes]) -> Iterator[bytes]:
     """Each block as a bzip2 file of its own; the checksum over all of them is compared at the end."""
     data, searched, start, total, whole = b"", 0, -1, 0, False
+    due = HEAD_BITS  # where the mark behind the head of a stream begins
     while piece := raw.read(PIECE):
         data += piece
         for place, mark, crc in _marks(data, searched):
             if start >= 0:
                 yield _alone(data, start, place)
+            elif place != due or not HEAD.fullmatch(data[due // 8 - HEAD_BYTES : due // 8]):
+                raise ValueError("something stands between two streams")
             if mark == BLOCK:
                 start, whole, total = place, False, (total << 1 | total >> 31) & CRC_MASK ^ crc
             elif crc != total:
                 raise ValueError("the checksum of the whole is wrong")
             else:
                 start, whole, total = -1, True, 0
+                due = 8 * -(-(place + MARK_BITS + CRC_BITS) // 8) + HEAD_BITS
         kept = start // 8 if start >= 0 else max(0, len(data) - 2 * MARK_BYTES)
-        data = data[kept:]
+        data, due = data[kept:], due - 8 * kept
         searched, start = len(data), start - 8 * kept if start >= 0 else -1
     if not whole:
         raise EOFError
+    if due - HEAD_BITS != 8 * len(data):
+        raise ValueError("something stands behind the last stream")
 
 
 def _marks(data: bytes, searched: int) -> list[tuple[int, int, int]]:

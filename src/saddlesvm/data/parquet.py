@@ -18,6 +18,10 @@ from saddlesvm.data.table import Label, Raw, float_type
 
 __all__ = ["parquet_source", "read_parquet"]
 
+_STRINGS = 1 << 24  # bytes of the texts and lists in the footer, as the file says
+_VALUE_BYTES = 8
+_SLACK_BYTES = 1 << 26  # that any file may take in memory
+_EXPANSION = 1000  # times its size that a file may take in memory, beyond these
 _ROW_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -30,6 +34,7 @@ def read_parquet(path: Path, *, label: Label = None, n_features: int | None = No
         pyarrow is not installed, the file is damaged, a feature column is not numeric or has gaps.
     """
     with _opened(path) as file:
+        _refuse_bomb(path, file.metadata)
         table = file.read()
     if table.num_rows == 0:
         raise DataError(f"{path}: holds no rows; at least one is needed")
@@ -69,6 +74,14 @@ def parquet_source(path: Path, *, label: Label = None, n_features: int | None = 
     )
 
 
+def _refuse_bomb(path: Path, metadata: Any) -> None:
+    """Refuse a file whose rows take very many times its bytes; a conversion reads any, some rows at a time."""
+    promised = _VALUE_BYTES * metadata.num_rows * metadata.num_columns
+    most = max(_SLACK_BYTES, _EXPANSION * path.stat().st_size)
+    if promised > most:
+        raise DataError(f"{path}: would take {promised} bytes in memory; {most} are allowed: convert it to a store")
+
+
 class _Columns(NamedTuple):
     """Which columns of a file are the features, and which is the label."""
 
@@ -89,7 +102,8 @@ def _opened(path: Path) -> Iterator[Any]:
         raise DataError(f"{path}: is a compressed Parquet file; decompress it first (Parquet compresses inside)")
     with reading(path):
         try:
-            with pq.ParquetFile(path) as file:
+            limit = max(_STRINGS, path.stat().st_size)
+            with pq.ParquetFile(path, thrift_string_size_limit=limit, thrift_container_size_limit=limit) as file:
                 yield file
         except (pa.ArrowException, MemoryError) as error:
             raise DataError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None

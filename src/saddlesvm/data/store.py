@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.store_format import HEADER, PARTIAL, ArrayFile, expected_arrays, read_header
+from saddlesvm.data.store_format import HEADER, PARTIAL, ArrayFile, expected_arrays, read_store_header
 from saddlesvm.data.store_writer import write_arrays
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
@@ -70,7 +70,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
-        self.header = read_header(Path(path))
+        self.header = read_store_header(Path(path))
         self._arrays = expected_arrays(self.header, Path(path))
         for array in self._arrays.values():
             array.offset()

@@ -6,14 +6,15 @@ file is the one place that the writer and the reader of this package take it fro
 
 from __future__ import annotations
 
-import json
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from saddlesvm.data.archives import DAMAGE, parsed_json, read_header, short
 from saddlesvm.data.errors import DataError
 
 __all__ = ["FORMAT_NAME", "FORMAT_VERSION", "HEADER", "PARTIAL", "ArrayFile", "expected_arrays", "npy_header"]
@@ -68,18 +69,19 @@ class ArrayFile:
         """
         try:
             with self.path.open("rb") as file:
-                shape, fortran, dtype = _npy_facts(file)
+                found = read_header(file)
                 offset = file.tell()
                 size = file.seek(0, 2)
         except FileNotFoundError:
             raise DataError(f"{self.path}: is missing: the store is damaged") from None
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
-        except (ValueError, SyntaxError, TypeError, EOFError, KeyError, UnicodeError, MemoryError):
+        except DAMAGE:
             raise DataError(f"{self.path}: is damaged: it does not start as a .npy file does") from None
-        if shape != self.shape or dtype != self.dtype or (fortran and len(shape) > 1 and math.prod(shape) > 1):
-            found = f"{dtype} of shape {shape}{', column by column' if fortran and len(shape) > 1 else ''}"
-            raise DataError(f"{self.path}: holds {found}; {HEADER} says {self.dtype} of shape {self.shape}")
+        by_column = found.fortran and len(found.shape) > 1
+        if found.shape != self.shape or found.dtype != self.dtype or (by_column and math.prod(found.shape) > 1):
+            told = f"{found.dtype} of shape {short(found.shape)}{', column by column' if by_column else ''}"
+            raise DataError(f"{self.path}: holds {told}; {HEADER} says {self.dtype} of shape {self.shape}")
         if size != offset + self.n_bytes:
             what = "is truncated" if size < offset + self.n_bytes else "is damaged"
             raise DataError(f"{self.path}: {what}: it has {size} bytes; {offset + self.n_bytes} are needed")
@@ -93,15 +95,6 @@ class ArrayFile:
         return np.memmap(self.path, dtype=self.dtype, mode="r", offset=offset, shape=self.shape)
 
 
-def _npy_facts(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in read:
-        raise ValueError("unknown version")
-    shape, fortran, dtype = read[version](file)
-    return shape, fortran, dtype
-
-
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """The first 128 bytes of a ``.npy`` file (version 1.0): the same length whatever the shape, to be written again."""
     facts = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
@@ -110,7 +103,7 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("ascii")
 
 
-def read_header(folder: Path) -> dict[str, Any]:
+def read_store_header(folder: Path) -> dict[str, Any]:
     """Read and check ``store.json``.
 
     Raises
@@ -126,13 +119,14 @@ def read_header(folder: Path) -> dict[str, Any]:
         raise DataError(f"{folder}: is what an interrupted conversion left; convert again (it removes this folder)")
     path = folder / HEADER
     try:
-        header = json.loads(path.read_bytes())
+        text = path.read_bytes()
+        header = parsed_json(text, len(text))
     except FileNotFoundError:
         raise DataError(f"{folder}: is not a store: it has no {HEADER}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError):
-        raise DataError(f"{path}: is damaged: it is not JSON") from None
+    except (ValueError, MemoryError) as error:
+        raise DataError(f"{path}: is damaged: it is not JSON ({error})") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
         raise DataError(f"{path}: is not of a store: it does not say {FORMAT_NAME!r}")
     version = header.get("version")
@@ -181,7 +175,7 @@ def _expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFil
     if "weights" in header["arrays"]:
         shapes["weights"] = (n,)
     arrays = {name: _array_of(name, header["arrays"][name], shape, folder) for name, shape in shapes.items()}
-    float(header["row_norms"]["smallest"]), float(header["row_norms"]["largest"])
+    _check_numbers(header["row_norms"], "smallest", "largest")
     if arrays["values"].dtype != np.dtype(header["dtype"]) or n_values < 0 or (layout == "dense" and n_values != n * d):
         raise DataError(f"{folder / HEADER}: is damaged: dtype, shape and number of values contradict each other")
     return arrays
@@ -200,15 +194,17 @@ def _check_labels(labels: dict[str, Any], folder: Path) -> None:
     kind, classes, counts = labels["kind"], labels["classes"], labels["counts"]
     if kind not in ("numbers", "text"):
         raise DataError(f"{folder / HEADER}: the kind of the labels is {kind!r}; allowed are 'numbers' and 'text'")
-    wanted = str if kind == "text" else (int, float)
-    listed = isinstance(classes, list) and all(isinstance(one, wanted) for one in classes)
+    wanted = (str,) if kind == "text" else (int, float)
+    listed = isinstance(classes, list) and all(type(one) in wanted for one in classes)
+    if listed and kind == "numbers" and not all(abs(one) <= sys.float_info.max for one in classes):
+        raise DataError(f"{folder / HEADER}: is damaged: a class is not finite")
     counted = (
         isinstance(counts, list) and listed and len(counts) == len(classes) and all(type(n) is int for n in counts)
     )
     if not counted and (kind == "text" or classes is not None or counts is not None):
         raise DataError(f"{folder / HEADER}: is damaged: the classes are not {kind} with a count each")
     if kind == "numbers":
-        float(labels["smallest"]), float(labels["largest"])
+        _check_numbers(labels, "smallest", "largest")
 
 
 def _check_names(header: dict[str, Any], width: int, folder: Path) -> None:
@@ -221,4 +217,12 @@ def _check_names(header: dict[str, Any], width: int, folder: Path) -> None:
     if not isinstance(header.get("n_nonzero"), (int, type(None))):
         raise DataError(f"{folder / HEADER}: is damaged: n_nonzero must be a number")
     for source in sources:
-        _ = str(source["path"]), str(source["format"]), int(source["rows"]), int(source["bytes"])
+        plain = isinstance(source["path"], str) and isinstance(source["format"], str)
+        if not plain or any(type(source[name]) is not int for name in ("rows", "bytes")):
+            raise DataError(f"{folder / HEADER}: is damaged: a source is not described as it must be")
+
+
+def _check_numbers(said: dict[str, Any], *names: str) -> None:
+    """Raise TypeError for what is no number."""
+    if any(type(said[name]) not in (int, float) or not abs(said[name]) <= sys.float_info.max for name in names):
+        raise TypeError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import lzma
@@ -11,21 +10,50 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, TypeAlias, cast
 
+from saddlesvm.data.decompressed import open_bz2, open_xz
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.parallel_bz2 import open_parallel_bz2
 from saddlesvm.data.store_format import HEADER, PARTIAL
 from saddlesvm.runtime.threads import threads_ahead
 
-__all__ = ["FORMATS", "format_of", "is_compressed", "line_blocks", "open_bytes", "open_counted", "open_text", "reading"]
+Opener: TypeAlias = Callable[[IO[bytes]], IO[bytes]]
+
+__all__ = [
+    "FORMATS",
+    "binary_lines",
+    "format_of",
+    "is_compressed",
+    "line_blocks",
+    "open_bytes",
+    "open_counted",
+    "open_text",
+    "reading",
+]
 
 FORMATS = (
     "LIBSVM text, CSV, TSV (each plain or compressed with gzip, bzip2 or xz), Parquet (.parquet), NumPy (.npz), "
     "an MNIST-style idx file, or a store"
 )
 
-_COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+
+def _open_gzip(raw: IO[bytes]) -> IO[bytes]:
+    return cast("IO[bytes]", _Gzip(fileobj=raw, mode="rb"))
+
+
+class _Gzip(gzip.GzipFile):
+    """Closes the compressed file too."""
+
+    def close(self) -> None:
+        raw: Any = self.fileobj
+        super().close()
+        if raw is not None:
+            raw.close()
+
+
+_COMPRESSED: dict[bytes, Opener] = {b"\x1f\x8b": _open_gzip, b"BZh": open_bz2, b"\xfd7zXZ\x00": open_xz}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".xz"}
 _BY_ENDING = {
     ".csv": "csv",
@@ -57,12 +85,14 @@ def reading(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: is truncated: the compressed data end too early") from None
     except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: is damaged: {error}") from None
+    except MemoryError:
+        raise DataError(f"{path}: needs more memory than there is") from None
     except OSError as error:
         what = f"cannot be read: {error.strerror}" if error.strerror else f"is damaged: {error}"
         raise DataError(f"{path}: {what}") from None
 
 
-def _opener(path: Path) -> object:
+def _opener(path: Path) -> Opener | None:
     with path.open("rb") as file:
         head = file.read(8)
     return next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
@@ -75,16 +105,16 @@ def is_compressed(path: Path) -> bool:
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressing as its first bytes say (its name does not matter)."""
-    opener = _opener(path)
-    return cast("IO[bytes]", opener(path, "rb") if callable(opener) else path.open("rb"))
+    opener, raw = _opener(path), path.open("rb")
+    return raw if opener is None else opener(raw)
 
 
 @contextmanager
 def open_counted(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
     """Open a file to be read once, from its beginning, with a function that says how much was read, from 0 to 1."""
     opener, size = _opener(path), max(1, path.stat().st_size)
-    opener = open_parallel_bz2 if opener is bz2.open else opener
-    with path.open("rb") as raw, cast("IO[bytes]", opener(raw) if callable(opener) else raw) as file:
+    opener = open_parallel_bz2 if opener is open_bz2 else opener
+    with path.open("rb") as raw, raw if opener is None else opener(raw) as file:
         yield file, lambda: raw.tell() / size
 
 
@@ -104,15 +134,26 @@ def line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None
 def _line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None, None]:
     with open_counted(path) as (file, share):
         parts: list[bytes] = []
-        while text := file.read(n_bytes):
+        text = file.read(n_bytes).removeprefix(_BYTE_ORDER_MARK)
+        while text:
             end = text.rfind(b"\n") + 1
             parts.append(text[: end or len(text)])
             if end:
                 yield b"".join(parts), share()
                 parts = [text[end:]]
+            text = file.read(n_bytes)
         rest = b"".join(parts)
         if rest:
             yield rest + b"\n", 1.0
+
+
+def binary_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, decompressed, without a byte order mark."""
+    with open_bytes(path) as file:
+        first = file.readline().removeprefix(_BYTE_ORDER_MARK)
+        if first:
+            yield first
+        yield from file
 
 
 def open_text(path: Path) -> io.TextIOWrapper:

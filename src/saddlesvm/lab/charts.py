@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from saddlesvm.runtime.shown import shown
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -103,8 +105,10 @@ class Chart:
             _draw_series(ax, series)
         for level, word in self.levels.items():
             ax.axhline(level, color="0.5", linewidth=0.8, linestyle=":")
-            ax.annotate(word, (1.0, level), xycoords=("axes fraction", "data"), fontsize=7, ha="right", va="bottom")
-        ax.set(title=self.title, xlabel=self.x_title, ylabel=self.y_title)
+            ax.annotate(
+                plain(word), (1.0, level), xycoords=("axes fraction", "data"), fontsize=7, ha="right", va="bottom"
+            )
+        ax.set(title=plain(self.title), xlabel=plain(self.x_title), ylabel=plain(self.y_title))
         if self.x_log and has_positive(self.series, "x"):
             ax.set_xscale("log")
             _label_sparsely(ax.xaxis)
@@ -157,10 +161,15 @@ class Grid:
             ink = "white" if shades[row, column] > 0.5 else "black"
             text = f"{self.values[row, column]:,}"
             ax.text(column, row, text, ha="center", va="center", color=ink, fontsize=7)
-        ax.set_xticks(range(len(self.x_labels)), self.x_labels, rotation=45, ha="right", fontsize=7)
-        ax.set_yticks(range(len(self.y_labels)), self.y_labels, fontsize=7)
-        ax.set(title=self.title, xlabel=self.x_title, ylabel=self.y_title)
+        ax.set_xticks(range(len(self.x_labels)), list(map(plain, self.x_labels)), rotation=45, ha="right", fontsize=7)
+        ax.set_yticks(range(len(self.y_labels)), list(map(plain, self.y_labels)), fontsize=7)
+        ax.set(title=plain(self.title), xlabel=plain(self.x_title), ylabel=plain(self.y_title))
         return ax
+
+
+def plain(text: str) -> str:
+    """A name as matplotlib shows it: no formula, whatever dollars it holds, and nothing that cannot be seen."""
+    return shown(text).replace("$", r"\$")
 
 
 def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
@@ -187,14 +196,14 @@ def _label_sparsely(axis: Any) -> None:
 
 def _draw_series(ax: Axes, series: Series) -> None:
     marker = MARKERS[series.style % len(MARKERS)]
-    label = "_nolegend_" if series.follows else series.name
+    label = "_nolegend_" if series.follows else plain(series.name)
     if series.dash == "none":
         area = 12.0 if series.size is None else series.size
         ax.scatter(series.x, series.y, s=area, marker=marker, color=series.colour, linewidths=0, alpha=0.8, label=label)
         return
-    shown = marker if 2 < series.x.size <= FEW_POINTS else ""
+    marks = marker if 2 < series.x.size <= FEW_POINTS else ""
     line = MATPLOTLIB_DASHES[series.dash]
-    ax.plot(series.x, series.y, line, marker=shown, markersize=3.5, color=series.colour, linewidth=1.4, label=label)
+    ax.plot(series.x, series.y, line, marker=marks, markersize=3.5, color=series.colour, linewidth=1.4, label=label)
     if series.low is not None and series.high is not None:
         ax.fill_between(series.x, series.low, series.high, color=series.colour, alpha=0.18, linewidth=0)
 

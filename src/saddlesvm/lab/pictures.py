@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.lab.charts import PALETTE, Chart, Grid, Series, new_axes
+from saddlesvm.lab.charts import PALETTE, Chart, Grid, Series, new_axes, plain
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.dcd import DCD
@@ -84,7 +84,7 @@ def misclassified(
     for k, image in enumerate(dense):
         left, top = (k % columns) * pitch_x, (k // columns) * pitch_y
         ax.imshow(image.reshape(shape), cmap="gray_r", extent=(left, left + width, top + height, top))
-        words = f"{y[shown[k]]} / {predicted[shown[k]]}"
+        words = plain(f"{y[shown[k]]} / {predicted[shown[k]]}")
         ax.text(left + width / 2, top - 1, words, ha="center", va="bottom", fontsize=6)
     ax.set_xlim(-1, columns * pitch_x)
     ax.set_ylim(lines * pitch_y, -0.25 * height)

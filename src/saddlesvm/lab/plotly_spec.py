@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import numpy as np
 
 from saddlesvm.lab.charts import FEW_POINTS, SHADES, Chart, Grid, Series
+from saddlesvm.runtime.shown import shown
 
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 DIGITS = 5
@@ -40,7 +42,12 @@ def _axis(title: str, logarithmic: bool) -> dict[str, Any]:
 
 def _title(text: str) -> dict[str, Any]:
     """The title of an axis; a standoff makes room for it beside long labels."""
-    return {"text": text, "standoff": STANDOFF}
+    return {"text": plain(text), "standoff": STANDOFF}
+
+
+def plain(text: str) -> str:
+    """A name as plotly shows it: its few tags, and the addresses in them, are no tags here."""
+    return html.escape(shown(str(text)), quote=False)
 
 
 def _level(value: float) -> dict[str, Any]:
@@ -51,7 +58,7 @@ def _level(value: float) -> dict[str, Any]:
 def _word(value: float, word: str, logarithmic: bool) -> dict[str, Any]:
     place = float(np.log10(value)) if logarithmic else value
     style = {"xanchor": "right", "yanchor": "bottom", "showarrow": False, "font": {"size": 10, "color": "#888"}}
-    return {"xref": "paper", "x": 1, "y": place, "text": word, **style}
+    return {"xref": "paper", "x": 1, "y": place, "text": plain(word), **style}
 
 
 def _traces(series: Series) -> list[dict[str, Any]]:
@@ -60,7 +67,7 @@ def _traces(series: Series) -> list[dict[str, Any]]:
     main: dict[str, Any] = {
         "x": numbers(series.x),
         "y": numbers(series.y),
-        "name": series.name,
+        "name": plain(series.name),
         "legendgroup": group,
         "showlegend": not series.follows,
         "marker": {"color": series.colour, "symbol": SYMBOLS[series.style % len(SYMBOLS)], "size": 5},
@@ -97,8 +104,8 @@ def _of_grid(grid: Grid) -> dict[str, Any]:
     data = {
         "type": "heatmap",
         "z": np.round(grid.shades, DIGITS).tolist(),
-        "x": list(grid.x_labels),
-        "y": list(grid.y_labels),
+        "x": list(map(plain, grid.x_labels)),
+        "y": list(map(plain, grid.y_labels)),
         "text": grid.values.tolist(),
         "texttemplate": "%{text}",
         "hovertemplate": "%{y} taken for %{x}: %{text}<extra></extra>",

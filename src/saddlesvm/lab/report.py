@@ -20,6 +20,7 @@ from saddlesvm.data import atomic_write
 from saddlesvm.lab.charts import Chart, Grid, save
 from saddlesvm.lab.machine import machine_rows
 from saddlesvm.lab.plotly_spec import specification
+from saddlesvm.runtime.shown import shown
 
 NUMBER = re.compile(r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?\s?(%|s|ms|µs)?")
 
@@ -123,16 +124,16 @@ class Report:
         page = Page()
         body = "\n".join(page.section(section) for section in self.sections)
         parts = {
-            "title": html.escape(self.title),
+            "title": words(self.title),
             "style": _part("report.css"),
-            "verdict": "\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.verdict),
+            "verdict": "\n".join(f"<li>{words(sentence)}</li>" for sentence in self.verdict),
             "contents": "\n".join(page.contents),
             "body": body,
             "data": facts(self.data),
             "machine": facts(machine_rows()),
-            "command": html.escape(self.command),
+            "command": words(self.command),
             "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-            "charts": json.dumps(page.charts, separators=(",", ":")).replace("</", "<\\/"),
+            "charts": embedded(page.charts),
             "plotly": get_plotlyjs(),
             "script": _part("report.js"),
         }
@@ -164,7 +165,7 @@ class Page:
     def section(self, section: Section) -> str:
         """A section's HTML."""
         name = slug(section.title)
-        title = html.escape(section.title)
+        title = words(section.title)
         self.contents.append(f'<li><a href="#{name}">{title}</a></li>')
         inside = "\n".join(self.item(item) for item in section.items)
         return f'<section id="{name}"><h2>{title}</h2>\n{inside}\n</section>'
@@ -172,36 +173,36 @@ class Page:
     def item(self, item: Item) -> str:
         """The HTML of a paragraph, table or figure."""
         if isinstance(item, Prose):
-            return f"<p>{html.escape(item.text)}</p>"
+            return f"<p>{words(item.text)}</p>"
         if isinstance(item, Table):
             return table(item)
-        caption = f"<figcaption><b>{html.escape(item.title)}</b> {html.escape(item.caption)}</figcaption>"
+        caption = f"<figcaption><b>{words(item.title)}</b> {words(item.caption)}</figcaption>"
         if isinstance(item, Picture):
-            return f'<figure>{caption}<img alt="{html.escape(item.title)}" src="{png(item.draw())}"></figure>'
+            return f'<figure>{caption}<img alt="{words(item.title)}" src="{png(item.draw())}"></figure>'
         number = len(self.charts)
         self.charts.append(specification(item))
         square = ' class="chart square"' if isinstance(item, Grid) or item.equal else ' class="chart"'
-        label = html.escape(f"{item.title}. {item.caption}")
+        label = words(f"{item.title}. {item.caption}")
         return f'<figure>{caption}<div{square} id="chart-{number}" role="img" aria-label="{label}"></div></figure>'
 
 
 def table(item: Table) -> str:
     """A table's HTML; cells that are a number, with a unit or without, are set to the right."""
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in item.columns)
+    head = "".join(f'<th scope="col">{words(name)}</th>' for name in item.columns)
     rows = "\n".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in item.rows)
-    caption = f"<figcaption>{html.escape(item.caption)}</figcaption>" if item.caption else ""
+    caption = f"<figcaption>{words(item.caption)}</figcaption>" if item.caption else ""
     body = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
     return f'<figure class="table">{caption}<div class="wide">{body}</div></figure>'
 
 
 def _cell(text: str) -> str:
     kind = ' class="number"' if NUMBER.fullmatch(text) else ""
-    return f"<td{kind}>{html.escape(text)}</td>"
+    return f"<td{kind}>{words(text)}</td>"
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """Pairs of words as a description list."""
-    return "\n".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in pairs)
+    return "\n".join(f"<dt>{words(name)}</dt><dd>{words(value)}</dd>" for name, value in pairs)
 
 
 def png(ax: Any) -> str:
@@ -209,6 +210,17 @@ def png(ax: Any) -> str:
     buffer = io.BytesIO()
     ax.figure.savefig(buffer, format="png", dpi=110)
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def embedded(value: Any) -> str:
+    """JSON in which no text can end or begin an element, a comment or a script: of ASCII, without angle brackets."""
+    text = json.dumps(value, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def words(text: str) -> str:
+    """Text as HTML, with the characters that cannot be seen spelled out."""
+    return html.escape(shown(text))
 
 
 def slug(text: str) -> str:

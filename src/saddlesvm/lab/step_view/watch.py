@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
 import os
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ import numpy as np
 from saddlesvm.data import atomic_write
 from saddlesvm.lab.contenders import parse_contenders
 from saddlesvm.lab.dataset import make_dataset
+from saddlesvm.lab.report import embedded, words
 from saddlesvm.lab.step_view.plane import Plane, loss_curve, make_plane
 from saddlesvm.lab.step_view.record import Recorder, watchable
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
@@ -60,12 +59,12 @@ class Watch:
     def html(self) -> str:
         """The page, with its styles, script and data inside."""
         parts = {
-            "title": html.escape(self.title),
-            "words": html.escape(self.scene["words"]),
-            "command": html.escape(self.command),
+            "title": words(self.title),
+            "words": words(self.scene["words"]),
+            "command": words(self.command),
             "style": _part("watch.css"),
             "script": _part("watch_parts.js") + _part("watch.js"),
-            "scene": json.dumps(self.scene, separators=(",", ":")).replace("</", "<\\/"),
+            "scene": embedded(self.scene),
         }
         return Template(_part("watch.html")).substitute(parts)
 

@@ -1,0 +1,101 @@
+"""Compressed files to their last byte: what stands behind the compressed data must be compressed data again.
+
+Python's own bzip2 and xz files end at the first byte that they do not understand, and say nothing of the rest. These
+refuse it. Nothing is decompressed that nobody asked for, and xz gets no more memory than its highest preset needs.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+from collections.abc import Callable
+from typing import IO, Any
+
+__all__ = ["open_bz2", "open_xz"]
+
+PIECE = 1 << 18
+MEMORY = 1 << 27  # bytes: twice what the dictionary of the highest preset takes
+PADDING = 4  # bytes: xz files may have zeros behind them, so many at a time
+
+
+class Decompressed(io.RawIOBase):
+    """The streams of a file, one after the other; to be read from one end to the other.
+
+    Parameters
+    ----------
+    raw : binary file
+        At the beginning of the first stream. Closed with this one.
+    make : callable
+        Gives a new decompressor, as `bz2` and `lzma` have them.
+    padding : int
+        Zeros between streams and behind the last come in multiples of this; 0 for none.
+    """
+
+    def __init__(self, raw: IO[bytes], make: Callable[[], Any], padding: int = 0) -> None:
+        self._raw, self._make, self._padding = raw, make, padding
+        self._engine = make()
+        self._input = b""
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a part of `buffer`; 0 at the end.
+
+        Raises
+        ------
+        EOFError
+            A stream is not whole.
+        OSError, lzma.LZMAError
+            A stream is damaged, or something else stands behind it.
+        """
+        while len(buffer):
+            if self._engine.eof and not self._next_stream():
+                return 0
+            if not self._input and self._engine.needs_input:
+                self._input = self._raw.read(PIECE)
+                if not self._input:
+                    raise EOFError("the compressed data end too early")
+            data, self._input = self._engine.decompress(self._input, len(buffer)), b""
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+        return 0
+
+    def _next_stream(self) -> bool:
+        """Make ready for what stands behind the end of a stream, if anything does."""
+        rest = self._engine.unused_data or self._raw.read(PIECE)
+        zeros = 0
+        while self._padding and rest and not rest.strip(b"\0"):
+            zeros += len(rest)
+            rest = self._raw.read(PIECE)
+        if self._padding:
+            zeros += len(rest) - len(rest.lstrip(b"\0"))
+            rest = rest.lstrip(b"\0")
+            if zeros % self._padding:
+                raise lzma.LZMAError("something stands behind the compressed data")
+        if rest:
+            self._engine, self._input = self._make(), rest
+        return bool(rest)
+
+    def close(self) -> None:
+        """Close the compressed file too."""
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+def open_bz2(raw: IO[bytes]) -> IO[bytes]:
+    """A bzip2 file, decompressed."""
+    return io.BufferedReader(Decompressed(raw, bz2.BZ2Decompressor), PIECE)
+
+
+def open_xz(raw: IO[bytes]) -> IO[bytes]:
+    """An xz file, decompressed."""
+    return io.BufferedReader(Decompressed(raw, _new_xz, PADDING), PIECE)
+
+
+def _new_xz() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)

@@ -1,0 +1,125 @@
+"""What the formats do not allow is refused: spellings that only Python knows, bytes behind the end, odd indices."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.data import DataError, convert, read, read_liblinear
+
+MARK = b"\xef\xbb\xbf"
+TEXT = b"1 1:2 2:3\n-1 1:1\n"
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+MODEL = b"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias -1\nw\n0.5 \n1e-3 \n"
+
+
+def both(path: Path, **options: Any) -> list[Callable[[], Any]]:
+    """The two ways to read a file: whole, and some rows at a time."""
+    store = path.with_name("t.store")
+    return [lambda: read(path, **options), lambda: read(convert(path, store, overwrite=True, **options).path)]
+
+
+def refused(path: Path, data: bytes, said: str) -> None:
+    path.write_bytes(data)
+    for way in both(path):
+        with pytest.raises(DataError, match=said) as error:
+            way()
+        assert str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("t.libsvm", b"1 1:2\n1 1:1_000\n", "line 2: found '1:1_000'"),
+        ("t.libsvm", b"1_0 1:2\n", "label '1_0' is not a number"),
+        ("t.libsvm", "1 ١:2\n".encode(), "line 1"),
+        ("t.libsvm", "1 1:٢\n".encode(), "line 1"),
+        ("t.libsvm", b"1 1.5:2\n", "a whole number and a number"),
+        ("t.libsvm", b"1 4294967297:2\n", "the largest allowed"),
+        ("t.libsvm", b"1 " + b"9" * 5000 + b":2\n", "found '9"),
+        ("t.csv", b"a,b\n1,2\n3_0,4\n", "line 3: column 'a': '3_0' is not a number"),
+    ],
+)
+def test_spellings_that_are_no_numbers(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    refused(tmp_path / name, data, said)
+
+
+@pytest.mark.parametrize("change", [(b"0.5", b"0_5"), (b"nr_class 2", b"nr_class 0_2"), (b"label 1", b"label 0_1")])
+def test_liblinear_models_have_plain_numbers_too(tmp_path: Path, change: tuple[bytes, bytes]) -> None:
+    path = tmp_path / "t.model"
+    path.write_bytes(MARK + MODEL)
+    assert read_liblinear(path).coef.tolist() == [[-0.5, -1e-3]] or read_liblinear(path).coef.tolist() == [[0.5, 1e-3]]
+    path.write_bytes(MODEL.replace(*change))
+    with pytest.raises(DataError):
+        read_liblinear(path)
+
+
+@pytest.mark.parametrize(("name", "data"), [("t.libsvm", TEXT), ("t.csv", b"2,3,1\n1,0,-1\n"), ("t", TEXT)])
+@pytest.mark.parametrize("ending", ["", *COMPRESS])
+def test_a_byte_order_mark_is_no_part_of_the_data(tmp_path: Path, name: str, data: bytes, ending: str) -> None:
+    path = tmp_path / (f"{name}.{ending}" if ending else name)
+    path.write_bytes(COMPRESS.get(ending, bytes)(MARK + data))
+    for way in both(path):
+        table = way()
+        X = table.X.toarray() if hasattr(table.X, "toarray") else np.asarray(table.X)
+        assert X.tolist() == [[2, 3], [1, 0]] and table.y.tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_compressed_files_end_where_the_data_end(tmp_path: Path, ending: str) -> None:
+    path, packed = tmp_path / f"t.libsvm.{ending}", COMPRESS[ending](TEXT)
+    path.write_bytes(packed + packed)
+    assert [len(way().y) for way in both(path)] == [4, 4]
+    for behind in (b"x", b"left over, and not a little", packed[:5], b"\0" * 3 + b"x"):
+        refused(path, packed + behind, "is damaged|is truncated")
+    for cut in range(1, len(packed), 5):
+        refused(path, packed[:cut], "is damaged|is truncated|is empty|format|line 1")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"indices": np.array([0.5, 1.0])}, "whole numbers"),
+        ({"indptr": np.array([0.0, 1.0, 2.0])}, "whole numbers"),
+        ({"indices": np.array([0, 2])}, "indices"),
+        ({"indices": np.array([0, -1])}, "indices"),
+        ({"indptr": np.array([0, 5, 2])}, "do not fit|indptr|index"),
+        ({"indptr": np.array([0, 1, 9])}, "do not fit|indptr"),
+        ({"data": np.ones(3)}, "do not fit"),
+        ({"shape": np.array([2.0, 2.0])}, "2 numbers are needed"),
+        ({"shape": np.array([-2, 2])}, "shape"),
+    ],
+)
+def test_sparse_matrices_fit_together(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    parts = {
+        "data": np.ones(2), "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2]), "shape": np.array([2, 2]),
+        "y": np.array([0, 1]),
+    }  # fmt: skip
+    path = tmp_path / "t.npz"
+    np.savez(path, **(parts | change))
+    refused(path, path.read_bytes(), said)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2**31, 2**31), (2**32 - 1,) * 3, (2, 2**20, 2**10)])
+def test_idx_headers_promise_no_more_than_the_file_can_hold(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    labels = tmp_path / "t-labels-idx1-ubyte"
+    labels.write_bytes(b"\0\0\x08\x01" + struct.pack(">I", sizes[0] if sizes[0] < 99 else 2) + b"\1\2")
+    refused(
+        tmp_path / "t-images-idx3-ubyte", b"\0\0\x08\x03" + struct.pack(">III", *sizes) + b"few", "header says|of sh"
+    )
+
+
+def test_bombs_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.zeros((10_000, 2_000)), y=np.zeros(10_000))
+    assert path.stat().st_size < 300_000
+    with pytest.raises(DataError, match=r"would expand from .* bytes to"):
+        read(path)
