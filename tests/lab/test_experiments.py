@@ -53,7 +53,9 @@ def folder(tmp_path_factory):
     return make_files(tmp_path_factory.mktemp("data"))
 
 
-@pytest.mark.parametrize("name", ["blood-cells", "vlfeat-sdca", "pegasos-fashion", "dcd-tables", "pegasos-bound"])
+@pytest.mark.parametrize(
+    "name", ["blood-cells", "vlfeat-sdca", "pegasos-fashion", "dcd-tables", "pegasos-bound", "rates"]
+)
 def test_experiments_run_quickly(name, folder, tmp_path):
     from saddlesvm.lab import reproduce
 
@@ -96,3 +98,16 @@ def test_an_interrupted_experiment_reports_what_is_done(tmp_path, monkeypatch):
     found = reproduce("pegasos-bound", report=tmp_path / "report.html", quick=True)
     assert found["pegasos-bound"].verdict[0].startswith("Interrupted before")
     assert "Interrupted" in (tmp_path / "report.html").read_text()
+
+
+def test_where_two_curves_of_work_cross():
+    """Interpolated in log-log between two accuracies; words where they do not cross."""
+    from saddlesvm.lab.experiments.rates import ACCURACIES, crossing_of
+
+    steps = np.arange(len(ACCURACIES), dtype=float)
+    first, second = 10.0 ** (1.0 + steps), 10.0 ** (3.25 + 0.5 * steps)  # equal at 4.5 steps of half a decade
+    assert crossing_of(first, second) == pytest.approx(ACCURACIES[4] * 10.0**-0.25)
+    assert crossing_of(second, first) == "none that was tried"
+    assert crossing_of(first, 0.5 * first) == "all that were tried"
+    ended = np.where(steps < 8.0, first, np.inf)
+    assert crossing_of(ended, np.full(steps.size, 1e12)) == pytest.approx(ACCURACIES[7] * 10.0**-0.25)

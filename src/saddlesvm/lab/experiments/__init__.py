@@ -6,4 +6,5 @@ HOMES = {
     "pegasos-fashion": ("pegasos_fashion", "PegasosFashion"),
     "dcd-tables": ("dcd_tables", "DCDTables"),
     "pegasos-bound": ("pegasos_bound", "PegasosBound"),
+    "rates": ("rates", "Rates"),
 }

@@ -1,0 +1,220 @@
+"""How the work of every solver grows with 1/lambda, 1/eps, n and the batch size, beside the stated rates.
+
+Work is counted in row visits until the model's objective, in the lambda form, is within eps of the optimum and stays
+there. Rows have norm one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.lab.charts import Chart, Series
+from saddlesvm.lab.contenders import Contender, parse_contenders
+from saddlesvm.lab.dataset import Dataset, make_dataset
+from saddlesvm.lab.experiments.base import Experiment, Step
+from saddlesvm.lab.experiments.pegasos_bound import gaussian
+from saddlesvm.lab.experiments.pegasos_sizes import slope_of
+from saddlesvm.lab.machine import in_threads
+from saddlesvm.lab.report import Table
+from saddlesvm.lab.runs import hinge_objective, iterates
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.solvers import DCD
+
+SOLVERS = "pegasos,pegasos:batch_size=16,sdca:sampling=replacement,sdca:start=sgd,dcd,newton:warm_up=0"
+STATED = {  # slopes of the stated rates in 1/lambda, 1/eps and n, by the solver's name
+    "pegasos": ("1", "1", "0"),
+    "sdca": ("0 to 1", "0 to 1", "1 to 0"),
+    "dcd": ("not stated", "0 in the end", "not stated"),
+    "newton": ("not stated", "0", "1"),
+}
+LAMBDAS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+ACCURACIES = tuple(10.0 ** -np.arange(1.0, 6.5, 0.5))
+BATCHES = (1, 4, 16, 64, 256)
+LAM, EPS = 1e-3, 1e-3  # where the other quantities vary
+SPACING = 1.15  # of the row visits at which the objective is looked at
+LASTING = 2.0  # times the visits after which the finest accuracy is reached, a run goes on
+MOST_VISITS = 3_000_000
+Works = dict[tuple[float, int, str], np.ndarray]
+
+
+class Rates(Experiment):
+    """Work against lambda, eps, n and batch size."""
+
+    name: ClassVar[str] = "rates"
+    title: ClassVar[str] = "The rates: work against lambda, eps, n and batch size"
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self.sizes = (500, 2_000) if self.quick else (500, 2_000, 10_000, 50_000)
+        self.n = self.sizes[-1] if self.quick else 10_000
+        self.lambdas = LAMBDAS[:3] if self.quick else LAMBDAS
+        self.lam = self.lambdas[-1] if self.quick else LAM
+        self.repeats, self.most = (2, 100_000) if self.quick else (5, MOST_VISITS)
+        self.contenders = parse_contenders(SOLVERS)
+        self.works: Works = {}
+        self.optimum = cache(self._optimum)
+        self.sets = {n: make_dataset(*gaussian(n, 5), name="") for n in self.sizes}
+        self.report.data = [
+            ("data", "two Gaussian classes in 20 dimensions, 10 % label noise, rows of norm one"),
+            ("criterion", "row visits until P(w) - P(w*) <= eps for good, in the lambda form; medians"),
+            ("runs", f"{self.repeats} for each solver and setting"),
+        ]
+
+    def steps(self) -> Sequence[Step]:
+        """A step for each setting, then what they show."""
+        settings = dict.fromkeys([*((lam, self.n) for lam in self.lambdas), *((self.lam, n) for n in self.sizes)])
+        work = [(f"lambda = {lam:g}, n = {n:,}", lambda lam=lam, n=n: self.measure(lam, n)) for lam, n in settings]
+        shown = (("lambda", self.against_lambda), ("eps", self.against_eps), ("n", self.against_n))
+        return (*work, *shown, ("batch size", self.against_batch), ("crossing", self.crossing))
+
+    def _optimum(self, lam: float, n: int) -> float:
+        problem = self.sets[n].problem(Hinge(), lam=lam)
+        return float(fit(problem, DCD(), Limits(tol=1e-9, max_epochs=20_000.0)).certificate.primal)
+
+    def measure(self, lam: float, n: int) -> None:
+        """The median work of each solver for each accuracy."""
+        self.optimum(lam, n)
+        runs = [(contender, seed) for contender in self.contenders for seed in range(self.repeats)]
+        found = in_threads(lambda run: self._work(run[0].solver, lam, n, run[1]), runs)
+        for place, contender in enumerate(self.contenders):
+            mine = found[place * self.repeats : (place + 1) * self.repeats]
+            self.works[lam, n, contender.label] = np.median(mine, axis=0)
+
+    def _work(self, solver: Any, lam: float, n: int, seed: int) -> np.ndarray:
+        """Row visits from which on the objective stays within each accuracy; infinite where it does not.
+
+        A dual solver's objective may pass through a small value by chance early in its first epoch, and rise again. A
+        run goes on until it has stayed within the finest accuracy for as many visits as it took to get there.
+        """
+        data: Dataset = self.sets[n]
+        problem, optimum = data.problem(Hinge(), lam=lam), self.optimum(lam, n)
+        start = max(1.0, float(getattr(solver, "batch_size", 1)))
+        marks = start * SPACING ** np.arange(1.0 + np.log(self.most / start) / np.log(SPACING))
+        since, wanted = np.full(len(ACCURACIES), np.inf), np.array(ACCURACIES)
+        for state, point in iterates(problem, solver, list(np.unique(marks.round()) / n), seed):
+            inside = hinge_objective(data, lam, point.w) - optimum <= wanted
+            since = np.where(inside, np.minimum(since, state.rows_touched), np.inf)
+            if state.rows_touched >= LASTING * since[-1]:
+                break
+        return since
+
+    def _at(self, lam: float, n: int, contender: Contender, eps: float) -> float:
+        return float(self.works[lam, n, contender.label][int(np.argmin(np.abs(np.array(ACCURACIES) - eps)))])
+
+    def _lines(self, title: str, axis: str, x: np.ndarray, which: int, found: list[np.ndarray]) -> None:
+        """A section with a chart of one line a solver, and a table of slopes beside those stated."""
+        series = [
+            Series(contender.label, x[np.isfinite(y)], y[np.isfinite(y)], style=style)
+            for style, (contender, y) in enumerate(zip(self.contenders, found, strict=True))
+        ]
+        rows = []
+        for contender, y in zip(self.contenders, found, strict=True):
+            shown = np.isfinite(y)
+            slope, error = slope_of(x[shown], y[shown])
+            fitted = f"{slope:.2f} +- {error:.2f}" if np.isfinite(slope) and shown.sum() > 2 else "too few points"
+            ends = [f"{value:,.0f}" if np.isfinite(value) else f"over {self.most:,}" for value in (y[0], y[-1])]
+            rows.append([contender.label, *ends, fitted, STATED[contender.name][which]])
+        ends = [f"visits at {axis} = {value:,.0f}" for value in (x[0], x[-1])]
+        table = Table(["solver", *ends, "fitted slope", "stated slope"], rows, "Slopes in log-log.")
+        chart = Chart(
+            title, axis, "row visits", tuple(series), x_log=True, y_log=True, caption="Medians over the runs."
+        )
+        self.report.section(title, chart, table)
+
+    def against_lambda(self) -> None:
+        """Work against 1/lambda."""
+        x = 1.0 / np.array(self.lambdas)
+        found = [np.array([self._at(lam, self.n, one, EPS) for lam in self.lambdas]) for one in self.contenders]
+        self._lines(f"Work against 1/lambda, n = {self.n:,}, eps = {EPS:g}", "1/lambda", x, 0, found)
+
+    def against_eps(self) -> None:
+        """Work against 1/eps."""
+        x = 1.0 / np.array(ACCURACIES)
+        found = [self.works[self.lam, self.n, one.label] for one in self.contenders]
+        self._lines(f"Work against 1/eps, n = {self.n:,}, lambda = {self.lam:g}", "1/eps", x, 1, found)
+
+    def against_n(self) -> None:
+        """Work against the number of rows."""
+        found = [np.array([self._at(self.lam, n, one, EPS) for n in self.sizes]) for one in self.contenders]
+        title = f"Work against n, lambda = {self.lam:g}, eps = {EPS:g}"
+        self._lines(title, "n", np.array(self.sizes, dtype=float), 2, found)
+
+    def against_batch(self) -> None:
+        """Iterations and row visits of Pegasos against the batch size."""
+        place = int(np.argmin(np.abs(np.array(ACCURACIES) - EPS)))
+        visits = []
+        for size in BATCHES:
+            (contender,) = parse_contenders(f"pegasos:batch_size={size}")
+            runs = [self._work(contender.solver, self.lam, self.n, seed)[place] for seed in range(self.repeats)]
+            visits.append(float(np.median(runs)))
+        sizes, rows = np.array(BATCHES, dtype=float), np.array(visits)
+        iterations = rows / sizes
+        series = (Series("iterations", sizes, iterations, style=0), Series("row visits", sizes, rows, style=1))
+        title = f"Pegasos against the batch size, lambda = {self.lam:g}, eps = {EPS:g}"
+        slope, _ = slope_of(sizes, iterations)
+        caption = "The theorem states as many iterations whatever the batch size: slope 0."
+        chart = Chart(title, "rows an iteration", "work", series, x_log=True, y_log=True, caption=caption)
+        cells = [[str(size), f"{i:,.0f}", f"{r:,.0f}"] for size, i, r in zip(BATCHES, iterations, rows, strict=True)]
+        table = Table(["batch size", "iterations", "row visits"], cells, f"Slope of the iterations: {slope:.2f}.")
+        self.report.section(title, chart, table)
+        self.say(
+            f"{BATCHES[-1]} rows an iteration instead of one: {iterations[0] / iterations[-1]:.0f} times fewer "
+            f"iterations (the theorem promises none fewer), {rows[-1] / rows[0]:.1f} times as many row visits."
+        )
+
+    def crossing(self) -> None:
+        """The accuracy from which on SDCA needs fewer visits than Pegasos, against 1 / (lambda n)."""
+        pegasos, sdca = self.contenders[0], self.contenders[2]
+        rows, points = [], []
+        for lam, n in sorted({(lam, n) for lam, n, _ in self.works}):
+            eps = crossing_of(self.works[lam, n, pegasos.label], self.works[lam, n, sdca.label])
+            said = f"{eps:.2g}" if isinstance(eps, float) else eps
+            rows.append([f"{lam:g}", f"{n:,}", f"{1.0 / (lam * n):.2g}", said])
+            if isinstance(eps, float):
+                points.append((1.0 / (lam * n), eps))
+        columns = ["lambda", "n", "1 / (lambda n)", "SDCA needs fewer visits from eps ="]
+        table = Table(columns, rows, "Where the two curves of work against eps cross.")
+        section = self.report.section("Where SDCA overtakes Pegasos", table)
+        if len(points) > 1:
+            x, y = np.array(sorted(points)).T
+            series = (Series("measured", x, y, dash="none"), Series("1 / (lambda n)", x, x, style=7, dash="dot"))
+            axis = "eps from which on SDCA needs fewer visits"
+            section.items.append(Chart("The crossing point", "1 / (lambda n)", axis, series, x_log=True, y_log=True))
+            ratios = y / x
+            self.say(
+                f"SDCA overtakes Pegasos at an eps of {ratios.min():.2g} to {ratios.max():.2g} times 1 / (lambda n), "
+                f"in the {len(points)} of {len(rows)} settings in which the two cross."
+            )
+
+
+def crossing_of(first: np.ndarray, second: np.ndarray) -> float | str:
+    """The accuracy from which on the second needs less work than the first, between two of :data:`ACCURACIES`.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (len(ACCURACIES),)
+        Work for each accuracy, infinite where it was not reached.
+
+    Returns
+    -------
+    float or str
+        Interpolated in log-log; words where one of them is always ahead, or where the end is not known.
+    """
+    ahead = second < first
+    if ahead.all():
+        return "all that were tried"
+    if not ahead[-1]:
+        return "none that was tried"
+    last = int(np.flatnonzero(~ahead)[-1])
+    before, after = np.log(first[last : last + 2]), np.log(second[last : last + 2])
+    low, high = np.log(ACCURACIES[last]), np.log(ACCURACIES[last + 1])
+    apart = after - before
+    if not np.isfinite(apart).all():
+        return float(np.exp(0.5 * (low + high)))
+    return float(np.exp(low + (high - low) * apart[0] / (apart[0] - apart[1])))
