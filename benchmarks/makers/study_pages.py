@@ -34,7 +34,7 @@ def lines_of(name: str) -> str:
     head, body = rows[node.lineno - 1 : node.body[0].lineno - 1], rows[node.body[0].end_lineno :]
     if ast.get_docstring(node) is None:
         body = rows[node.body[0].lineno - 1 :]
-    return "\n".join(["```python", *head, *body, "```", ""])
+    return "\n".join(["```py", *head, *body, "```", ""])
 
 
 def filled(text: str) -> str:
