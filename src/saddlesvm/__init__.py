@@ -12,7 +12,7 @@ from saddlesvm.estimators.register import register_estimator
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import register as register_loss
-from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos
+from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos, register_solver
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.cross_validation import LinearSVCCV
@@ -44,6 +44,7 @@ __all__ = [
     "leave_one_out",
     "register_estimator",
     "register_loss",
+    "register_solver",
 ]
 
 LOADED_WHEN_USED = {

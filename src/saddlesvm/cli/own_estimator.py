@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import os
-import sys
 from collections.abc import Sequence
 
+from saddlesvm.cli.own_module import imported
 from saddlesvm.estimators import register
 
 OWN_ESTIMATOR = "MODULE:CLASS, an estimator registered in a Python file of yours, from here or from PYTHONPATH"
@@ -29,19 +27,6 @@ def estimator_text(text: str) -> str:
         how = "declare the class with @saddlesvm.register_estimator" if colon else f"use {names}, or MODULE:CLASS"
         raise argparse.ArgumentTypeError(f"there is no estimator {text}: {how}")
     return entry.name
-
-
-def imported(module: str, name: str) -> object:
-    """What a module calls `name`, None if nothing; the module may stand in the folder where the command was started.
-
-    Raises
-    ------
-    ImportError
-        There is no such module, or it imports one that is not there.
-    """
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    return getattr(importlib.import_module(module), name, None)
 
 
 def made_known(arguments: Sequence[str]) -> None:

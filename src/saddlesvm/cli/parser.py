@@ -16,6 +16,7 @@ from saddlesvm.cli import convert as convert_command
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
 from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, made_known
 from saddlesvm.cli.own_loss import OWN_LOSS, WITH_OPTIONS, loss_argument
+from saddlesvm.cli.own_solver import OWN_SOLVER, solver_text
 from saddlesvm.data import BUNDLED, DataError
 from saddlesvm.estimators import register
 from saddlesvm.fit.outcome import NotCertifiedWarning
@@ -97,7 +98,10 @@ def add_train(commands_: Any) -> None:
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
     parser.add_argument("--loss", type=loss_argument, help=f"{', '.join(LOSSES)}; {OWN_LOSS} {WITH_OPTIONS}")
     parser.add_argument("--estimator", type=estimator_text, help=f"instead of the one for the loss: {OWN_ESTIMATOR}")
-    parser.add_argument("--solver", help=f"{texts['solver']} Options: pegasos:batch_size=64,output=average")
+    parser.add_argument(
+        "--solver", type=solver_text,
+        help=f"{texts['solver']} Options: pegasos:batch_size=64,output=average. {OWN_SOLVER}",
+    )  # fmt: skip
     parser.add_argument("--tol", type=float, help=texts["tol"])
     parser.add_argument("--max-iter", dest="max_iter", type=int, help=texts["max_iter"])
     parser.add_argument("--max-time", dest="max_time", type=float, help=texts["max_time"])

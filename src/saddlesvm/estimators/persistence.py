@@ -132,7 +132,7 @@ def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, 
     options, saved = tuple(name for name in entry.parameters if name not in UNSAVED), entry.saved
     names = {"options": options, "numbers": saved.numbers, "arrays": saved.arrays, "matrices": saved.matrices}
     check_stored(arrays, meta, names)
-    model: Any = entry.kind(**{name: _restored(given) for name, given in meta["params"].items()})
+    model: Any = entry.kind(**{name: _restored(given, entry.linear) for name, given in meta["params"].items()})
     if hasattr(model, "loss"):
         make_loss(model.loss)
     model.check_options()
@@ -239,7 +239,11 @@ def _from_liblinear(path: str | os.PathLike[str]) -> Any:
 def _plain(name: str, option: Any) -> Any:
     """An option as JSON can hold it: solver and loss objects as name and fields, dict keys as pairs."""
     if isinstance(option, SolverBase):
-        return {"solver": option.name, "options": option.get_params(), "kernel": option.name in KERNEL_SOLVERS}
+        return {
+            "solver": option.name,
+            "options": option.get_params(),
+            "kernel": type(option) in KERNEL_SOLVERS.values(),
+        }
     if name == "loss" and (isinstance(option, str) or is_loss(option)):
         return plain_loss(option)
     if isinstance(option, dict):
@@ -248,12 +252,15 @@ def _plain(name: str, option: Any) -> Any:
     return option.item() if isinstance(option, np.generic) else option
 
 
-def _restored(given: Any) -> Any:
+def _restored(given: Any, linear: bool) -> Any:
     """An option from what :func:`_plain` made of it; nothing but this package's own solvers and losses comes of it."""
     if not isinstance(given, dict):
         return given
     if {*given} == {"solver", "options", "kernel"}:
-        return (KERNEL_SOLVERS if given["kernel"] else SOLVERS)[given["solver"]](**given["options"])
+        kind = (SOLVERS if linear else KERNEL_SOLVERS).get(given["solver"])
+        if kind is None:
+            raise ValueError(f"its solver is {short(repr(given['solver']))}; import the module that registers it first")
+        return kind(**given["options"])
     if {*given} in ({"loss", "options"}, {"loss", "options", "text", "origin"}):
         return loss_from_plain(given)
     if {*given} == {"pairs"}:

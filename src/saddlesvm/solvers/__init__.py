@@ -12,12 +12,25 @@ from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.pegasos import Pegasos
+from saddlesvm.solvers.register import SOLVERS, register_solver
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.second_order.newton import Newton
 
-SOLVERS: dict[str, type[SolverBase]] = {kind.name: kind for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks)}
+for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks):
+    register_solver(kind)
 
-__all__ = ["DCD", "SDCA", "SOLVERS", "Auto", "Blocks", "Newton", "Pegasos", "make_solver", "parse_solver"]
+__all__ = [
+    "DCD",
+    "SDCA",
+    "SOLVERS",
+    "Auto",
+    "Blocks",
+    "Newton",
+    "Pegasos",
+    "make_solver",
+    "parse_solver",
+    "register_solver",
+]
 
 
 def make_solver(solver: str | SolverBase) -> Any:

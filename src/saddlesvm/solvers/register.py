@@ -1,0 +1,50 @@
+"""The register of solvers: a name stands for a class, whose options are its fields."""
+
+from __future__ import annotations
+
+from dataclasses import is_dataclass
+from typing import Any, TypeVar
+
+from saddlesvm.solvers.base import SolverBase
+
+__all__ = ["SOLVERS", "register_solver"]
+
+Kind = TypeVar("Kind", bound=type)
+SOLVERS: dict[str, type[SolverBase]] = {}  # by name, in the order of registration
+METHODS = ("init", "step", "solution")
+
+
+def register_solver(kind: Kind) -> Kind:
+    """A class decorator that lets ``solver="name"`` mean this solver, in Python, on the command line, in model files.
+
+    The class is a frozen dataclass derived from :class:`saddlesvm.solvers.base.SolverBase`: its class variable ``name``
+    is what it is called, its fields are its options, ``init``, ``step`` and ``solution`` are the algorithm. The fit's
+    loop does the rest: certificates, limits, checkpoints, traces, Ctrl-C. A class of the same name and module replaces
+    the former one.
+
+    Raises
+    ------
+    TypeError
+        The class is no dataclass derived from SolverBase, or lacks a method.
+    ValueError
+        It has no name, or another solver has that name.
+    """
+    called = getattr(kind, "__qualname__", repr(kind))
+    if not (isinstance(kind, type) and issubclass(kind, SolverBase) and is_dataclass(kind)):
+        raise TypeError(f"the solver {called} must be a frozen dataclass derived from solvers.base.SolverBase")
+    missing = [method for method in METHODS if not callable(getattr(kind, method, None))]
+    if missing:
+        raise TypeError(f"the solver {called} lacks {', '.join(missing)}")
+    name = kind.name
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise ValueError(f"the solver {called} needs a name of letters, digits, - and _; got {name!r}")
+    former = SOLVERS.get(name)
+    if former is not None and origin_of(former) != origin_of(kind):
+        raise ValueError(f"a solver named {name!r} exists already, {origin_of(former)}: choose another name")
+    SOLVERS[name] = kind
+    return kind
+
+
+def origin_of(kind: Any) -> str:
+    """Module and name of a class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
