@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from saddlesvm.cli.own_estimator import imported
+from saddlesvm.cli.own_module import imported
 from saddlesvm.problem.losses import is_loss, loss_name, make_loss
 
 WITH_OPTIONS = "Options: pinball:tau=0.8"
