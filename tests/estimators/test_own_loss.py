@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -187,3 +188,13 @@ def test_cached_kernels_follow_the_file_of_a_loss(own_file: Path) -> None:
     text = (own_file / "mine.py").read_text()
     (own_file / "mine.py").write_text(text.replace("* (z - y) ** 2\n", "* (z - y) ** 2 * 4.0\n"))
     assert run() == ["2.0", "0"], "an edited loss is compiled again"
+
+
+def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "losses.md").read_text()
+    (example,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "class Expectile" in block)
+    (tmp_path / "mylosses.py").write_text(example)
+    numbers = (0.7, -0.4, 1.3, 2.0, 1.5)
+    run = f"from mylosses import Expectile; print(Expectile(0.9).dual_step(*{numbers}), Expectile(0.9).traits.name)"
+    done = subprocess.run([sys.executable, "-c", run], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(Expectile(0.9).dual_step(*numbers)), "expectile"]

@@ -73,6 +73,21 @@ def register(
         The class is no NamedTuple, or lacks a method.
     ValueError
         A trait is none of those allowed, the options are not the fields, or another loss has this name.
+
+    Examples
+    --------
+    The absolute loss again, under a name of its own; ``docs/losses.md`` writes a new one out.
+
+    >>> from typing import NamedTuple
+    >>> from saddlesvm import register_loss
+    >>> from saddlesvm.losses import Absolute, make_loss
+    >>> @register_loss("median", task="regression", shape="kinked", parabolic=True, exponentials=False)
+    ... class Median(NamedTuple):
+    ...     value, subgradient, curvature = Absolute.value, Absolute.subgradient, Absolute.curvature
+    ...     conjugate, bounds, dual_step = Absolute.conjugate, Absolute.bounds, Absolute.dual_step
+    ...     slopes, largest_curvature = Absolute.slopes, Absolute.largest_curvature
+    >>> make_loss("median").value(1.0, 3.0)
+    2.0
     """
 
     def declare(kind: Kind) -> Kind:
