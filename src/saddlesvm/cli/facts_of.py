@@ -73,8 +73,7 @@ def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dic
 def done(model: Any, table: Table) -> dict[str, Any]:
     """What was done."""
     return {
-        "model": f"{type(model).__name__}, loss {spelled(make_loss(model.loss))}, "
-        + (f"C = {model.C:g}" if model.lam is None else f"lambda = {model.lam:g}"),
+        "model": f"{type(model).__name__}, loss {spelled(make_loss(model.loss))}, " + strength_of(model),
         "solver": str(model.solver),
         "epochs": model.n_iter_,
         "decisions": list(dict.fromkeys(decision_of(row) for row in model.trace_ if decision_of(row))) or None,
@@ -83,6 +82,15 @@ def done(model: Any, table: Table) -> dict[str, Any]:
         "seconds solving": model.seconds_solving_,
         "seconds certifying": model.seconds_certifying_,
     }
+
+
+def strength_of(model: Any) -> str:
+    """C or lambda, as it was given or chosen."""
+    if model.lam is not None:
+        return f"lambda = {model.lam:g}"
+    if not hasattr(model, "C_"):
+        return f"C = {model.C:g}"
+    return f"C = {model.C_:.4g} (chosen by leave-one-out estimates along {len(model.path_.knots)} certified fits)"
 
 
 def decision_of(row: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from saddlesvm import __version__
-from saddlesvm.cli import commands, watch
+from saddlesvm.cli import commands, path, watch
 from saddlesvm.cli import compare as lab
 from saddlesvm.cli import convert as convert_command
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
@@ -19,6 +19,7 @@ from saddlesvm.cli.own_loss import OWN_LOSS, WITH_OPTIONS, loss_argument
 from saddlesvm.cli.own_solver import OWN_SOLVER, solver_text
 from saddlesvm.data import BUNDLED, DataError
 from saddlesvm.estimators import register
+from saddlesvm.estimators.path_search import GAP
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.losses import LOSSES
 from saddlesvm.rows.kernels import KERNELS
@@ -94,8 +95,41 @@ def add_train(commands_: Any) -> None:
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("--test", metavar="DATA", help="data to test the model on")
     strength = parser.add_mutually_exclusive_group()
-    strength.add_argument("--C", type=float, help=texts["C"])
+    strength.add_argument("--C", type=number_or_name, help=texts["C"])
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
+    add_shared(parser, texts)
+    parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
+    parser.add_argument("--model", metavar="PATH", help="write the model here")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_options_of_estimators(parser, texts)
+    add_reading(parser)
+    parser.set_defaults(run=commands.train)
+
+
+def add_path(commands_: Any) -> None:
+    """``saddlesvm path``."""
+    texts = documented(*(entry.kind for entry in register.known()))
+    parser = commands_.add_parser("path", help="prove a model for every C between two ends, and help to choose one")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    strength = parser.add_mutually_exclusive_group()
+    strength.add_argument("--C", type=path.two_ends, metavar="LOW,HIGH", help="the ends; 1e-3,1e3 by default")
+    strength.add_argument("--lambda", dest="lam", type=path.two_ends, metavar="LOW,HIGH", help="the same in lambda")
+    parser.add_argument("--gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default")
+    parser.add_argument("--validation", metavar="DATA", help="rows to measure the error along the path on")
+    parser.add_argument(
+        "--leave-one-out", dest="leave_one_out", action="store_true", help="estimate the error without other rows"
+    )
+    parser.add_argument("--report", metavar="PATH", help="write an HTML report with pictures here")
+    parser.add_argument("--model", metavar="PATH", help="write the model for the chosen C here (the largest, if none)")
+    add_shared(parser, texts)
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_options_of_estimators(parser, texts)
+    add_reading(parser)
+    parser.set_defaults(run=path.run)
+
+
+def add_shared(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
+    """The options of a fit that all estimators have."""
     parser.add_argument("--loss", type=loss_argument, help=f"{', '.join(LOSSES)}; {OWN_LOSS} {WITH_OPTIONS}")
     parser.add_argument("--estimator", type=estimator_text, help=f"instead of the one for the loss: {OWN_ESTIMATOR}")
     parser.add_argument(
@@ -108,13 +142,7 @@ def add_train(commands_: Any) -> None:
     parser.add_argument("--intercept", choices=("none", "regularized", "free"), help=texts["intercept"])
     parser.add_argument("--intercept-scaling", dest="intercept_scaling", type=float, help="value of that feature")
     parser.add_argument("--n-jobs", dest="n_jobs", type=int, help=texts["n_jobs"])
-    parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
     parser.add_argument("--seed", type=int, default=0, help="of the random choices; 0 by default")
-    parser.add_argument("--model", metavar="PATH", help="write the model here")
-    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
-    add_options_of_estimators(parser, texts)
-    add_reading(parser)
-    parser.set_defaults(run=commands.train)
 
 
 def add_options_of_estimators(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
@@ -213,7 +241,16 @@ def make_parser() -> Parser:
     parser = Parser(prog="saddlesvm", description="Support vector machines trained fast to a certified optimum.")
     parser.add_argument("--version", action="version", version=f"saddlesvm {__version__}")
     commands_ = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for add in (add_train, add_predict, add_certify, add_info, add_convert, lab.add_arguments, watch.add_arguments):
+    for add in (
+        add_train,
+        add_path,
+        add_predict,
+        add_certify,
+        add_info,
+        add_convert,
+        lab.add_arguments,
+        watch.add_arguments,
+    ):
         add(commands_)
     return parser
 

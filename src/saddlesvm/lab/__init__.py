@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from saddlesvm.lab import study as study
     from saddlesvm.lab.comparison import Comparison as Comparison
     from saddlesvm.lab.comparison import compare as compare
+    from saddlesvm.lab.displays import GapDisplay as GapDisplay
+    from saddlesvm.lab.displays import PathDisplay as PathDisplay
     from saddlesvm.lab.report import Report as Report
     from saddlesvm.lab.reproduction import EXPERIMENTS as EXPERIMENTS
     from saddlesvm.lab.reproduction import reproduce as reproduce
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 HOMES = {
     "Comparison": "comparison",
     "EXPERIMENTS": "reproduction",
+    "GapDisplay": "displays",
+    "PathDisplay": "displays",
     "Report": "report",
     "Watch": "step_view.watch",
     "bounds": "",

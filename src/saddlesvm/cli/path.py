@@ -1,0 +1,148 @@
+"""``saddlesvm path``: a model and a proof for every C between two ends. Its options, and what runs it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.cli.commands import (
+    NOT_CERTIFIED,
+    OK,
+    check_outputs,
+    labels_of,
+    make_estimator,
+    read_table,
+    task_of,
+)
+from saddlesvm.cli.facts_of import described
+from saddlesvm.cli.tables import Facts, show
+from saddlesvm.data import Table
+from saddlesvm.data.columns import check_names
+from saddlesvm.estimators import persistence
+from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.leave_one_out import leave_one_out
+from saddlesvm.estimators.path_search import ENDS, certified_path
+from saddlesvm.fit.outcome import Outcome
+
+SHOWN = 9  # values of C that are printed
+
+
+def two_ends(text: str) -> tuple[float, float]:
+    """Two numbers with a comma."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: two numbers with a comma are needed, as in 1e-3,1e3") from None
+    return low, high
+
+
+def run(options: argparse.Namespace) -> int:
+    """Find the path, choose on it where asked, and say and draw what is proven."""
+    check_outputs([path for path in (options.report, options.model) if path])
+    task = task_of(options)
+    table = read_table(options, options.data, task=task)
+    y = labels_of(table)
+    held_out = (
+        read_table(options, options.validation, table.n_features, task, table.zero_based)
+        if options.validation
+        else None
+    )
+    if held_out is not None:
+        labels_of(held_out)
+        check_names(held_out.source, held_out.feature_names, table.source, table.feature_names)
+    ends, in_lambda = options.C or options.lam or ENDS, options.lam is not None
+    options.C = options.lam = None
+    template = make_estimator(options, y)
+    path = certified_path(
+        template, table.X, y, ends, options.gap,
+        sample_weight=table.sample_weight, in_lambda=in_lambda, watch=narrate if template.verbose else None,
+    )  # fmt: skip
+    scores, chosen = errors_along(path, table, held_out, options.leave_one_out)
+    facts: Facts = {"read": described(table), "path": facts_of(path), "proven": proven(path)}
+    if chosen is not None:
+        facts["chosen"] = {"C": chosen} | {f"{name} error there": value for name, value in at(scores, chosen).items()}
+    if options.model:
+        model = path.model(path.Cs[-1] if chosen is None else chosen)
+        persistence.save(model, options.model, {"trained on": str(table.source), "rows": table.n_rows})
+        facts["path"]["model written to"] = options.model
+    if options.report:
+        write_report(options, table, path, scores, chosen)
+        facts["path"]["report written to"] = options.report
+    show(facts, options.json)
+    return OK if path.outcome is Outcome.CERTIFIED else NOT_CERTIFIED
+
+
+Scores = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+def errors_along(
+    path: CertifiedPath, table: Table, held_out: Table | None, estimated: bool
+) -> tuple[Scores, float | None]:
+    """The errors along the path, of validation rows and of leave-one-out, and the C that the first of them prefers."""
+    scores: Scores = {}
+    if held_out is not None:
+        grid = path.grid()
+        scores["validation"] = (grid, 1.0 - path.score(held_out.X, labels_of(held_out), grid))
+    if estimated:
+        grid = path.grid(13)
+        found = [leave_one_out(path.model(C), table.X, labels_of(table), table.sample_weight) for C in grid]
+        errors = np.array([one.error if one.trusted else np.nan for one in found])
+        if np.isfinite(errors).any():
+            scores["leave-one-out (estimated)"] = (grid[np.isfinite(errors)], errors[np.isfinite(errors)])
+    if not scores:
+        return scores, None
+    grid, errors = next(iter(scores.values()))
+    return scores, float(grid[int(np.argmin(errors))])
+
+
+def at(scores: Scores, C: float) -> dict[str, float]:
+    """Each error at C, between its neighbours on the grid."""
+    return {name: float(np.interp(np.log(C), np.log(Cs), errors)) for name, (Cs, errors) in scores.items()}
+
+
+def narrate(path: CertifiedPath) -> None:
+    """A line on standard error for each round of fits."""
+    print(
+        f"{len(path.knots)} fits, {path.seconds:.1f} s: a relative gap of {path.proven_gap:.2g} is proven for every C; "
+        f"{len(path.unproven)} stretches left",
+        file=sys.stderr,
+    )
+
+
+def facts_of(path: CertifiedPath) -> dict[str, Any]:
+    """What was done."""
+    return {
+        "fits": len(path.knots),
+        "C from": float(path.Cs[0]),
+        "C to": float(path.Cs[-1]),
+        "seconds": path.seconds,
+        "proven relative gap for every C": path.proven_gap,
+        "outcome": str(path.outcome),
+        "not proven": [f"C from {low:.4g} to {high:.4g}" for low, high in path.unproven] or None,
+    }
+
+
+def proven(path: CertifiedPath) -> dict[str, Any]:
+    """The relative gap at some values of C."""
+    return {f"relative gap at C = {C:.3g}": path.certificate(C).relative_gap for C in path.grid(SHOWN)}
+
+
+def write_report(
+    options: argparse.Namespace, table: Table, path: CertifiedPath, scores: Scores, chosen: float | None
+) -> None:
+    """Write the HTML report."""
+    from saddlesvm.lab.displays import PathDisplay
+    from saddlesvm.lab.path_report import path_report
+
+    facts = [
+        ("rows", f"{table.n_rows:,}"),
+        ("features", f"{table.n_features:,}"),
+        ("gap asked for", f"{options.gap:g}"),
+    ]
+    command = shlex.join(["saddlesvm", *sys.argv[1:]])
+    display = PathDisplay(path, scores, chosen, table.feature_names or None)
+    path_report(display, str(table.source), facts, command).write(options.report)

@@ -1,0 +1,201 @@
+"""Pictures of fitted models and of paths, with scikit-learn's habits: ``from_estimator``, ``from_path``, ``plot``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from saddlesvm.lab.charts import Chart, Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FINE = 241  # values of C along which a path is drawn
+MOST_WEIGHTS = 12  # features whose weights are drawn: those with the largest ones
+SMALLEST_GAP = 1e-16  # what is smaller is drawn at this height
+
+
+@dataclass(frozen=True)
+class GapDisplay:
+    """How the primal and the dual of a fitted model closed on each other.
+
+    Attributes
+    ----------
+    trace : Trace
+        Of the model.
+    name : str
+        Of the model, for the title.
+    """
+
+    trace: Any
+    name: str = ""
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Axes | None = None, name: str = "", against: str = "epochs") -> Axes:
+        """Draw the trace of a fitted estimator; see :meth:`plot`."""
+        return cls(model.trace_, name or type(model).__name__).plot(ax, against=against)
+
+    def chart(self, against: str = "epochs") -> Chart:
+        """The relative gap of each certificate, against epochs or seconds of solving, a line a sub-problem."""
+        column, words = {
+            "epochs": ("epoch", "epochs"),
+            "seconds": ("seconds_solving", "seconds of solving"),
+        }[against]
+        names = list(dict.fromkeys(record["problem"] for record in self.trace))
+        series = []
+        for style, problem in enumerate(names):
+            mine = [record for record in self.trace if record["problem"] == problem]
+            gaps = np.maximum([record["relative_gap"] for record in mine], SMALLEST_GAP)
+            series.append(Series(problem or "relative gap", np.array([one[column] for one in mine]), gaps, style=style))
+        return Chart(
+            self.name, words, "relative gap, (P - D) / max(|P|, |D|)", tuple(series), x_log=True, y_log=True,
+            caption="Every point is a proof: the model was at most this far above the optimum.",
+        )  # fmt: skip
+
+    def plot(self, ax: Axes | None = None, *, against: str = "epochs") -> Axes:
+        """Draw on `ax`, or on a figure of its own.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        against : {"epochs", "seconds"}, default="epochs"
+        """
+        return self.chart(against).draw(ax)
+
+
+@dataclass(frozen=True)
+class PathDisplay:
+    """Pictures of a certified path.
+
+    Attributes
+    ----------
+    path : CertifiedPath
+    scores : dict of str to (Cs, scores)
+        Curves to draw over C: of validation data, or of leave-one-out.
+    chosen : float, optional
+        The C that was chosen.
+    names : sequence of str, optional
+        Of the features.
+    """
+
+    path: Any
+    scores: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    chosen: float | None = None
+    names: Sequence[str] | None = None
+
+    @classmethod
+    def from_path(
+        cls,
+        path: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        kind: str = "gap",
+        ax: Axes | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Axes:
+        """Draw one picture of a path; see :meth:`plot`. `X` and `y` are validation data for ``kind="error"``."""
+        scores = {}
+        if X is not None:
+            grid = path.grid(FINE)
+            scores["validation"] = (grid, 1.0 - path.score(X, y, grid))
+        return cls(path, scores, names=names).plot(ax, kind=kind)
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, kind: str = "error", ax: Axes | None = None) -> Axes:
+        """Draw the path behind a model that was fitted with ``C="auto"``, with the leave-one-out error on it."""
+        return cls.of_choice(model.choice_, getattr(model, "feature_names_in_", None)).plot(ax, kind=kind)
+
+    @classmethod
+    def of_choice(cls, choice: Any, names: Sequence[str] | None = None) -> PathDisplay:
+        """The path and the leave-one-out errors of a choice of C."""
+        return cls(choice.path, {"leave-one-out (estimated)": (choice.Cs, choice.errors)}, choice.C, names)
+
+    def plot(self, ax: Axes | None = None, *, kind: str = "gap") -> Axes:
+        """Draw on `ax`, or on a figure of its own.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        kind : {"gap", "band", "error", "weights"}, default="gap"
+            The proven gap over C; the band between primal and bound; the error over C; the weights over C.
+        """
+        charts = {
+            "gap": self.gap_chart,
+            "band": self.band_chart,
+            "error": self.error_chart,
+            "weights": self.weights_chart,
+        }
+        if kind not in charts:
+            raise ValueError(f"kind must be one of {', '.join(charts)}; got {kind!r}")
+        return charts[kind]().draw(ax)
+
+    def _certificates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        grid = np.union1d(self.path.grid(FINE), self.path.Cs)
+        found = [self.path.certificate(C) for C in grid]
+        return grid, np.array([one.primal for one in found]), np.array([one.dual for one in found])
+
+    def gap_chart(self) -> Chart:
+        """The relative gap that is proven at each C, the fits as dots."""
+        grid, primal, dual = self._certificates()
+        gaps = np.maximum((primal - dual) / np.maximum(np.abs(primal), np.abs(dual)), SMALLEST_GAP)
+        fits = np.array([max(knot.relative_gap, SMALLEST_GAP) for knot in self.path.knots])
+        series = (
+            Series("proven for the model of each C", grid, gaps),
+            Series(f"the {len(fits)} fits", self.path.Cs, fits, style=1, dash="none"),
+        )
+        return Chart(
+            "Proven gap", "C", "relative gap", series, x_log=True, y_log=True,
+            levels={self.path.gap: "asked for"},
+            caption=f"{len(fits)} fits prove a model for every C between the ends.",
+        )  # fmt: skip
+
+    def band_chart(self) -> Chart:
+        """Primal and dual bound over C, divided by the bound's geometric middle, so that the band can be seen."""
+        grid, primal, dual = self._certificates()
+        if not (dual > 0.0).all():
+            return self.gap_chart()
+        middle = np.sqrt(primal * dual)
+        series = (
+            Series("optimum lies in the band", grid, np.ones(grid.size), dual / middle, primal / middle),
+            Series("fits", self.path.Cs, np.ones(len(self.path.knots)), style=1, dash="none"),
+        )
+        return Chart(
+            "What is proven of the optimum", "C", "objective, relative", series, x_log=True,
+            caption="Upper edge: the objective of the model. Lower edge: the bound that no model can beat.",
+        )  # fmt: skip
+
+    def error_chart(self) -> Chart:
+        """The error over C of each of the scores, with the chosen C."""
+        if not self.scores:
+            raise ValueError("there is no error to draw: give validation data, or a path of C='auto'")
+        series = [
+            Series(name, np.asarray(Cs), np.asarray(errors), style=style)
+            for style, (name, (Cs, errors)) in enumerate(self.scores.items())
+        ]
+        if self.chosen is not None:
+            Cs, errors = next(iter(self.scores.values()))
+            at = np.array([self.chosen])
+            height = np.array([float(np.interp(np.log(self.chosen), np.log(Cs), errors))])
+            series.append(
+                Series(
+                    f"chosen: C = {self.chosen:.3g}", at, height, style=len(series), dash="none", size=np.array([90.0])
+                )
+            )
+        return Chart("Error along the path", "C", "error", tuple(series), x_log=True)
+
+    def weights_chart(self) -> Chart:
+        """The largest weights over C, of the first sub-problem where there are several."""
+        grid = self.path.grid(FINE)
+        weights = np.stack([np.atleast_2d(self.path.coef(C))[0] for C in grid])
+        largest = np.argsort(-np.abs(weights).max(axis=0))[:MOST_WEIGHTS]
+        names = self.names if self.names is not None else [f"feature {j}" for j in range(weights.shape[1])]
+        series = tuple(
+            Series(str(names[j]), grid, weights[:, j], style=style, dash=("solid", "dash")[style // 8 % 2])
+            for style, j in enumerate(sorted(largest.tolist()))
+        )
+        shown = f"The {len(series)} largest of {weights.shape[1]} weights." if len(series) < weights.shape[1] else ""
+        return Chart("Weights along the path", "C", "weight", series, x_log=True, caption=shown)

@@ -1,0 +1,89 @@
+"""Pictures of models and paths, and the report of a path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from saddlesvm import LinearSVC
+from saddlesvm.cli import main
+from saddlesvm.data import load_bundled
+
+pytest.importorskip("matplotlib").use("Agg")
+from saddlesvm.lab import GapDisplay, PathDisplay  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def heart():
+    found = load_bundled("heart")
+    return found.X / np.abs(found.X).max(axis=0), found.y
+
+
+@pytest.fixture(scope="module")
+def chosen(heart):
+    return LinearSVC(C="auto:low=1e-2,high=1e1,gap=0.05", loss="logistic", random_state=0).fit(*heart)
+
+
+def test_a_gap_display_draws_every_certificate(chosen):
+    drawn = GapDisplay.from_estimator(chosen)
+    (line,) = drawn.get_lines()
+    np.testing.assert_allclose(line.get_ydata(), [record["relative_gap"] for record in chosen.trace_])
+
+
+def test_a_path_display_draws_what_is_proven(chosen):
+    path = chosen.path_
+    display = PathDisplay(path)
+    grid, primal, dual = (np.asarray(one) for one in display._certificates())
+    gaps = display.gap_chart().series[0]
+    np.testing.assert_allclose(gaps.y, np.maximum((primal - dual) / primal, 1e-16))
+    assert gaps.y.max() <= path.proven_gap
+    assert set(path.Cs) <= set(grid)
+    band = display.band_chart().series[0]
+    assert (band.low <= 1.0).all()
+    assert (band.high >= 1.0).all()
+
+
+@pytest.mark.parametrize("kind", ["gap", "band", "error", "weights"])
+def test_every_kind_can_be_drawn(chosen, heart, kind):
+    assert PathDisplay.from_path(chosen.path_, *heart, kind=kind).get_title()
+    assert PathDisplay.from_estimator(chosen, kind=kind).get_xlabel() == "C"
+
+
+def test_an_unknown_kind_is_refused(chosen):
+    with pytest.raises(ValueError, match="kind must be one of gap, band, error, weights; got 'pie'"):
+        PathDisplay(chosen.path_).plot(kind="pie")
+    with pytest.raises(ValueError, match="there is no error to draw"):
+        PathDisplay(chosen.path_).plot(kind="error")
+
+
+def test_the_command_writes_a_report_and_the_chosen_model(tmp_path, capsys):
+    report, model = tmp_path / "path.html", tmp_path / "m.model"
+    arguments = ["path", "heart", "--C", "1e-2,1", "--gap", "0.05", "--loss", "logistic", "--leave-one-out"]
+    assert main([*arguments, "--report", str(report), "--model", str(model), "--validation", "heart"]) == 0
+    told = capsys.readouterr().out
+    assert "proven relative gap for every C" in told
+    assert "fits prove a model for every C from 0.01 to 1" in report.read_text()
+    assert main(["predict", str(model), "heart", "--output", str(tmp_path / "out")]) == 0
+
+
+def test_train_chooses_C_on_the_command_line(capsys):
+    assert main(["train", "heart", "--C", "auto:low=1e-2,high=1", "--loss", "logistic"]) == 0
+    assert "chosen by leave-one-out estimates" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["path", "heart", "--C", "1"], "two numbers with a comma are needed"),
+        (["path", "heart", "--C", "2,1"], "the ends of a path must ascend"),
+        (["path", "heart", "--gap", "0"], "gap must be a positive"),
+        (["train", "heart", "--C", "best"], "C must be a positive finite number, or 'auto'; got 'best'"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments, message, capsys):
+    try:
+        code = main(arguments)
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert message in capsys.readouterr().err
