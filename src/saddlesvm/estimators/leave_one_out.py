@@ -113,7 +113,7 @@ class Estimation:
         self.y = inputs.check_labels(y, design.shape[0])
         self.posed = model.training_problems(y, sample_weight, design.shape[0])
         self.kind = model._intercept_kind()
-        self.rows, self.norms = model._rows(design, self.kind)
+        self.rows = model._memory_rows(design, self.kind, 1, None)
         self.codes = np.searchsorted(model.classes_, self.y) if hasattr(model, "classes_") else None
 
     def run(self) -> LeaveOneOut:
@@ -138,13 +138,13 @@ class Estimation:
         model, certificate = self.model, self.model.certificates_[k]
         n, C = self.design.shape[0], model._fitted_C
         problem = make_problem(
-            self.rows,
+            self.rows.X,
             self.posed.problems[k].y,
             self.posed.loss,
             C=C,
             weights=self.posed.weights,
             intercept=self.kind,
-            norms=self.norms,
+            norms=self.rows.norms,
         )
         duals = model.dual_coef_
         beta = np.ravel(duals[[k]].toarray() if sparse.issparse(duals) else duals[k])
