@@ -16,6 +16,7 @@ from saddlesvm.lab.many_runs import pegasos_runs, sampler
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.intercepts import Absent
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.losses import Hinge, SmoothHinge, SquaredHinge
 from saddlesvm.rows.kernels import Kernel
@@ -71,7 +72,7 @@ def kernel_pegasos() -> Chart:
     """Excess error of the last iterate in the space of a Gaussian kernel."""
     X, y = two_classes()
     K = np.exp(-2.0 * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
-    given = (np.empty(0), Hinge(), 1.0 / (LAM * ROWS), ROWS, "none")
+    given = (np.empty(0), Hinge(), 1.0 / (LAM * ROWS), ROWS, Absent())
     problem = KernelProblem(K, Kernel("precomputed"), y, *given, uses_lambda=True)
     solver, marks = KernelPegasos(), np.unique(np.geomspace(10, 20_000, 20).round()).astype(int)
     found, best = [], fit(problem, KernelSDCA(), Limits(tol=1e-8)).certificate.dual

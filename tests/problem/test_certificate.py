@@ -14,9 +14,9 @@ from scipy.optimize import minimize, minimize_scalar
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.problem.certificate import Certificate, Point, Sums, best_scale, evaluate
-from saddlesvm.problem.intercepts import balance, best_offset
+from saddlesvm.problem.intercepts import INTERCEPTS, balance, best_offset
 from saddlesvm.problem.losses import Hinge, Logistic, Loss
-from saddlesvm.problem.problem import INTERCEPTS, Problem, Strength, make_problem
+from saddlesvm.problem.problem import Problem, Strength, make_problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import SDCA
@@ -34,7 +34,7 @@ from support import (
 )
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
-every_intercept = pytest.mark.parametrize("intercept", INTERCEPTS)
+every_intercept = pytest.mark.parametrize("intercept", list(INTERCEPTS))
 seeds = st.integers(0, 10**6)
 
 
@@ -182,8 +182,7 @@ def test_the_scale_of_a_dual_point_is_as_good_as_any_on_a_grid(loss: Loss, C: fl
     done = fit(problem, SDCA(), Limits(tol=1e-9, max_epochs=2000)).alpha
     margin = -np.array([loss.subgradient(0.0, y) for y in problem.y])
     alpha = nearness * done + (1.0 - nearness) * margin
-    half = 0.5 * float(np.square(dual_weights(problem, alpha)).sum())
-    factor = best_scale(problem, alpha, half)
+    factor = best_scale(problem, alpha, dual_weights(problem, alpha))
     assert 0.0 <= factor <= 1.0
     reached = plain_dual(problem, factor * alpha)
     best = max(plain_dual(problem, trial * alpha) for trial in np.linspace(0.0, 1.0, 401))
@@ -192,7 +191,7 @@ def test_the_scale_of_a_dual_point_is_as_good_as_any_on_a_grid(loss: Loss, C: fl
 
 def test_a_dual_point_whose_weights_are_zero_is_left_at_its_full_length() -> None:
     problem = make_problem(as_rows(np.zeros((4, 2))), np.array([1.0, -1.0, 1.0, -1.0]), Hinge(), C=1.0)
-    assert best_scale(problem, 0.5 * problem.y, 0.0) == 1.0
+    assert best_scale(problem, 0.5 * problem.y, np.zeros(3)) == 1.0
 
 
 def test_evaluating_changes_nothing_that_was_handed_over() -> None:

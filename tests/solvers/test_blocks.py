@@ -11,9 +11,10 @@ import pytest
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.certificate import Point, dual_weights, evaluate
+from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, Blocks
 from saddlesvm.solvers.base import Budget

@@ -14,7 +14,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
-from saddlesvm.problem.certificate import Point, dual_weights, evaluate
+from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import (
     Absolute,
     EpsilonInsensitive,
@@ -26,6 +26,7 @@ from saddlesvm.problem.losses import (
     SquaredHinge,
 )
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget

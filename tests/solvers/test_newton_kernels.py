@@ -12,7 +12,8 @@ from saddlesvm.problem.losses import (
     Loss,
     is_smooth,
 )
-from saddlesvm.problem.problem import Pointwise, is_classification, make_problem
+from saddlesvm.problem.problem import is_classification, make_problem
+from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.solvers.second_order.kernels import (
     STILL_NEAR,

@@ -68,7 +68,7 @@ def plain_primal(problem: Problem, coef: np.ndarray, intercept: float) -> float:
     """The objective of a model in the C form, written without the package's certificate."""
     z = features(problem)[:, :-1] @ coef + intercept
     paid = sum(weight(problem, i) * problem.loss.value(z[i], problem.y[i]) for i in problem.members)
-    norm = coef @ coef + ((intercept / problem.scale) ** 2 if problem.intercept == "regularized" else 0.0)
+    norm = coef @ coef + ((intercept / problem.scale) ** 2 if problem.intercept.name == "regularized" else 0.0)
     return float(0.5 * norm + problem.C * paid)
 
 
@@ -77,7 +77,7 @@ def plain_dual(problem: Problem, alpha: np.ndarray) -> float:
     members = problem.members
     paid = sum(problem.loss.conjugate(alpha[i], problem.y[i], weight(problem, i)) for i in members)
     w = problem.C * alpha[members] @ features(problem)[members]
-    if problem.intercept == "free":
+    if problem.intercept.name == "free":
         w = w[:-1]
     return float(-problem.C * paid - 0.5 * w @ w)
 

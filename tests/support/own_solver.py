@@ -30,7 +30,7 @@ class ForthAndBack(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> DualState:
         """Zeros, or the given dual point; nothing is drawn at random."""
-        if problem.intercept == "free":
+        if problem.intercept.constrained:
             raise ValueError("the solver 'forth-and-back' has no free intercept: use intercept='regularized'")
         order = problem.members.copy()
         w, alpha = np.zeros(problem.n_features + 1), start_alpha(problem, start)

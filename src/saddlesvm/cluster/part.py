@@ -17,8 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import inputs
+from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.problem import Intercept, Problem, make_problem
+from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
@@ -39,7 +40,7 @@ class Part(NamedTuple):
     weights: np.ndarray
     norms: np.ndarray
     classes: int  # number of classes; 0 for targets
-    intercept: Intercept
+    intercept: InterceptName
 
     @property
     def size(self) -> int:
@@ -121,7 +122,7 @@ def total(reports: list[Report]) -> Report:
 
 
 def make_part(
-    X: Any, y: Any, weights: Any, classes: Any, scale: float, intercept: Intercept, factors: Any = None
+    X: Any, y: Any, weights: Any, classes: Any, scale: float, intercept: InterceptName, factors: Any = None
 ) -> Part:
     """Check the rows of a partition and bring them into the form that the kernels read.
 

@@ -17,9 +17,12 @@ import numpy as np
 
 from saddlesvm.cluster.part import CONJUGATES, PAID, PROPOSED, SQUARES, Order, Report
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.certificate import Certificate, Sums, square
+from saddlesvm.problem.certificate import Certificate, Sums
+from saddlesvm.problem.intercepts import Regularized
 from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import Strength
+from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
 STALL_ROUNDS, STALL_FACTOR = 200, 0.98  # no progress: the best gap has not moved by this factor in so many rounds
@@ -78,6 +81,11 @@ class Training:
     def strength(self) -> Strength:
         """C, lambda and the form in which objectives are told."""
         return Strength(self.C, self.n, self.uses_lambda)
+
+    @property
+    def regularizer(self) -> Regularizer:
+        """Half the squared norm, the intercept's weight included: without an intercept that weight is zero."""
+        return Regularizer(L2(), Regularized())
 
 
 @dataclass
@@ -147,7 +155,7 @@ class Rounds:
     def look(self, sums: np.ndarray) -> None:
         """Certify the point that the sums speak of; problems that are done are left alone from now on."""
         for k in np.flatnonzero(self.live):
-            half = 0.5 * square(self.W[k])
+            half = self.plan.regularizer.value(self.W[k])
             seen = Certificate.of(self.plan.strength, Sums(sums[k, PAID], sums[k, CONJUGATES], half, half))
             if seen.primal <= self.best[k].primal:
                 self.best_W[k] = self.W[k]

@@ -11,8 +11,9 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.problem.problem import Intercept, Problem, is_classification, make_problem
+from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import COUNT, POSITIVE, check
 from saddlesvm.solvers.base import Budget
@@ -99,10 +100,11 @@ def certify(
     if not (np.isfinite(w).all() and np.isfinite(offset)):
         raise ValueError("coef and intercept must be finite numbers of one linear model")
     labels = inputs.check_targets(y, n) if not is_classification(made) else inputs.signs(inputs.check_labels(y, n))
-    kind: Intercept = "regularized" if penalized_intercept else "free"
+    kind: InterceptName = "regularized" if penalized_intercept else "free"
     if penalized_intercept is None and offset == 0.0:
         kind = "none"
-    plain = rows.as_rows(design, 0.0 if kind == "none" else float(intercept_scaling))
+    present = intercept_kind(kind).present
+    plain = rows.as_rows(design, float(intercept_scaling) if present else 0.0)
     problem = make_problem(
         plain,
         labels,
@@ -113,7 +115,7 @@ def certify(
         intercept=kind,
         norms=inputs.finite_norms(plain),
     )
-    w = np.append(w, offset / intercept_scaling if kind != "none" else 0.0)
+    w = np.append(w, offset / intercept_scaling if present else 0.0)
     alpha = None
     if dual is not None:
         alpha = np.ravel(np.asarray(dual.toarray() if hasattr(dual, "toarray") else dual, dtype=np.float64)) / problem.C
@@ -152,7 +154,7 @@ def certify_model(
     check("refine", refine, COUNT)
     design = inputs.as_design(X)
     kind = model._intercept_kind()
-    plain = rows.as_rows(design, 0.0 if kind == "none" else float(model.intercept_scaling))
+    plain = rows.as_rows(design, float(model.intercept_scaling) if intercept_kind(kind).present else 0.0)
     own = C is None and lam is None
     strength = model._strength() if own else {"C": C, "lam": lam}
     posed = model.training_problems(y, sample_weight, design.shape[0])

@@ -286,7 +286,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             raise ValueError(f"penalty={self.penalty!r} is not supported: use penalty='l2'")
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
-        splits.check_split(self.multi_class, self.decision_function_shape, self.intercept if self.fit_intercept else "")
+        kind = self.intercept if self.fit_intercept else "none"
+        splits.check_split(self.multi_class, self.decision_function_shape, kind)
         made: Loss = self._made_loss()
         return made
 

@@ -21,8 +21,9 @@ from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.problem import Intercept, resolve_C
+from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import does_not_fit, memory_bytes
 from saddlesvm.rows.scores import linear_scores
@@ -65,24 +66,20 @@ class LinearModel(CallbackSupport, Estimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _intercept_kind(self) -> Intercept:
+    def _intercept_kind(self) -> InterceptName:
         if not self.fit_intercept:
             return "none"
         if self.intercept not in ("regularized", "free"):
             raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
-        return "free" if self.intercept == "free" else "regularized"
+        return intercept_kind(self.intercept).name
 
-    def _memory_rows(self, X: Any, kind: Intercept, jobs: int, n_jobs: int | None) -> MemoryRows:
+    def _memory_rows(self, X: Any, kind: InterceptName, jobs: int, n_jobs: int | None) -> MemoryRows:
         """X as rows in memory, with the virtual feature of the intercept."""
         plain = rows.as_rows(X)
         pays = worth_threads(rows.reading_time(plain, X.size))
         threads = multiclass.threads_each(jobs, n_jobs) if pays else 1
         norms = inputs.finite_norms(plain, jobs * threads)
-        if kind == "none":
-            return MemoryRows(plain, norms, threads)
-        scale = float(self.intercept_scaling)
-        if kind == "free":
-            scale = float(np.sqrt(norms.mean())) or 1.0
+        scale = intercept_kind(kind).value(float(self.intercept_scaling), lambda: norms)
         norms += scale * scale
         return MemoryRows(plain._replace(bias=scale), norms, threads)
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, evaluate
+from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.problem import Intercept, make_problem
+from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
@@ -63,7 +64,7 @@ class PegasosStream:
     """
 
     def __init__(
-        self, solver: Pegasos, loss: Loss, intercept: Intercept, scaling: float, lam: float, seed: int
+        self, solver: Pegasos, loss: Loss, intercept: InterceptName, scaling: float, lam: float, seed: int
     ) -> None:
         self.solver, self.loss, self.intercept = solver, loss, intercept
         self.scaling, self.lam, self.seed = float(scaling), lam, seed
@@ -74,7 +75,7 @@ class PegasosStream:
         self, X: Any, labels: list[np.ndarray], weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
         """One pass over the rows for each of the label vectors: coefficients, intercepts and certificates."""
-        design = rows.as_rows(X, 0.0 if self.intercept == "none" else self.scaling)
+        design = rows.as_rows(X, self.scaling if intercept_kind(self.intercept).present else 0.0)
         coefs, intercepts, certificates = [], [], []
         for k, y in enumerate(labels):
             problem = make_problem(

@@ -22,6 +22,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.solvers.base import check_penalty
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -133,6 +134,7 @@ class Fit:
         index: int = 0,
     ) -> None:
         self.index, self.callbacks, self.checkpoint = index, callbacks, checkpoint
+        check_penalty(problem, solver)
         self.run = Run(problem, solver, limits, label)
         self.state = solver.init(problem, seed, start)
         self.mark = fingerprint(problem, solver) | checkpoint.marks(problem, seed) if checkpoint else {}

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, best_scale, half_square
-from saddlesvm.problem.intercepts import balance
-from saddlesvm.problem.problem import Pointwise, Problem, weight_of
+from saddlesvm.problem.certificate import Point, Sums, best_scale, objectives
+from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import conjugate_sum, dual_of_margins, dual_weights, margins
+from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.second_order.kernels import within_bounds
 
@@ -43,13 +43,12 @@ def carried(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray 
     best, value = np.zeros(duals.size), 0.0
     for alpha in _candidates(problem, duals, former_C, w):
         cut(problem.pointwise, problem.members, alpha)
-        if problem.intercept == "free":
-            balance(problem.pointwise, problem.members, alpha)
+        alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
         reached = dual_weights(problem, alpha)
-        half = half_square(problem, reached)
-        factor = best_scale(problem, alpha, half, SCALE_PRECISION)
-        paid = problem.C * conjugate_sum(problem.pointwise, problem.members, alpha, factor)
-        dual = -paid - factor * factor * half
+        factor = best_scale(problem, alpha, reached, SCALE_PRECISION)
+        conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, factor)
+        reached_conjugate = problem.regularizer.conjugate_along(reached)(factor)
+        _, dual = objectives(problem.C, Sums(0.0, conjugates, 0.0, reached_conjugate))
         if dual > value:
             best, value = factor * alpha, dual
     return Point(w, best)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import inputs
+from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.problem import INTERCEPTS, Intercept, Problem, make_problem
+from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows import layouts as rows
 
 BLOCK_SCORES = 1_000_000  # scores of models that are judged together
@@ -78,7 +78,7 @@ class Dataset:
         self,
         loss: Loss,
         C: float | None = None,
-        intercept: Intercept = "none",
+        intercept: InterceptName = "none",
         scaling: float = 1.0,
         lam: float | None = None,
     ) -> Problem:
@@ -95,9 +95,7 @@ class Dataset:
         """
         plain = rows.as_rows(self.X)
         norms = inputs.finite_norms(plain)
-        if intercept == "none":
-            return make_problem(plain, self.y, loss, C=C, lam=lam, norms=norms)
-        value = scaling if intercept == "regularized" else math.sqrt(norms.mean()) or 1.0
+        value = intercept_kind(intercept).value(scaling, lambda: norms)
         design, lifted = plain._replace(bias=float(value)), norms + value * value
         return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
 
@@ -207,8 +205,6 @@ def choose_positive(labels: np.ndarray, positive: Any) -> tuple[Any, tuple[str, 
     return matching[0], (str(others[0]) if len(others) == 1 else f"not {matching[0]}", str(matching[0]))
 
 
-def check_intercept(intercept: str) -> Intercept:
+def check_intercept(intercept: str) -> InterceptName:
     """`intercept`, if it is one of the three kinds."""
-    if intercept not in INTERCEPTS:
-        raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {intercept!r}")
-    return intercept
+    return intercept_kind(intercept).name

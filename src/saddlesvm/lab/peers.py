@@ -220,10 +220,10 @@ def setting_of(dataset: Dataset, problem: Problem) -> Setting:
     ValueError
         The intercept is free, which the peers cannot all express.
     """
-    if problem.intercept == "free":
+    if problem.intercept.constrained:
         raise ValueError("peers are compared with the intercepts 'none' and 'regularized' only")
     X = dataset.X
-    if problem.intercept == "regularized":
+    if problem.intercept.present:
         column = np.full((X.shape[0], 1), problem.scale, dtype=X.dtype)
         X = sparse.hstack([X, column], format="csr") if sparse.issparse(X) else np.hstack([X, column])
     return Setting(X, dataset.y, problem.loss, problem.C, problem.n)
@@ -231,4 +231,4 @@ def setting_of(dataset: Dataset, problem: Problem) -> Setting:
 
 def full_weights(problem: Problem, w: np.ndarray) -> np.ndarray:
     """A peer's weights with a place for the virtual feature, shape (d + 1,)."""
-    return w if problem.intercept == "regularized" else np.append(w, 0.0)
+    return w if problem.intercept.present else np.append(w, 0.0)

@@ -13,8 +13,9 @@ from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.peers import Peer
 from saddlesvm.lab.progress import LabProgress
 from saddlesvm.lab.runs import run_peer, run_solver, warm_up
+from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.losses import Loss, loss_name, spelled
-from saddlesvm.problem.problem import Intercept, Problem
+from saddlesvm.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Plan:
     C: list[float]
     repeats: int
     limits: Limits
-    intercept: Intercept = "none"
+    intercept: InterceptName = "none"
     scaling: float = 1.0
 
     @property
@@ -97,7 +98,8 @@ def cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
     for loss in plan.losses:
         for C in plan.C:
             problem = dataset.problem(loss, C, plan.intercept, plan.scaling)
-            able = [peer for peer in plan.peers if loss_name(loss) in peer.losses and plan.intercept != "free"]
+            comparable = not problem.intercept.constrained
+            able = [peer for peer in plan.peers if comparable and loss_name(loss) in peer.losses]
             for peer in plan.peers:
                 note = f"{peer.title} is left out for the {loss_name(loss)} loss with intercept {plan.intercept}."
                 if peer not in able and note not in notes:

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.losses import conjugate, dual_step, value
-from saddlesvm.problem.problem import Problem, Terms, weight_of
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import look_ahead

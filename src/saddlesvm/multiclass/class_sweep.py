@@ -13,6 +13,7 @@ import numpy as np
 from saddlesvm.fit.loop import Begin, Fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem, sampled_norms
 from saddlesvm.rows import layouts as rows
@@ -105,11 +106,10 @@ def open_rows(
         Of a block; 0 for as many as the memory allows.
     """
     plain = rows.as_rows(X)
-    if intercept == "free":
-        scale = float(np.sqrt(sampled_norms(plain).mean())) or 1.0
+    bias = intercept_kind(intercept).value(scale, lambda: sampled_norms(plain))
     path = getattr(checkpoint, "path", checkpoint)
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
     plan: MemoryPlan = make_plan(plain, memory, problems, folder, most_rows)
-    n, design = rows.n_rows(plain), plain._replace(bias=0.0 if intercept == "none" else scale)
+    n, design = rows.n_rows(plain), plain._replace(bias=bias)
     duals = plan.row_array((problems, n))
     return FileRows(design, BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), problems), duals)

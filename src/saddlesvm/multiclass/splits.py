@@ -12,6 +12,7 @@ from saddlesvm.multiclass.one_vs_one import one_vs_one
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
+from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.losses import Hinge, Loss, loss_name, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
@@ -79,7 +80,7 @@ def check_split(multi_class: str, shape: str, intercept: str) -> None:
     """Raise ValueError for a way to split, or a shape of the scores, that is unknown or does not go with the rest."""
     one_of("multi_class", multi_class, tuple(SPLITS))
     one_of("decision_function_shape", shape, SHAPES)
-    if multi_class == "crammer_singer" and intercept == "free":
+    if multi_class == "crammer_singer" and intercept_kind(intercept).constrained:
         raise ValueError("multi_class='crammer_singer' has no free intercept: use intercept='regularized'")
 
 

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from saddlesvm.problem.intercepts import balance, best_offset
 from saddlesvm.problem.losses import traits_of
-from saddlesvm.problem.problem import Pointwise, Problem, Strength, is_classification
+from saddlesvm.problem.problem import Problem, Strength, is_classification
 from saddlesvm.problem.sums import (
     conjugate_sum,
     dual_of_margins,
@@ -31,6 +30,7 @@ from saddlesvm.problem.sums import (
     margins,
     sums_of_margins,
 )
+from saddlesvm.problem.terms import Pointwise
 
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
 PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # between three factors; steps up to which their parabola is trusted
@@ -57,7 +57,7 @@ class Sums(NamedTuple):
     conjugates : float
         ``sum_i s_i phi_i*(-a_i / s_i)`` of the dual point.
     regularizer : float
-        ``R(w)`` of the primal point: half the squared norm of what the regulariser sees.
+        ``R(w)`` of the primal point; half the squared norm, mostly.
     regularizer_conjugate : float
         ``R*(v)`` of the dual point, ``v = C sum_i a_i x_i``.
     """
@@ -66,6 +66,11 @@ class Sums(NamedTuple):
     conjugates: float
     regularizer: float
     regularizer_conjugate: float
+
+
+def objectives(C: float, sums: Sums) -> tuple[float, float]:
+    """The primal and the dual objective in the C form: the only place where they are computed."""
+    return sums.regularizer + C * sums.paid, -C * sums.conjugates - sums.regularizer_conjugate
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,7 @@ class Certificate:
 
         Every certificate is made here: a bound on the rounding of the sums belongs here too.
         """
-        primal = sums.regularizer + strength.C * sums.paid
-        dual = -strength.C * sums.conjugates - sums.regularizer_conjugate
+        primal, dual = objectives(strength.C, sums)
         return cls(primal * strength.unit, dual * strength.unit, strength.form)
 
     @classmethod
@@ -160,11 +164,12 @@ class Point:
     Attributes
     ----------
     w : ndarray of shape (d + 1,), optional
-        Weights; the last place is the virtual feature's. Left out: ``w(alpha)`` is meant.
+        Weights; the last place is the virtual feature's. Left out: ``w(alpha) = grad R*(v(alpha))`` is meant.
     alpha : ndarray of shape (n_all,), optional
         Dual variables, feasible but for the sum that a free intercept asks to be zero.
     tracks : bool
-        `w` is the running ``w(alpha)`` of a dual solver, equal to it but for rounding.
+        `w` is the running pull ``v(alpha) = C sum_i alpha_i x_i`` of a dual solver, equal to it but for rounding (and
+        the weights themselves where R is half the squared norm).
     """
 
     w: np.ndarray | None = None
@@ -174,12 +179,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A certified model: weights of shape (d,), intercept, feasible dual point of shape (n_all,), and the proof."""
+    """A certified model: weights of shape (d,), intercept, feasible dual point of shape (n_all,), and the proof.
+
+    `pull` is ``v(alpha)`` of the features, shape (d,), where the weights are not the same.
+    """
 
     coef: np.ndarray
     intercept: float
     alpha: np.ndarray
     certificate: Certificate
+    pull: np.ndarray | None = field(default=None, kw_only=True)
 
 
 @singledispatch
@@ -199,27 +208,24 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     """
     if point.alpha is None:
         return _evaluate_primal(problem, point, given_offset)
-    free = problem.intercept == "free"
-    alpha = point.alpha
-    if free:
-        alpha = alpha.copy()
-        balance(problem.pointwise, problem.members, alpha)
+    free = problem.intercept.constrained
+    alpha = problem.intercept.balanced(problem.pointwise, problem.members, point.alpha)
     glance = point.tracks and not free and (not exact or point.w.dtype == np.float64)  # type: ignore[union-attr]
     rebuild = not glance and (point.w is None or point.tracks)
-    w_dual = None if glance else dual_weights(problem, alpha)
-    w = w_dual if rebuild else np.asarray(point.w, dtype=np.float64)
-    assert w is not None
-    own = half_square(problem, w)
-    if w_dual is not None and not rebuild:
-        z, offset = _offset_margins(problem, w, given_offset)
-        return _against_dual(problem, w, z, offset, alpha, half_square(problem, w_dual))
+    if not (glance or rebuild):
+        w = np.asarray(point.w, dtype=np.float64)
+        return _against_dual(problem, w, *_offset_margins(problem, w, given_offset), alpha)
+    pull = dual_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
+    w = problem.regularizer.weights(pull)
+    own = problem.regularizer.value(w)
     if free:
         z, offset = _offset_margins(problem, w, given_offset)
         paid, conjugates, coupled = loss_sums(*_centred(problem, z, offset), alpha)
     else:
         offset, (paid, conjugates, coupled) = 0.0, sums_of_margins(problem, w, alpha)
-    reached = problem.C * coupled - own if w_dual is None else own  # R*(v) = v.w - R(w) where w belongs to v
-    return _evaluation(problem, Point(w, alpha), offset, Sums(paid, conjugates, own, reached))
+    reached = problem.C * coupled - own if glance else problem.regularizer.conjugate(pull)  # R*(v) = v.w - R(w)
+    found = _evaluation(problem, Point(w, alpha), offset, Sums(paid, conjugates, own, reached))
+    return found if w is pull else replace(found, pull=pull[:-1].copy())
 
 
 def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Evaluation:
@@ -229,80 +235,71 @@ def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Eval
     z, offset = _offset_margins(problem, w, given_offset)
     alpha = np.zeros(problem.y.size)
     dual_of_margins(problem.pointwise, problem.members, z, offset, alpha)
-    if problem.intercept == "free":
-        balance(problem.pointwise, problem.members, alpha)
-    return _against_dual(problem, w, z, offset, alpha, half_square(problem, dual_weights(problem, alpha)))
+    alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
+    return _against_dual(problem, w, z, offset, alpha)
 
 
-def _against_dual(
-    problem: Problem, w: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray, dual_half: float
-) -> Evaluation:
-    """Certify w with a dual point of its own half square, scaled for the best bound."""
-    centred = _centred(problem, z, offset)
-    factor = best_scale(problem, alpha, dual_half, terms=centred[0])
+def _against_dual(problem: Problem, w: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Evaluation:
+    """Certify w with a dual point of its own, scaled for the best bound."""
+    centred, pull = _centred(problem, z, offset), dual_weights(problem, alpha)
+    factor = best_scale(problem, alpha, pull, terms=centred[0]) if problem.intercept.homogeneous else 1.0
     alpha = factor * alpha
     paid, conjugates, _ = loss_sums(*centred, alpha)
-    sums = Sums(paid, conjugates, half_square(problem, w), factor * factor * dual_half)
+    regularizer = problem.regularizer
+    sums = Sums(paid, conjugates, regularizer.value(w), regularizer.conjugate_along(pull)(factor))
     return _evaluation(problem, Point(w, alpha), offset, sums)
 
 
 def _centred(problem: Problem, z: np.ndarray, offset: float) -> tuple[Pointwise, np.ndarray, np.ndarray, float]:
     """What :func:`loss_sums` takes, the offset taken off the labels where the loss is one of residuals.
 
-    The dual variables of a free intercept sum to zero, so that neither objective changes. But where the labels are far
+    Where the dual variables of a free intercept sum to zero, neither objective changes. But where the labels are far
     from zero, their products with the dual variables are large and cancel, and their rounding errors do not.
     """
     terms = problem.pointwise
-    if is_classification(problem.loss) or problem.intercept != "free":
+    kind = problem.intercept
+    if is_classification(problem.loss) or not (kind.constrained and kind.homogeneous):
         return terms, problem.members, z, offset
     return terms._replace(y=terms.y - offset), problem.members, z, 0.0
 
 
 def best_scale(
-    problem: Problem, alpha: np.ndarray, dual_half: float, precision: float = 1e-4, terms: Pointwise | None = None
+    problem: Problem, alpha: np.ndarray, pull: np.ndarray, precision: float = 1e-4, terms: Pointwise | None = None
 ) -> float:
     """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, with the labels of `terms`.
 
-    `dual_half` is half the square of what the regulariser sees of ``w(alpha)``.
+    `pull` is ``v(alpha)``.
 
-    The top of the parabola through three factors near 1. Most losses declare that the dual is that parabola; for the
-    others a top that is not near is looked for by Brent's method, to `precision`. What the factor misses by
-    enters the objective squared.
+    The top of the parabola through three factors near 1, or near the largest one with a finite R*. Most losses declare
+    that the dual is that parabola; for the others, and for other penalties than half a square, a top that is not near
+    is looked for by Brent's method, to `precision`. What the factor misses by enters the objective squared.
     """
+
+    conjugate, most = problem.regularizer.conjugate_along(pull), problem.regularizer.domain_scale(pull)
 
     def negated_dual(factor: float) -> float:
         sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
-        return problem.C * sums + factor * factor * dual_half
+        return problem.C * sums + conjugate(factor)
 
-    one, two, three = (negated_dual(1.0 - k * PARABOLA_STEP) for k in range(3))
+    one, two, three = (negated_dual(most * (1.0 - k * PARABOLA_STEP)) for k in range(3))
     bend = one - 2.0 * two + three
     factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one < three)
-    if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP and not traits_of(problem.loss).parabolic:
-        found = minimize_scalar(negated_dual, bounds=(0.0, 1.0), method="bounded", options={"xatol": precision})
-        return float(found.x) if found.fun < one else 1.0
-    return min(max(factor, 0.0), 1.0)
+    parabola = problem.penalty.identity() and traits_of(problem.loss).parabolic
+    if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP and not parabola:
+        found = minimize_scalar(negated_dual, bounds=(0.0, most), method="bounded", options={"xatol": precision})
+        return float(found.x) if found.fun < one else most
+    return most * min(max(factor, 0.0), 1.0)
 
 
 def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.ndarray, float]:
     """Margins of w and the offset to add to them: a free intercept, the one in w or the best one; zero otherwise."""
-    if problem.intercept != "free":
-        return margins(problem, w), 0.0
-    z, offset = margins(problem, np.append(w[:-1], 0.0)), float(w[-1] * problem.scale)
-    return z, offset if given else best_offset(problem.pointwise, problem.members, z, offset)
-
-
-def half_square(problem: Problem, w: np.ndarray) -> float:
-    """Half the square of what the regulariser sees of w: the virtual feature only with a regularised intercept."""
-    return 0.5 * square(w if problem.intercept == "regularized" else w[:-1])
-
-
-def square(seen: np.ndarray) -> float:
-    """The squared norm of an array."""
-    return float(np.einsum("j,j", seen, seen))  # not BLAS: its threads would go on spinning, and take the fit's cores
+    seen, offset = problem.intercept.split(w)
+    z = margins(problem, seen)
+    return z, offset if given else problem.intercept.best(problem.pointwise, problem.members, z, offset)
 
 
 def _evaluation(problem: Problem, point: Point, offset: float, sums: Sums) -> Evaluation:
     assert point.w is not None and point.alpha is not None
-    intercept = offset if problem.intercept == "free" else float(point.w[-1] * problem.scale)
+    sums = sums._replace(paid=sums.paid + problem.intercept.paid(offset))
     certificate = Certificate.of(problem.strength, sums)
-    return Evaluation(point.w[:-1].copy(), intercept, point.alpha, certificate)
+    return Evaluation(point.w[:-1].copy(), problem.intercept.told(point.w, offset), point.alpha, certificate)

@@ -73,9 +73,11 @@ def make_joint_problem(X: rows.Rows, codes: np.ndarray, n_classes: int, loss: An
     ValueError
         A free intercept or another loss than the hinge is asked for, which the joint machine does not have.
     """
-    if options.get("intercept") == "free" or loss_name(loss) != "hinge":
-        raise ValueError("Crammer and Singer's machine has the hinge loss, and no free intercept")
     plain = make_problem(X, codes, loss, **options)
+    if plain.intercept.constrained or loss_name(loss) != "hinge":
+        raise ValueError("Crammer and Singer's machine has the hinge loss, and no free intercept")
+    if not plain.penalty.identity():
+        raise ValueError(f"Crammer and Singer's machine has half a square as its penalty, not {plain.penalty}")
     given = {column.name: getattr(plain, column.name) for column in fields(plain)}
     return JointProblem(n_classes=n_classes, **given)
 
@@ -96,9 +98,9 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> np.ndarray:
     alpha = np.zeros((problem.y.size, problem.n_classes))
     alpha[members, own] = problem.row_weights[members]
     alpha[members, scores.argmax(axis=1)] -= problem.row_weights[members]
-    reached = joint_weights(problem, alpha)
-    norm = float(np.vdot(reached, reached))
-    alpha *= min(1.0, problem.C * float(alpha[members, own].sum()) / norm) if norm > 0.0 else 1.0
+    charged = problem.regularizer.conjugate(joint_weights(problem, alpha))
+    gained = problem.C * float(alpha[members, own].sum())
+    alpha *= min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0  # the top of t gained - t^2 charged
     return alpha
 
 
@@ -126,12 +128,11 @@ def evaluate_joint(
     rivals = scores_of_rows(problem.X, W)
     if not problem.whole:
         rivals = rivals[members]
-    own_norm = dual_norm = float(np.vdot(W, W))
+    charged = conjugate = problem.regularizer.value(W)
     if point.tracks and not rebuild:
-        dual_norm = 2.0 * problem.C * float(np.vdot(alpha[members], rivals)) - own_norm
+        conjugate = problem.C * float(np.vdot(alpha[members], rivals)) - charged  # R*(v) = v.w - R(w)
     elif not rebuild:
-        dual_W = joint_weights(problem, alpha)
-        dual_norm = float(np.vdot(dual_W, dual_W))
+        conjugate = problem.regularizer.conjugate(joint_weights(problem, alpha))
     places, own = np.arange(members.size), problem.codes[members]
     own_scores = rivals[places, own]
     rivals += 1.0
@@ -139,7 +140,7 @@ def evaluate_joint(
     weights = problem.row_weights[members]
     paid = float(weights @ (rivals.max(axis=1) - own_scores))
     gained = float(alpha[members, own].sum())
-    certificate = Certificate.of(problem.strength, Sums(paid, -gained, 0.5 * own_norm, 0.5 * dual_norm))
+    certificate = Certificate.of(problem.strength, Sums(paid, -gained, charged, conjugate))
     return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, alpha, certificate)  # type: ignore[arg-type]
 
 

@@ -1,16 +1,278 @@
-"""An intercept free of penalty: the best offset of some margins, and dual variables whose sum is zero."""
+"""The intercept: none, the weight of a constant feature that is penalised like the others, or one free of penalty.
+
+    Absent         w has no intercept
+    Regularized    b = scale w_last: the last weight is that of a virtual feature of value `scale`, and is penalised
+    Free           the last weight is not penalised; for that the dual variables have a given sum, sum_i a_i = total
+
+The total is zero where the losses are all that sees the intercept. Another total belongs to an objective with the term
+``C total b``, as that of a one-class machine.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from saddlesvm.problem.losses import curvature, slopes, subgradient
-from saddlesvm.problem.problem import Pointwise, weight_of
-from saddlesvm.runtime.compiled import kernel
+from saddlesvm.problem.terms import Pointwise, weight_of
+from saddlesvm.runtime.compiled import inlined, kernel
 
 SEARCH_STEPS = 200
+SUM_ROUNDING = 1e-9  # relative error of a sum of dual variables that rounding explains
+InterceptName = Literal["none", "regularized", "free"]
+
+
+@dataclass(frozen=True)
+class Intercept:
+    """What the kinds of intercept share; each says below what it does in another way.
+
+    Attributes
+    ----------
+    name : str
+        What options, model files and checkpoints call it.
+    present : bool
+        The model has one.
+    constrained : bool
+        The dual variables have a given sum; the intercept is then found apart from w, by :meth:`best`.
+    scale : float
+        Value of the virtual feature whose weight is the last of w.
+    """
+
+    name: ClassVar[InterceptName]
+    present: ClassVar[bool] = True
+    constrained: ClassVar[bool] = False
+    scale: float = 1.0
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def value(cls, scaling: float, norms: Callable[[], np.ndarray]) -> float:
+        """The value that the virtual feature gets: `scaling`, where the user's choice counts.
+
+        Parameters
+        ----------
+        scaling : float
+        norms : callable
+            The squared norms of (some) rows.
+        """
+        return scaling
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether what is asked of the dual variables holds for their multiples too."""
+        return True
+
+    @property
+    def lift(self) -> float:
+        """What the virtual feature adds to a row's squared norm though no penalty sees it."""
+        return 0.0
+
+    @property
+    def in_kernel(self) -> float:
+        """What it adds to every kernel value."""
+        return 0.0
+
+    @property
+    def of_block(self) -> Intercept:
+        """What takes its place in the problem of some rows' dual variables against all others' as they are."""
+        return self
+
+    def seen(self, w: np.ndarray) -> np.ndarray:
+        """The part of w, shape (d + 1,) or (K, d + 1), that the regulariser sees."""
+        return w
+
+    def split(self, w: np.ndarray) -> tuple[np.ndarray, float]:
+        """The weights whose margins count, and the offset to add to these margins."""
+        return w, 0.0
+
+    def best(self, terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
+        """The offset of the margins z that is best for the objective; the search begins at `start`."""
+        return 0.0
+
+    def paid(self, offset: float) -> float:
+        """What an offset costs beside the losses, divided by C."""
+        return 0.0
+
+    def told(self, w: np.ndarray, offset: float) -> float:
+        """The intercept of the model with weights w and this offset of its margins."""
+        return float(w[-1] * self.scale)
+
+    def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """Dual variables with the sum that is asked for; the array itself where none is."""
+        return alpha
+
+    def multiplier(self, w: np.ndarray | None) -> np.ndarray:
+        """The multiplier that a dual solver begins with at the weights w, for :func:`move_offset`; empty for none."""
+        return np.zeros(0)
+
+    def last(self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray) -> float:
+        """The last weight of a dual solver whose model has this intercept; a multiplier goes to where it belongs.
+
+        Parameters
+        ----------
+        intercept : float
+        offset : ndarray of shape (1,) or (0,)
+            The multiplier.
+        strength : float
+            C.
+        alpha : ndarray of shape (n,)
+            The dual variables of the rows that take part.
+        """
+        return intercept / self.scale if self.scale else 0.0
+
+
+@dataclass(frozen=True)
+class Absent(Intercept):
+    """No intercept: the virtual feature is zero."""
+
+    name: ClassVar[InterceptName] = "none"
+    present: ClassVar[bool] = False
+    scale: float = 0.0
+
+    @classmethod
+    def value(cls, scaling: float, norms: Callable[[], np.ndarray]) -> float:
+        """Zero."""
+        return 0.0
+
+    def seen(self, w: np.ndarray) -> np.ndarray:
+        """All but the last weight, which belongs to no feature."""
+        return w[..., :-1]
+
+
+@dataclass(frozen=True)
+class Regularized(Intercept):
+    """The weight of a virtual feature of value `scale`, penalised like the others (as LIBLINEAR does)."""
+
+    name: ClassVar[InterceptName] = "regularized"
+
+    @property
+    def in_kernel(self) -> float:
+        """The square of the virtual feature."""
+        return self.scale**2
+
+
+@dataclass(frozen=True)
+class Free(Intercept):
+    """An intercept free of penalty: the dual variables have the sum `total`.
+
+    Dual solvers keep its multiplier in the last weight, see :func:`move_offset`; `scale` changes how fast they find it,
+    not what they find.
+    """
+
+    name: ClassVar[InterceptName] = "free"
+    constrained: ClassVar[bool] = True
+    total: float = 0.0
+
+    @classmethod
+    def value(cls, scaling: float, norms: Callable[[], np.ndarray]) -> float:
+        """That of a typical row."""
+        return float(np.sqrt(norms().mean())) or 1.0
+
+    @property
+    def homogeneous(self) -> bool:
+        """Where the sum is to be zero."""
+        return self.total == 0.0
+
+    @property
+    def lift(self) -> float:
+        """The square of the virtual feature."""
+        return self.scale**2
+
+    @property
+    def of_block(self) -> Intercept:
+        """A penalty on the distance from the present multiplier: that is what :func:`move_offset` makes of it."""
+        return Regularized(self.scale)
+
+    def seen(self, w: np.ndarray) -> np.ndarray:
+        """All but the last weight."""
+        return w[..., :-1]
+
+    def split(self, w: np.ndarray) -> tuple[np.ndarray, float]:
+        """The weights without the last one, and what that one stands for."""
+        return np.append(w[:-1], 0.0), float(w[-1] * self.scale)
+
+    def best(self, terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
+        """The minimiser of the losses, and of what the total asks for."""
+        return best_offset(terms, members, z, start, self.total)
+
+    def paid(self, offset: float) -> float:
+        """The total times the offset."""
+        return self.total * offset
+
+    def told(self, w: np.ndarray, offset: float) -> float:
+        """The offset."""
+        return offset
+
+    def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """A copy with the sum `total`, see :func:`balance`.
+
+        Raises
+        ------
+        ValueError
+            The total is not zero, and shortening the variables does not lead to it.
+        """
+        alpha = alpha.copy()
+        balance(terms, members, alpha, self.total)
+        if not self.homogeneous and abs(alpha[members].sum() - self.total) > SUM_ROUNDING * abs(self.total):
+            raise ValueError(f"the dual variables have the sum {alpha[members].sum():g}; it must be {self.total:g}")
+        return alpha
+
+    def multiplier(self, w: np.ndarray | None) -> np.ndarray:
+        """That of w, or zero; shape (1,)."""
+        return np.array([0.0 if w is None else float(w[-1])])
+
+    def last(self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray) -> float:
+        """The multiplier, moved to the intercept, and what the dual variables add to it."""
+        offset[0] = intercept / self.scale
+        return float(offset[0] + strength * self.scale * (float(alpha.sum()) - self.total))
+
+
+INTERCEPTS: dict[str, type[Intercept]] = {"none": Absent, "regularized": Regularized, "free": Free}
+
+
+def intercept_kind(name: str) -> type[Intercept]:
+    """The kind of intercept that an option names.
+
+    Raises
+    ------
+    ValueError
+        There is none of this name.
+    """
+    if name not in INTERCEPTS:
+        raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {name!r}")
+    return INTERCEPTS[name]
+
+
+def make_intercept(given: str | Intercept, scale: float) -> Intercept:
+    """The intercept that a name stands for, its virtual feature of value `scale`; an intercept itself as it is.
+
+    Raises
+    ------
+    ValueError
+        The name is unknown.
+    """
+    if isinstance(given, Intercept):
+        return given
+    kind = intercept_kind(given)
+    return kind(scale) if kind.present else kind()
+
+
+@inlined
+def move_offset(w: np.ndarray, offset: np.ndarray) -> None:
+    """A step of the method of multipliers for the constraint ``sum_i a_i = 0`` of a free intercept.
+
+    The virtual weight is ``offset + C scale sum_i a_i``: a proximal term draws it towards the offset, and after a pass
+    the offset moves to where it stands. At rest the sum is zero, and the intercept is not penalised.
+    """
+    if offset.size:
+        last = w.size - 1
+        moved = w[last] - offset[0]
+        offset[0] = w[last]
+        w[last] += moved
 
 
 @kernel
@@ -26,22 +288,24 @@ def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: f
 
 
 @kernel
-def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
-    """The offset that minimises ``sum_i s_i phi_i(z_i + offset)``: guarded Newton on its monotone derivative."""
+def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float, total: float = 0.0) -> float:
+    """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``: guarded Newton on the derivative."""
     slope, bend = offset_slope(terms, members, z, start)
+    slope += total
     if slope == 0.0:
         return start
     width, low, high = 1.0, start, start
     while width < 1e18:
         other = start - width if slope > 0.0 else start + width
         there, _ = offset_slope(terms, members, z, other)
-        if there * slope <= 0.0:
+        if (there + total) * slope <= 0.0:
             low, high = min(start, other), max(start, other)
             break
         start, width = other, 2.0 * width
     t = 0.5 * (low + high)
     for _ in range(SEARCH_STEPS):
         slope, bend = offset_slope(terms, members, z, t)
+        slope += total
         if slope == 0.0:
             break
         if slope > 0.0:
@@ -57,8 +321,11 @@ def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: flo
 
 
 @kernel
-def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
-    """Make ``sum_i alpha_i`` zero by shortening variables of the heavier sign, inner ones first; stays feasible."""
+def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
+    """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
+
+    Stays feasible. A sum that shortening cannot reach, which a total of zero never is, ends as near as it comes.
+    """
     positive = negative = inner_positive = inner_negative = 0.0
     for i in members:
         a = alpha[i]
@@ -70,12 +337,12 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
         else:
             negative -= a
             inner_negative -= a if inner else 0.0
-    excess = positive - negative
+    excess = positive - negative - total
     heavy, inner_heavy = (positive, inner_positive) if excess > 0.0 else (negative, inner_negative)
     sign = 1.0 if excess > 0.0 else -1.0
     inner_only = inner_heavy >= abs(excess)
     divisor = inner_heavy if inner_only else heavy
-    factor = 1.0 - abs(excess) / divisor if divisor > 0.0 else 1.0
+    factor = max(1.0 - abs(excess) / divisor, 0.0) if divisor > 0.0 else 1.0
     for i in members:
         if alpha[i] * sign > 0.0:
             left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))

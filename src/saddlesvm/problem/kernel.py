@@ -18,10 +18,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Sums, evaluate, loss_sums
-from saddlesvm.problem.intercepts import balance, best_offset
+from saddlesvm.problem.certificate import Certificate, Evaluation, Sums, evaluate
+from saddlesvm.problem.intercepts import Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
-from saddlesvm.problem.problem import INTERCEPTS, Intercept, Pointwise, Strength, resolve_C
+from saddlesvm.problem.penalties import L2, Penalty
+from saddlesvm.problem.problem import Strength, resolve_C
+from saddlesvm.problem.sums import loss_sums
+from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.kernels import Kernel, Matrix, expand
 
 
@@ -61,9 +64,7 @@ class KernelProblem:
     C : float
     n_lambda : int
         Number of rows that define ``lambda = 1 / (n C)``: all of them, and those of weight zero that were left out.
-    intercept : {"none", "regularized", "free"}
-    scale : float
-        Value of the virtual constant feature of a regularized intercept.
+    intercept : Absent, Regularized or Free
     cache_size : float
         Megabytes for rows of the kernel matrix.
     uses_lambda : bool
@@ -80,7 +81,6 @@ class KernelProblem:
     C: float
     n_lambda: int
     intercept: Intercept
-    scale: float = 1.0
     cache_size: float = 200.0
     uses_lambda: bool = False
     threads: int = 1
@@ -108,7 +108,12 @@ class KernelProblem:
     @property
     def offset(self) -> float:
         """What a regularized intercept adds to every kernel value."""
-        return self.scale**2 if self.intercept == "regularized" else 0.0
+        return self.intercept.in_kernel
+
+    @property
+    def penalty(self) -> Penalty:
+        """Half the squared norm in the feature space: there is no other."""
+        return L2()
 
     @cached_property
     def members(self) -> np.ndarray:
@@ -176,7 +181,7 @@ def make_kernel_problem(
     lam: float | None = None,
     weights: np.ndarray | None = None,
     members: np.ndarray | None = None,
-    intercept: Intercept = "free",
+    intercept: InterceptName | Intercept = "free",
     scale: float = 1.0,
     cache_size: float = 200.0,
 ) -> tuple[KernelProblem, np.ndarray]:
@@ -190,6 +195,9 @@ def make_kernel_problem(
         Not negative; rows of weight zero are left out.
     members : ndarray, optional
         Ascending row numbers; all rows when left out.
+    intercept : {"none", "regularized", "free"} or an intercept
+    scale : float, default=1.0
+        Value of the virtual constant feature of an intercept that is given by name.
 
     Raises
     ------
@@ -197,8 +205,7 @@ def make_kernel_problem(
         The loss has no kernel solver, the intercept is unknown, or C and lam do not fit together.
     """
     check_kernel_loss(loss)
-    if intercept not in INTERCEPTS:
-        raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {intercept!r}")
+    kind = make_intercept(intercept, scale)
     chosen = np.arange(y.size) if members is None else members
     n_lambda = chosen.size
     uses_lambda = lam is not None
@@ -217,8 +224,7 @@ def make_kernel_problem(
         loss=loss,
         C=C,
         n_lambda=n_lambda,
-        intercept=intercept,
-        scale=scale,
+        intercept=kind,
         cache_size=cache_size,
         uses_lambda=uses_lambda,
     )
@@ -275,12 +281,17 @@ def _certify(
     problem: KernelProblem, beta: np.ndarray, f: np.ndarray, dual: np.ndarray, dual_f: np.ndarray
 ) -> KernelEvaluation:
     """The model ``f = K beta``, with the best free intercept, against the dual point with ``dual_f = K dual``."""
-    offset = best_offset(problem.terms, problem.members, f, 0.0) if problem.intercept == "free" else 0.0
+    offset = problem.intercept.best(problem.terms, problem.members, f, 0.0)
     alpha = alpha_of(problem, dual)
     paid, conjugates, _ = loss_sums(problem.terms, problem.members, f, offset, alpha)
-    sums = Sums(paid, conjugates, 0.5 * float(beta @ f), 0.5 * float(dual @ dual_f))
+    sums = Sums(paid, conjugates, half_norm(beta, f), half_norm(dual, dual_f))
     certificate = Certificate.of(problem.strength, sums)
     return KernelEvaluation(beta, offset + problem.offset * float(beta.sum()), alpha, certificate, f)
+
+
+def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
+    """``R(w) = R*(w) = 1/2 ||w||^2`` in the feature space, of ``w = sum_i beta_i k(x_i, .)`` with ``f = K beta``."""
+    return 0.5 * float(beta @ f)
 
 
 def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
@@ -292,11 +303,10 @@ def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     """`beta` brought into its box and, for a free intercept, to the sum zero."""
     low, high = problem.box()
     clipped = np.clip(beta, low, high)
-    if problem.intercept == "free":
-        alpha = clipped / problem.C
-        balance(problem.terms, problem.members, alpha)
-        clipped = np.clip(alpha * problem.C, low, high)
-    return clipped
+    if not problem.intercept.constrained:
+        return clipped
+    alpha = problem.intercept.balanced(problem.terms, problem.members, clipped / problem.C)
+    return np.clip(alpha * problem.C, low, high)
 
 
 evaluate.register(KernelProblem, evaluate_kernel)

@@ -124,7 +124,7 @@ def _leverages(
     t, d = np.zeros(bend.size), X.shape[1]
     ridge = np.ones(d + 1)
     inside = np.flatnonzero(bend)
-    if problem.intercept != "regularized":
+    if problem.intercept.constrained or not problem.intercept.present:
         ridge[-1] = FREE * max(float(bend.sum()) * problem.scale**2, 1.0)
     if d <= FACTORED:
         inverse = linalg.inv(_curvature(problem, X, bend, inside, ridge), overwrite_a=True, check_finite=False)
@@ -196,7 +196,7 @@ def _bounds(
     problem: Problem, z: np.ndarray, w: np.ndarray, beta: np.ndarray, gap: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Proven bounds on every margin without its row; infinite ones for a free intercept."""
-    if problem.intercept == "free":
+    if problem.intercept.constrained:
         return np.full(z.size, -np.inf), np.full(z.size, np.inf)
     reached = dual_weights(problem, beta / problem.C)
     f, norms = margins(problem, reached), problem.norms

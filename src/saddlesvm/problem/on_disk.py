@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate, half_square
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate
 from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.problem import Pointwise, Problem, is_classification, make_problem
+from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader, RowBlock, rows_between
 from saddlesvm.rows.layouts import Rows
@@ -54,11 +55,7 @@ class StreamedProblem(Problem):
         return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights)
 
     def local(self, block: RowBlock) -> Problem:
-        """The problem of one block's rows against all others' as they are.
-
-        A free intercept is penalised here by its distance from the present multiplier: that is what
-        :func:`~saddlesvm.solvers.base.move_offset` makes of it.
-        """
+        """The problem of one block's rows against all others' as they are."""
         weights = block.gather(self.weights) if self.weights.size else self.weights
         members = np.arange(block.size, dtype=np.int32)
         return Problem(
@@ -69,7 +66,8 @@ class StreamedProblem(Problem):
             weights=weights,
             norms=block.gather(self.norms),
             members=members[weights > 0.0] if weights.size else members,
-            intercept="none" if self.intercept == "none" else "regularized",
+            intercept=self.intercept.of_block,
+            penalty=self.penalty,
             n=self.n,
         )
 
@@ -124,7 +122,8 @@ def judgement(
     problem: StreamedProblem, v: np.ndarray, paid: float, conjugates: float, w: np.ndarray, alpha: np.ndarray
 ) -> Evaluation:
     """The model v with its own losses, against the bound of a dual point with weights w and its sum of conjugates."""
-    sums = Sums(paid, conjugates, half_square(problem, v), half_square(problem, w))
+    regularizer = problem.regularizer
+    sums = Sums(paid, conjugates, regularizer.value(v), regularizer.conjugate(w))
     certificate = Certificate.of(problem.strength, sums)
     return Evaluation(v[:-1].copy(), float(v[-1] * problem.scale), alpha, certificate)
 

@@ -10,44 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import Loss, loss_name, traits_of
+from saddlesvm.problem.penalties import L2, Penalty
+from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import POSITIVE, check
-from saddlesvm.runtime.compiled import inlined
-
-Intercept = Literal["none", "regularized", "free"]
-INTERCEPTS: tuple[Intercept, ...] = ("none", "regularized", "free")
-
-
-class Terms(NamedTuple):
-    """What a compiled kernel needs of a problem."""
-
-    X: Rows
-    loss: Loss
-    y: np.ndarray
-    weights: np.ndarray  # empty when all are 1
-    norms: np.ndarray
-    C: float
-
-
-class Pointwise(NamedTuple):
-    """The part of the terms that does not see the rows: kernels over it need no version for each layout."""
-
-    loss: Loss
-    y: np.ndarray
-    weights: np.ndarray
-
-
-@inlined
-def weight_of(weights: np.ndarray, i: int) -> float:
-    """Weight of row i; an empty array means 1."""
-    return weights[i] if weights.size else 1.0
 
 
 def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]:
@@ -106,7 +81,7 @@ class Problem:
     Attributes
     ----------
     X : Dense or CSR
-        The rows; their `bias` is `scale` unless the intercept is "none".
+        The rows; their `bias` is `scale`, without an intercept 0.
     y : ndarray of shape (n_all,), float64
         Labels -1 and +1, or targets. Rows that are not members are ignored.
     loss : Loss
@@ -118,13 +93,15 @@ class Problem:
         Squared norms of the rows, the virtual feature included.
     members : ndarray of shape (n,), int32 or int64
         The rows that take part, ascending; rows of weight zero are left out.
-    intercept : {"none", "regularized", "free"}
+    intercept : Absent, Regularized or Free
     n : int
         Number of rows that define lambda: the members, with those of weight zero.
     uses_lambda : bool
         Report objectives in the lambda form instead of the C form.
     threads : int
         That a pass over the rows may use.
+    penalty : Penalty
+        Of the features' weights.
     """
 
     X: Rows
@@ -134,11 +111,12 @@ class Problem:
     weights: np.ndarray
     norms: np.ndarray
     members: np.ndarray
-    intercept: Intercept = "none"
+    intercept: Intercept = field(default_factory=Absent)
     n: int = 0
     uses_lambda: bool = False
     whole: bool = field(default=True)
     threads: int = 1
+    penalty: Penalty = field(default_factory=L2)
 
     @property
     def strength(self) -> Strength:
@@ -176,16 +154,21 @@ class Problem:
         return rows.n_features(self.X)
 
     @cached_property
+    def regularizer(self) -> Regularizer:
+        """What is charged for weights: the penalty, and the intercept's share."""
+        return Regularizer(self.penalty, self.intercept)
+
+    @cached_property
     def terms(self) -> Terms:
         """The problem as compiled kernels take it."""
-        return Terms(self.X, self.loss, self.y, self.weights, self.norms, self.C)
+        return Terms(self.X, self.loss, self.y, self.weights, self.norms, self.C, self.penalty)
 
     def terms_of(self, part: Part) -> Terms:
         """The same for some of the rows, in the numbering of the part's own matrix."""
         if part.X is self.X:
             return self.terms
         y = part.of(self.y).astype(np.float64, copy=False)
-        return Terms(part.X, self.loss, y, part.of(self.weights), part.of(self.norms), self.C)
+        return Terms(part.X, self.loss, y, part.of(self.weights), part.of(self.norms), self.C, self.penalty)
 
     @cached_property
     def pointwise(self) -> Pointwise:
@@ -231,15 +214,16 @@ def make_problem(
     lam: float | None = None,
     weights: np.ndarray | None = None,
     members: np.ndarray | None = None,
-    intercept: Intercept = "none",
+    intercept: InterceptName | Intercept = "none",
     norms: np.ndarray | None = None,
+    penalty: Penalty | None = None,
 ) -> Problem:
     """Assemble a problem from rows and options that are already checked.
 
     Parameters
     ----------
     X : Dense or CSR
-        Rows with a `bias` that is non-zero exactly when `intercept` is not "none".
+        Rows with a `bias` that is non-zero exactly when there is an intercept.
     y : ndarray of shape (n_all,)
         -1 and +1 for classification losses, targets otherwise.
     weights : ndarray of shape (n_all,), optional
@@ -248,11 +232,19 @@ def make_problem(
         Ascending row numbers; all rows when left out.
     norms : ndarray of shape (n_all,), optional
         Squared row norms, to be shared between problems over the same rows.
+    intercept : {"none", "regularized", "free"} or an intercept
+        A name stands for the intercept whose virtual feature has the value of the rows' `bias`.
+    penalty : Penalty, optional
+        Half the squared norm when left out.
+
+    Raises
+    ------
+    ValueError
+        The intercept is unknown or does not go with the rows, or C and lam do not fit together.
     """
-    if intercept not in INTERCEPTS:
-        raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {intercept!r}")
-    if (intercept == "none") != (X.bias == 0.0):
-        raise ValueError(f"intercept {intercept!r} does not go with a virtual feature of value {X.bias:g}")
+    kind = make_intercept(intercept, X.bias)
+    if kind.scale != X.bias:
+        raise ValueError(f"intercept {str(kind)!r} does not go with a virtual feature of value {X.bias:g}")
     count = rows.n_rows(X)
     dtype = np.int32 if count < 2**31 else np.int64
     whole = members is None
@@ -270,10 +262,11 @@ def make_problem(
         weights=s,
         norms=squared_norms(X, count) if norms is None else norms,
         members=chosen,
-        intercept=intercept,
+        intercept=kind,
         n=n,
         uses_lambda=lam is not None,
         whole=whole,
+        penalty=L2() if penalty is None else penalty,
     )
 
 

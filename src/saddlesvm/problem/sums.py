@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.problem.losses import conjugate, subgradient, value
-from saddlesvm.problem.problem import Pointwise, Problem, Terms, weight_of
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.terms import Pointwise, Terms, weight_of
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.passes import Part
 from saddlesvm.rows.prefetch import next_ahead

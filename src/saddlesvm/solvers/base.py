@@ -10,9 +10,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Evaluation, Point, dual_weights
+from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.losses import conjugate, value
-from saddlesvm.problem.problem import Problem, Terms, weight_of
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import dual_weights
+from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.compiled import inlined, record_of
 
@@ -71,7 +73,7 @@ class DualState(State):
     random : ndarray of shape (1,), uint64
         The run's own generator.
     offset : ndarray of shape (1,) or (0,)
-        Multiplier of the free intercept, see :func:`move_offset`; empty for the other intercepts.
+        Multiplier of the free intercept, see :func:`~saddlesvm.problem.intercepts.move_offset`; empty for other ones.
     meters : ndarray of shape (1,)
         A record with the names of `EPOCH_METERS` among its own.
     known, known_at : float
@@ -118,11 +120,14 @@ def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
 
     `meters` holds a record with the names of `EPOCH_METERS` among its own. (The record itself would not do: Numba takes
     a record for one of another type that begins with the same names.)
+
+    The estimate is relative to the size of the primal objective, as a certificate's gap is while the dual objective is
+    above its negative; half of v.w stands for R(w).
     """
     m = meters[0]
     if whole:
         m.scale = m.paid + 0.5 * m.coupled
-    m.estimate = m.residual / m.scale if m.scale > 0.0 else np.inf
+    m.estimate = m.residual / abs(m.scale) if m.scale != 0.0 else np.inf
     m.residual = m.paid = m.coupled = 0.0
 
 
@@ -159,6 +164,7 @@ class SolverBase:
     """What the solvers share: their options print, compare, copy, pickle and can be searched over."""
 
     name: ClassVar[str] = ""
+    any_penalty: ClassVar[bool] = False  # or half a square only
 
     @property
     def ends_itself(self) -> bool:
@@ -187,6 +193,12 @@ class SolverBase:
         return state
 
 
+def check_penalty(problem: Any, solver: Any) -> None:
+    """Raise ValueError where the solver does not take the problem's penalty."""
+    if not (problem.penalty.identity() or getattr(solver, "any_penalty", False)):
+        raise ValueError(f"the solver {solver.name!r} takes half a square only, not {problem.penalty}: use DCD or SDCA")
+
+
 AnyDualState = TypeVar("AnyDualState", bound=DualState)
 
 
@@ -195,13 +207,10 @@ def refresh_weights(problem: Problem, state: AnyDualState, evaluation: Evaluatio
 
     Close to the optimum float32 weights are too coarse; from there on they are float64 (the data stay as they are).
     """
-    if problem.intercept == "free":
-        state.offset[0] = evaluation.intercept / problem.scale
-        tail = state.offset[0] + problem.C * problem.scale * float(state.alpha[problem.members].sum())
-    else:
-        tail = evaluation.intercept / problem.scale if problem.scale else 0.0
-        state.w[:-1] = evaluation.coef
-    state.w[-1] = tail
+    if not problem.intercept.constrained:  # else the evaluation balanced the dual variables, and the state did not
+        state.w[:-1] = evaluation.coef if evaluation.pull is None else evaluation.pull
+    alpha = state.alpha[problem.members] if problem.intercept.constrained else state.alpha
+    state.w[-1] = problem.intercept.last(evaluation.intercept, state.offset, problem.C, alpha)
     state.meters["scale"] = evaluation.certificate.primal / (problem.unit * problem.C)
     if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
         state.w = state.w.astype(np.float64)
@@ -233,29 +242,16 @@ def start_alpha(problem: Problem, start: Point | None) -> np.ndarray:
 
 
 def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> np.ndarray:
-    """``w(alpha)`` in the precision of the data, shape (d + 1,); a free intercept is taken over from `start`."""
+    """The pull ``v(alpha)`` in the precision of the data, shape (d + 1,): w itself where R is half the squared norm.
+
+    A free intercept is taken over from `start`.
+    """
     w = dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
-    if problem.intercept == "free" and start is not None and start.w is not None:
+    if start is not None and start.w is not None and problem.intercept.constrained:
         w[-1] += start.w[-1]
     return w.astype(dtype_of(problem.X))
 
 
 def start_offset(problem: Problem, start: Point | None) -> np.ndarray:
     """The multiplier of a free intercept to begin with, shape (1,): that of `start`, or zero; empty without one."""
-    if problem.intercept != "free":
-        return np.zeros(0)
-    return np.array([0.0 if start is None or start.w is None else float(start.w[-1])])
-
-
-@inlined
-def move_offset(w: np.ndarray, offset: np.ndarray) -> None:
-    """A step of the method of multipliers for the constraint ``sum_i a_i = 0`` of a free intercept.
-
-    The virtual weight is ``offset + C scale sum_i a_i``: a proximal term draws it towards the offset, and after a pass
-    the offset moves to where it stands. At rest the sum is zero, and the intercept is not penalised.
-    """
-    if offset.size:
-        last = w.size - 1
-        moved = w[last] - offset[0]
-        offset[0] = w[last]
-        w[last] += moved
+    return problem.intercept.multiplier(None if start is None else start.w)

@@ -27,9 +27,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Evaluation, Point, conjugate_sum, dual_weights, loss_sums
+from saddlesvm.problem.certificate import Evaluation, Point, relative
 from saddlesvm.problem.on_disk import JudgedPoint, StreamedProblem, judgement
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums
 from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import add_rows, dtype_of
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
@@ -241,11 +242,11 @@ class Blocks(SolverBase):
         state.primal_paid, state.bound_conjugates = state.paid, state.conjugates
         state.paid = state.conjugates = 0.0
         seen = _judged(problem, state).certificate
-        gap, primal = seen.gap / problem.unit, seen.primal / problem.unit
+        gap, primal = max(seen.gap / problem.unit, 0.0), seen.primal / problem.unit
         if state.offset.size:
             gap += abs(state.offset[0] * (state.w[-1] - state.offset[0]))
             state.offset[0], state.w[-1] = state.w[-1], 2.0 * state.w[-1] - state.offset[0]
-        state.estimate = max(gap, 0.0) / primal if primal > 0.0 else 0.0
+        state.estimate = relative(gap, primal, primal - gap)
         state.order, state.following = state.following, nothing()
         state.judged, state.coming = state.coming, nothing()
         state.position, state.sweeps = 0, state.sweeps + 1

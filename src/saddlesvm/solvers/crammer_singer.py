@@ -21,7 +21,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
-from saddlesvm.problem.problem import Terms, weight_of
+from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, by_class, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import look_ahead

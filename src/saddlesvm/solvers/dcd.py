@@ -26,9 +26,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.intercepts import move_offset
 from saddlesvm.problem.losses import Loss, dual_step, is_smooth, slopes
-from saddlesvm.problem.problem import Problem, Terms, weight_of
-from saddlesvm.rows.layouts import axpy, dot, dtype_of
+from saddlesvm.problem.penalties import score
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.terms import Terms, weight_of
+from saddlesvm.rows.layouts import axpy, dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items, deal, seeded
@@ -39,7 +42,6 @@ from saddlesvm.solvers.base import (
     Place,
     SolverBase,
     end_of_epoch,
-    move_offset,
     nothing,
     one_of,
     refresh_weights,
@@ -240,7 +242,7 @@ def descend(
             if length > rules.near:
                 look_ahead(X, deck.sequence, p, length, alpha, terms.y, terms.norms)
             i = deck.sequence[p]
-            a, s, z = alpha[i], weight_of(terms.weights, i), dot(X, i, w)
+            a, s, z = alpha[i], weight_of(terms.weights, i), score(terms.penalty, X, i, w)
             residual, paid = residual_and_loss(terms, i, a, z)
             residuals += residual
             losses += paid
@@ -323,6 +325,7 @@ class DCD(SolverBase):
     """
 
     name: ClassVar[str] = "dcd"
+    any_penalty: ClassVar[bool] = True
     permutation: bool = True
     shrinking: bool = True
     stopping: str = "gap"

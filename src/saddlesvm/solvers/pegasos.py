@@ -23,9 +23,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, loss_sums
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import has_bounded_slopes, subgradient
-from saddlesvm.problem.problem import Problem, Terms, weight_of
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import loss_sums
+from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot, dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import kernel, record_of
@@ -240,15 +242,15 @@ class Pegasos(SolverBase):
         return state
 
     def _iterate(self, problem: Problem, state: PegasosState, iterations: int) -> None:
-        terms, free = problem.terms, problem.intercept == "free"
-        if free:
+        terms, lift = problem.terms, problem.intercept.lift
+        if lift:
             terms = terms._replace(X=terms.X._replace(bias=0.0))
         slopes, chosen = np.empty(self.batch_size), np.empty(self.batch_size, dtype=np.int64)
         replace = self.sampling == "replacement"
         state.position = take_steps(
             terms,
             Draws(state.order, replace, state.random, slopes, chosen, state.position),
-            Pace(first_steps(problem), self.radius(problem), problem.scale**2 if free else 0.0),
+            Pace(first_steps(problem), self.radius(problem), lift),
             Iterate(state.w, state.u, state.numbers),
             Seen(state.slope_sums, state.visits),
             state.iteration,
@@ -273,7 +275,7 @@ class Pegasos(SolverBase):
     def solution(self, problem: Problem, state: PegasosState) -> Point:
         """The weights that `output` asks for, and the mean sub-gradients as a dual point."""
         weights = self._weights(state)
-        if problem.intercept == "free":
+        if problem.intercept.lift:
             weights[-2] = weights[-1] / problem.scale
         return Point(weights[:-1], self.mean_dual(state))
 

@@ -16,8 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.intercepts import move_offset
 from saddlesvm.problem.losses import dual_step
-from saddlesvm.problem.problem import Problem, Terms, weight_of
+from saddlesvm.problem.penalties import score
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import kernel
@@ -28,7 +31,6 @@ from saddlesvm.solvers.base import (
     DualState,
     SolverBase,
     end_of_epoch,
-    move_offset,
     nothing,
     one_of,
     refresh_weights,
@@ -92,7 +94,7 @@ def ascend(
         for p in range(position, stop):
             look_ahead(X, order, p, n, alpha, terms.y, terms.norms)
             i = order[below(random, n)] if sampling == REPLACEMENT else order[p]
-            a, z = alpha[i], dot(X, i, w)
+            a, z = alpha[i], score(terms.penalty, X, i, w)
             residual, paid = residual_and_loss(terms, i, a, z)
             sums.residual += residual
             sums.paid += paid
@@ -178,6 +180,7 @@ class SDCA(SolverBase):
     """
 
     name: ClassVar[str] = "sdca"
+    any_penalty: ClassVar[bool] = True
     sampling: str = "permutation"
     start: str = "zero"
     output: str = "last"
@@ -201,6 +204,8 @@ class SDCA(SolverBase):
             active=order.size,
         )
         if self.start == "sgd" and (start is None or start.alpha is None):
+            if not problem.penalty.identity():
+                raise ValueError(f"start='sgd' is for half a square as the penalty; got {problem.penalty}")
             if self.sampling != "cyclic":
                 shuffle(random, order, order.size)
             modified_sgd(problem.terms, order, alpha, state.w)

@@ -12,6 +12,7 @@ from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.runs import iterates
 from saddlesvm.lab.study.draws import Draws
 from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.intercepts import Absent
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.losses import Hinge, make_loss
 from saddlesvm.problem.problem import Problem
@@ -96,7 +97,7 @@ def kernel_pegasos_cases() -> Iterator[Case]:
     lam = 0.05
     problem = KernelProblem(
         X=K, kernel=Kernel("precomputed"), y=y, weights=np.empty(0), loss=Hinge(),
-        C=1.0 / (lam * ROWS), n_lambda=ROWS, intercept="none",
+        C=1.0 / (lam * ROWS), n_lambda=ROWS, intercept=Absent(),
     )  # fmt: skip
     for T in (10, 300):
         solver = KernelPegasos()

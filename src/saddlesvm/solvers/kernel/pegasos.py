@@ -21,7 +21,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.kernel import KernelPoint, KernelProblem, nearest_feasible
 from saddlesvm.problem.losses import has_bounded_slopes, subgradient
-from saddlesvm.problem.problem import Pointwise, weight_of
+from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
 from saddlesvm.runtime.randomness import below, seeded
@@ -194,7 +194,7 @@ class KernelPegasos(SolverBase):
             active=problem.n,
             alpha=np.zeros(problem.n),
             sums=np.zeros(problem.n),
-            bias=np.zeros(1 if problem.intercept == "free" else 0),
+            bias=problem.intercept.multiplier(None),
             random=seeded(seed),
             cache=cache,
         )

@@ -25,9 +25,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, loss_sums
-from saddlesvm.problem.intercepts import best_offset
+from saddlesvm.problem.certificate import Certificate, Sums, objectives
 from saddlesvm.problem.kernel import KernelPoint, KernelProblem, alpha_of, nearest_feasible
+from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import RowCache, RowSource, row_source
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.kernel.ascent import add_kernel_rows, ascend_pairs, ascend_singly, submatrix
@@ -148,7 +148,7 @@ class KernelSDCA(SolverBase):
         rows, table = state.at_work[chosen], state.cache.table
         beta, ridge = state.beta[rows], state.ridge[rows]
         g = state.f[rows] + ridge * beta - problem.y[rows]
-        ascend = ascend_pairs if problem.intercept == "free" else ascend_singly
+        ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         K, low, high = submatrix(table, slots, chosen), state.low[rows], state.high[rows]
         accuracy = INNER_ACCURACY * state.violation if rows.size < problem.n else WHOLE_ACCURACY
         state.inner_steps += ascend(K, ridge, g, beta, low, high, accuracy, INNER_STEPS)
@@ -242,11 +242,11 @@ def measure(problem: KernelProblem, state: KernelState) -> None:
     """The offset, the violation and the gap that f implies, as if rows that are set aside had no loss."""
     at_work, terms = state.at_work, problem.terms
     z = state.f[at_work]
-    free = problem.intercept == "free"
-    state.offset = best_offset(terms, at_work, z, state.offset) if free else 0.0
+    free = problem.intercept.constrained
+    state.offset = problem.intercept.best(terms, at_work, z, state.offset)
     paid, conjugates, coupled = loss_sums(terms, at_work, z, state.offset, alpha_of(problem, state.beta))
     norm = 0.5 * problem.C * coupled
-    state.estimate = Certificate(problem.C * paid + norm, -problem.C * conjugates - norm).relative_gap
+    state.estimate = Certificate(*objectives(problem.C, Sums(paid, conjugates, norm, norm))).relative_gap
     wish = wishes(problem, state)
     rising, falling = movable(state)
     up, down = float(wish[rising].max(initial=-np.inf)), float(wish[falling].min(initial=np.inf))

@@ -89,8 +89,8 @@ class NewtonEquations:
 
     def __post_init__(self) -> None:
         problem, count = self.problem, self.problem.y.size
-        self.penalty = np.ones(problem.n_features + 1)
-        if problem.intercept == "free":
+        self.penalty = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
+        if problem.intercept.constrained:
             self.penalty[-1] = FREE_PENALTY
         self.most_features = math.isqrt(int(self.memory / 36.0))  # the sum, the matrix, its factor; of a sample
         self.most_rows = math.isqrt(int(self.memory / 42.0))  # two pools while one grows, the matrix, its factor

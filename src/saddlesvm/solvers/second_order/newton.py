@@ -37,10 +37,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, conjugate_sum, dual_weights, loss_sums, margins
-from saddlesvm.problem.intercepts import balance
+from saddlesvm.problem.certificate import Point, Sums, objectives, relative
 from saddlesvm.problem.losses import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.passes import Part
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
@@ -255,11 +255,10 @@ class Newton(SolverBase):
         if not alpha.any():
             state.best_alpha, state.best_dual = alpha, 0.0  # phi*(0) = -min phi = 0 for every loss
             return
-        if problem.intercept == "free":
-            balance(problem.pointwise, problem.members, alpha)
-        dual = _seen(problem, dual_weights(problem, alpha))
+        alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
+        charged = problem.regularizer.conjugate(dual_weights(problem, alpha))
         conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
-        state.best_alpha, state.best_dual = alpha, -0.5 * float(dual @ dual) - problem.C * conjugates
+        state.best_alpha, state.best_dual = alpha, objectives(problem.C, Sums(0.0, conjugates, 0.0, charged))[1]
 
     def _of_descent(self, problem: Problem, seed: int) -> tuple[Point, int]:
         """The point after a few epochs of dual coordinate descent, and the row visits they took."""
@@ -304,7 +303,7 @@ class Newton(SolverBase):
         direction = state.equations.solve(state.bend, -state.gradient, FORCING)
         there = self._respond(problem, state, state.w + direction) if state.full else None
         dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
-        own, ahead = _seen(problem, state.w), _seen(problem, direction)
+        own, ahead = problem.intercept.seen(state.w), problem.intercept.seen(direction)
         tau = search(
             _smoothed(problem, state),
             Line(state.z, dz, float(own @ ahead), float(ahead @ ahead)),
@@ -373,25 +372,23 @@ class Newton(SolverBase):
         state.active = int(active)
         w_dual = response.w
         state.gradient = state.w - w_dual
-        apart = _seen(problem, state.gradient)
-        state.residual = 0.5 * float(apart @ apart)
+        state.residual = problem.regularizer.apart(state.w, w_dual)
         state.left = problem.C * (paid + conjugates + coupled)
         alpha = state.alpha
-        if problem.intercept == "free":
+        if problem.intercept.constrained:
             state.gradient[-1] = -w_dual[-1]
             state.residual += self._unbalance(problem, state)
-            alpha = state.alpha.copy()
-            balance(problem.pointwise, problem.members, alpha)
+            alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
             _, conjugates, _ = loss_sums(problem.pointwise, problem.members, state.z, 0.0, alpha)
             w_dual = dual_weights(problem, alpha)
-        own, dual = _seen(problem, state.w), _seen(problem, w_dual)
-        primal = 0.5 * float(own @ own) + problem.C * paid
-        bound = -0.5 * float(dual @ dual) - problem.C * conjugates
+        regularizer = problem.regularizer
+        sums = Sums(paid, conjugates, regularizer.value(state.w), regularizer.conjugate(w_dual))
+        primal, bound = objectives(problem.C, sums)
         if primal < state.best_primal:
             state.best_primal, state.best_w = primal, state.w.copy()
         if bound > state.best_dual:
             state.best_dual, state.best_alpha = bound, alpha.copy()
-        state.estimate = (state.best_primal - state.best_dual) / max(state.best_primal, 1e-300)
+        state.estimate = relative(state.best_primal - state.best_dual, state.best_primal, state.best_dual)
 
     @staticmethod
     def _unbalance(problem: Problem, state: NewtonState) -> float:
@@ -434,8 +431,3 @@ def _smoothed(problem: Problem, state: NewtonState) -> SmoothedTerms:
 def _part_of(terms: SmoothedTerms, part: slice) -> SmoothedTerms:
     """The terms of some members."""
     return terms._replace(y=terms.y[part], weights=terms.weights[part], centre=terms.centre[part])
-
-
-def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """The part of w that the regulariser sees."""
-    return w[:-1] if problem.intercept == "free" else w

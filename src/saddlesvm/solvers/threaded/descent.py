@@ -307,7 +307,8 @@ def with_threads(problem: Problem, solver: Any = None) -> Any:
     """The solver as the threads of `problem` can run it: dual coordinate descent (the one that is meant where none is
     given) and ascent, with their usual options; any other as it is, and all of them where threads would not pay."""
     solver = DCD() if solver is None else solver
-    fits = problem.threads > 1 and type(problem) is Problem and solver in (DCD(), SDCA())
+    plain = type(problem) is Problem and problem.penalty.identity()
+    fits = problem.threads > 1 and plain and solver in (DCD(), SDCA())
     threads = threads_for(problem, solver) if fits else 1
     return ParallelDCD(threads, shrinking=isinstance(solver, DCD)) if threads > 1 else solver
 

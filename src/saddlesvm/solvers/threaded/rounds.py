@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.certificate import conjugate_sum
-from saddlesvm.problem.problem import Pointwise, Terms
+from saddlesvm.problem.intercepts import move_offset
+from saddlesvm.problem.sums import conjugate_sum
+from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items
-from saddlesvm.solvers.base import Place, move_offset
+from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Rules, call_back, descend
 from saddlesvm.solvers.threaded.aggregation import be_careful, follow, note, safe_share
 from saddlesvm.solvers.threaded.barrier import meet
@@ -283,7 +284,8 @@ def descend_together(
             left -= rows / rounds
             closing = r + 1 == rounds or left <= 0.0
             some = share(length, r + 1, rounds) - share(length, r, rounds)
-            scaled = Terms(terms.X, terms.loss, terms.y, terms.weights, terms.norms, own.scaling[0].sigma * terms.C)
+            strength = own.scaling[0].sigma * terms.C
+            scaled = Terms(terms.X, terms.loss, terms.y, terms.weights, terms.norms, strength, terms.penalty)
             position, active, visited = descend(
                 scaled, deck, rules, Iterate(alpha, own.w, own.nothing, own.nothing),
                 Place(position, active), Goal(some, -1.0), own.meters,

@@ -1,0 +1,139 @@
+"""The penalties: what a regulariser charges for the weight of one feature, and the weight that belongs to a pull.
+
+The regulariser is ``R(w) = sum_j r(w_j)`` over the features; ``v = C sum_i a_i x_i`` is how the dual variables pull at
+the weights, and ``w = grad R*(v)`` what they lead to. A penalty is a small NamedTuple that holds its options and says
+of one feature, in Python as in compiled kernels (:func:`charge`, :func:`charge_conjugate`, :func:`weight`):
+
+=================  =======================================================================================
+value(w)           ``r(w)``, zero at zero and nowhere below
+conjugate(v)       ``r*(v) = max_w v w - r(w)``, infinite where there is no maximum
+weight(v)          the maximiser, ``grad r*(v)``: for half a square v itself, for the elastic net soft(v, l1)
+curvature(v)       ``r*''(v)``: 1 where the weight follows the pull, 0 where it stays at zero (the support)
+domain_scale(v)    the largest factor in [0, 1] that brings v to where ``r*`` is finite; 1 where it always is
+=================  =======================================================================================
+
+and of the whole:
+
+=================  =======================================================================================
+identity()         whether ``weight(v)`` is v: R is half the squared norm, no code is needed to tell w from v
+=================  =======================================================================================
+
+Solvers that step in closed form (SDCA, DCD) take every penalty whose r contains half a square: ``r*`` is then 1-smooth,
+so that the step for half a square, ``q = C ||x||^2``, never lowers the dual objective. They keep v, read w through
+:func:`score`, and add to v. A regularised intercept is charged half its square whatever the penalty, a free one nothing
+(:mod:`saddlesvm.problem.regularizer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numba.core import types
+
+from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, dot
+from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.compiled import operation
+
+
+class Penalty(Protocol):
+    """What a penalty says, see above; a NamedTuple."""
+
+    @staticmethod
+    def identity() -> bool:
+        """Whether R is half the squared norm."""
+
+    def value(self, w: float) -> float:
+        """``r(w)``."""
+
+    def conjugate(self, v: float) -> float:
+        """``r*(v)``."""
+
+    def weight(self, v: float) -> float:
+        """``grad r*(v)``."""
+
+    def curvature(self, v: float) -> float:
+        """``r*''(v)``."""
+
+    def domain_scale(self, v: float) -> float:
+        """The largest factor in [0, 1] with which ``r*(factor v)`` is finite."""
+
+
+class L2(NamedTuple):
+    """Half a square: ``r(w) = w^2 / 2``, its own conjugate."""
+
+    @staticmethod
+    def identity() -> bool:
+        return True
+
+    def value(self, w: float) -> float:
+        return 0.5 * w * w
+
+    def conjugate(self, v: float) -> float:
+        return 0.5 * v * v
+
+    def weight(self, v: float) -> float:
+        return v
+
+    def curvature(self, v: float) -> float:
+        return 1.0
+
+    def domain_scale(self, v: float) -> float:
+        return 1.0
+
+
+def _of_penalty(name: str) -> Callable[..., Any]:
+    """Choose the method `name` of the penalty that the first argument's type stands for."""
+
+    def pick(penalty: types.Type, *_: types.Type) -> Callable[..., Any] | None:
+        return getattr(python_class(penalty), name, None)
+
+    return pick
+
+
+@operation(_of_penalty("value"))
+def charge(penalty: Penalty, w: float) -> float:
+    """``r(w)``: what the regulariser charges for a weight."""
+    return penalty.value(w)
+
+
+@operation(_of_penalty("conjugate"))
+def charge_conjugate(penalty: Penalty, v: float) -> float:
+    """``r*(v)``."""
+    return penalty.conjugate(v)
+
+
+@operation(_of_penalty("weight"))
+def weight(penalty: Penalty, v: float) -> float:
+    """``grad r*(v)``: the weight that belongs to a pull."""
+    return penalty.weight(v)
+
+
+def _pick_score(penalty: types.Type, X: types.Type, i: types.Type, v: types.Type) -> Callable[..., Any]:
+    def of_identity(penalty: Any, X: Any, i: Any, v: Any) -> Any:
+        return dot(X, i, v)
+
+    def of_dense(penalty: Any, X: Any, i: Any, v: Any) -> Any:
+        row, total = X.values[U(i)], 0.0
+        for j in range(row.size):
+            total += row[j] * weight(penalty, v[j])
+        return total + X.bias * np.float64(v[v.size - 1])
+
+    def of_csr(penalty: Any, X: Any, i: Any, v: Any) -> Any:
+        total = 0.0
+        for p in range(U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])):
+            total += X.data[p] * weight(penalty, v[U(X.indices[p])])
+        return total + X.bias * np.float64(v[v.size - 1])
+
+    kind: Any = python_class(penalty)
+    if kind.identity():
+        return of_identity
+    return of_dense if python_class(X) is Dense else of_csr
+
+
+@operation(_pick_score)
+def score(penalty: Penalty, X: Rows, i: int, v: np.ndarray) -> float:
+    """``x_i . w`` with the weights w that belong to the pull v; the last weight, an intercept's, is its own pull."""
+    pulled = np.array([penalty.weight(one) for one in v[:-1]] + [v[-1]])
+    return float(as_dense_row(X, i) @ pulled)

@@ -1,0 +1,113 @@
+"""The regulariser: the penalty of the features' weights, and half a square of a regularised intercept's.
+
+Whatever asks for ``R(w)``, ``R*(v)`` or ``w = grad R*(v)`` asks here. Both have shape (d + 1,), the place of the
+virtual feature last. The last weight is its own pull: a regularised intercept is charged half its square, and a free
+one nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from saddlesvm.problem.intercepts import Intercept
+from saddlesvm.problem.penalties import Penalty, charge, charge_conjugate, weight
+from saddlesvm.runtime.compiled import kernel
+
+
+@kernel
+def charges(penalty: Penalty, w: np.ndarray) -> float:
+    """``sum_j r(w_j)``."""
+    total = 0.0
+    for j in range(w.size):
+        total += charge(penalty, w[j])
+    return total
+
+
+@kernel
+def conjugate_charges(penalty: Penalty, v: np.ndarray, factor: float) -> float:
+    """``sum_j r*(factor v_j)``."""
+    total = 0.0
+    for j in range(v.size):
+        total += charge_conjugate(penalty, factor * v[j])
+    return total
+
+
+@kernel
+def weigh(penalty: Penalty, v: np.ndarray, w: np.ndarray) -> None:
+    """``w_j = grad r*(v_j)``."""
+    for j in range(v.size):
+        w[j] = weight(penalty, v[j])
+
+
+def square(seen: np.ndarray) -> float:
+    """The sum of an array's squares."""
+    flat = seen.ravel()
+    return float(np.einsum("j,j", flat, flat))  # not BLAS: its threads would go on spinning, and take the fit's cores
+
+
+@dataclass(frozen=True)
+class Regularizer:
+    """R, its conjugate, and the map from pulls to weights.
+
+    Parameters
+    ----------
+    penalty : Penalty
+    intercept : Intercept
+    """
+
+    penalty: Penalty
+    intercept: Intercept
+
+    def value(self, w: np.ndarray) -> float:
+        """``R(w)``."""
+        if self.penalty.identity():
+            return 0.5 * square(self.intercept.seen(w))
+        return charges(self.penalty, w[:-1]) + self._last(w)
+
+    def conjugate(self, v: np.ndarray) -> float:
+        """``R*(v)``."""
+        return self.conjugate_along(v)(1.0)
+
+    def conjugate_along(self, v: np.ndarray) -> Callable[[float], float]:
+        """The function that says ``R*(factor v)``."""
+        if self.penalty.identity():
+            half = 0.5 * square(self.intercept.seen(v))
+            return lambda factor: factor * factor * half
+        features, last = np.ascontiguousarray(v[:-1]), self._last(v)
+        return lambda factor: conjugate_charges(self.penalty, features, factor) + factor * factor * last
+
+    def weights(self, v: np.ndarray) -> np.ndarray:
+        """``grad R*(v)``; v itself where it is its own gradient."""
+        if self.penalty.identity():
+            return v
+        w = np.array(v, dtype=np.float64)
+        weigh(self.penalty, w[:-1].copy(), w[:-1])
+        return w
+
+    def apart(self, w: np.ndarray, v: np.ndarray) -> float:
+        """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly where w belongs to v."""
+        if self.penalty.identity():
+            return 0.5 * square(self.intercept.seen(w - v))
+        seen, pull = self.intercept.seen(w), self.intercept.seen(v)
+        return self.value(w) + self.conjugate(v) - float(np.einsum("j,j", seen, pull))
+
+    def curvature(self, v: np.ndarray) -> np.ndarray:
+        """The diagonal of ``R*''(v)``, shape (d + 1,): 1 or 0 in the last place, as R sees the intercept or not."""
+        bent = np.ones(v.size)
+        if not self.penalty.identity():
+            bent[:-1] = [self.penalty.curvature(one) for one in v[:-1].tolist()]
+        bent[-1] = float(not self.intercept.constrained)
+        return bent
+
+    def domain_scale(self, v: np.ndarray) -> float:
+        """The largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
+        if self.penalty.identity():
+            return 1.0
+        return min((self.penalty.domain_scale(one) for one in v[:-1].tolist()), default=1.0)
+
+    def _last(self, w: np.ndarray) -> float:
+        """What a regularised intercept is charged."""
+        return 0.5 * square(self.intercept.seen(w)[w.size - 1 :])

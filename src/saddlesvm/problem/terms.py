@@ -1,0 +1,38 @@
+"""What compiled kernels see of a problem."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.penalties import Penalty
+from saddlesvm.rows.layouts import Rows
+from saddlesvm.runtime.compiled import inlined
+
+
+class Terms(NamedTuple):
+    """What a compiled kernel needs of a problem."""
+
+    X: Rows
+    loss: Loss
+    y: np.ndarray
+    weights: np.ndarray  # empty when all are 1
+    norms: np.ndarray
+    C: float
+    penalty: Penalty
+
+
+class Pointwise(NamedTuple):
+    """The part of the terms that does not see the rows: kernels over it need no version for each layout."""
+
+    loss: Loss
+    y: np.ndarray
+    weights: np.ndarray
+
+
+@inlined
+def weight_of(weights: np.ndarray, i: int) -> float:
+    """Weight of row i; an empty array means 1."""
+    return weights[i] if weights.size else 1.0

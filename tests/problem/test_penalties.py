@@ -1,0 +1,273 @@
+"""Penalties other than half a square, defined here: their laws, weak duality, and fits by SDCA and DCD."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.problem.certificate import Point, best_scale, evaluate
+from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.intercepts import Absent, Free, Regularized
+from saddlesvm.problem.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
+from saddlesvm.problem.penalties import L2, Penalty, score
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.slopes import soft_threshold
+from saddlesvm.problem.sums import dual_weights
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
+from support import csr, features, labels, matrix, named
+
+
+class ElasticNet(NamedTuple):
+    """``r(w) = w^2 / 2 + l1 |w|``."""
+
+    l1: float
+
+    @staticmethod
+    def identity() -> bool:
+        return False
+
+    def value(self, w: float) -> float:
+        return 0.5 * w * w + self.l1 * abs(w)
+
+    def conjugate(self, v: float) -> float:
+        return 0.5 * soft_threshold(v, self.l1) ** 2
+
+    def weight(self, v: float) -> float:
+        return soft_threshold(v, self.l1)
+
+    def curvature(self, v: float) -> float:
+        return 1.0 if abs(v) > self.l1 else 0.0
+
+    def domain_scale(self, v: float) -> float:
+        return 1.0
+
+
+class Heavier(NamedTuple):
+    """``r(w) = factor w^2 / 2``."""
+
+    factor: float
+
+    @staticmethod
+    def identity() -> bool:
+        return False
+
+    def value(self, w: float) -> float:
+        return 0.5 * self.factor * w * w
+
+    def conjugate(self, v: float) -> float:
+        return 0.5 * v * v / self.factor
+
+    def weight(self, v: float) -> float:
+        return v / self.factor
+
+    def curvature(self, v: float) -> float:
+        return 1.0 / self.factor
+
+    def domain_scale(self, v: float) -> float:
+        return 1.0
+
+
+class Lasso(NamedTuple):
+    """``r(w) = l1 |w|``: certified, but not for solvers, as it holds no square."""
+
+    l1: float
+
+    @staticmethod
+    def identity() -> bool:
+        return False
+
+    def value(self, w: float) -> float:
+        return self.l1 * abs(w)
+
+    def conjugate(self, v: float) -> float:
+        return 0.0 if abs(v) <= self.l1 * (1.0 + 1e-15) else math.inf
+
+    def weight(self, v: float) -> float:
+        return 0.0
+
+    def curvature(self, v: float) -> float:
+        return 0.0
+
+    def domain_scale(self, v: float) -> float:
+        return min(1.0, self.l1 / abs(v)) if v != 0.0 else 1.0
+
+
+SQUARES: list[Penalty] = [L2(), Heavier(2.5), ElasticNet(0.4)]
+ALL: list[Penalty] = [*SQUARES, Lasso(0.4)]
+every_penalty = pytest.mark.parametrize("penalty", ALL, ids=lambda penalty: type(penalty).__name__)
+every_square = pytest.mark.parametrize("penalty", SQUARES, ids=lambda penalty: type(penalty).__name__)
+every_kind = pytest.mark.parametrize("kind", ["none", "regularized", "free"])
+
+
+def some_problem(penalty: Penalty, loss: Loss, kind: str, seed: int = 0, sparse: bool = False, **more: Any) -> Problem:
+    X, bias = matrix(40, 6, seed), 0.0 if kind == "none" else 1.5
+    rows = as_rows(csr(X) if sparse else X, bias)
+    options: Any = {"C": 0.5, "intercept": kind, "penalty": penalty} | more
+    return make_problem(rows, labels(X, loss, seed), loss, **options)
+
+
+def primal(problem: Problem, coef: np.ndarray, intercept: float) -> float:
+    """The objective, without the package's certificate."""
+    z = features(problem)[:, :-1] @ coef + intercept
+    paid = sum(problem.loss.value(one, y) for one, y in zip(z, problem.y, strict=True))
+    last = intercept / problem.scale if problem.intercept.name == "regularized" else 0.0
+    return float(sum(problem.penalty.value(one) for one in coef) + 0.5 * last**2 + problem.C * paid)
+
+
+@every_penalty
+@given(w=st.floats(-5.0, 5.0), v=st.floats(-5.0, 5.0))
+def test_a_penalty_and_its_conjugate_belong_together(penalty: Penalty, w: float, v: float) -> None:
+    within = v * penalty.domain_scale(v)
+    assert penalty.value(0.0) == 0.0 <= penalty.value(w)
+    assert w * within <= penalty.value(w) + penalty.conjugate(within) + 1e-12
+    if isinstance(penalty, Lasso):
+        assert penalty.conjugate(within) == 0.0
+        return
+    found = minimize_scalar(lambda u: penalty.value(u) - v * u, bounds=(-10.0, 10.0), method="bounded")
+    slope = abs(v) + 10.0 * penalty.value(1.0)  # of the function, at most; the search is right to 1e-5
+    assert -found.fun - 1e-12 <= penalty.conjugate(v) <= -found.fun + 1e-5 * slope
+    own = penalty.weight(v)
+    assert own * v == pytest.approx(penalty.value(own) + penalty.conjugate(v), abs=1e-12)
+    assert abs(penalty.weight(v) - penalty.weight(w)) <= abs(v - w) + 1e-12, "the conjugate is 1-smooth"
+
+
+@every_penalty
+@pytest.mark.parametrize("kind", [Absent(), Regularized(1.5), Free(1.5)], ids=str)
+@given(seed=st.integers(0, 1000))
+def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
+    penalty: Penalty, kind: Any, seed: int
+) -> None:
+    w, v = np.random.default_rng(seed).normal(size=(2, 7))
+    whole = Regularizer(penalty, kind)
+    v = v * whole.domain_scale(v)
+    last = 0.5 if kind.name == "regularized" else 0.0
+    assert whole.value(w) == pytest.approx(sum(map(penalty.value, w[:-1])) + last * w[-1] ** 2)
+    assert whole.conjugate(v) == pytest.approx(sum(map(penalty.conjugate, v[:-1])) + last * v[-1] ** 2)
+    assert whole.conjugate_along(v)(0.3) == pytest.approx(whole.conjugate(0.3 * v))
+    assert whole.weights(v) == pytest.approx([*map(penalty.weight, v[:-1]), v[-1]])
+    assert whole.curvature(v) == pytest.approx([*map(penalty.curvature, v[:-1]), float(kind.name != "free")])
+    seen = kind.seen(w) @ kind.seen(v)
+    assert whole.apart(w, v) == pytest.approx(whole.value(w) + whole.conjugate(v) - seen, abs=1e-12)
+    if not isinstance(penalty, Lasso):
+        assert whole.apart(whole.weights(v), v) == pytest.approx(0.0, abs=1e-12)
+
+
+@kernel
+def scores(penalty: Any, X: Any, v: np.ndarray, out: np.ndarray) -> None:
+    for i in range(out.size):
+        out[i] = score(penalty, X, i, v)
+
+
+@every_square
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scores_read_the_weights_through_the_penalty(penalty: Penalty, sparse: bool) -> None:
+    X, v = matrix(8, 5, density=0.6), np.random.default_rng(0).normal(size=6)
+    rows, found = as_rows(csr(X) if sparse else X, 0.7), np.empty(8)
+    scores(penalty, rows, v, found)
+    weights = Regularizer(penalty, Regularized(0.7)).weights(v)
+    assert found == pytest.approx(np.hstack([X, np.full((8, 1), 0.7)]) @ weights)
+    assert found == pytest.approx([score(penalty, rows, i, v) for i in range(8)])
+
+
+@every_penalty
+@every_kind
+@pytest.mark.parametrize("loss", [Hinge(), Logistic(), Squared()], ids=named)
+def test_weak_duality(penalty: Penalty, kind: str, loss: Loss) -> None:
+    problem = some_problem(penalty, loss, kind)
+    random = np.random.default_rng(1)
+    for size in (0.01, 0.3, 3.0):
+        w = random.normal(size=7) * size * (kind != "none" or np.arange(7) < 6)
+        alpha = -np.array([loss.subgradient(one, y) for one, y in zip(random.normal(size=40), problem.y, strict=True)])
+        points = [Point(w), Point(w, alpha)] + ([] if isinstance(penalty, Lasso) else [Point(alpha=alpha)])
+        found = [evaluate(problem, point) for point in points]
+        for one in found:
+            assert one.certificate.sound
+            assert one.certificate.primal == pytest.approx(primal(problem, one.coef, one.intercept), rel=1e-12)
+            pull = dual_weights(problem, one.alpha)
+            conjugates = sum(loss.conjugate(a, y, 1.0) for a, y in zip(one.alpha, problem.y, strict=True))
+            bound = -problem.C * conjugates - problem.regularizer.conjugate(pull * (1.0 - 1e-15))
+            assert one.certificate.dual == pytest.approx(bound, rel=1e-9, abs=1e-9)
+        best = min(one.certificate.primal for one in found)
+        assert max(one.certificate.dual for one in found) <= best + 1e-12 * abs(best)
+
+
+@every_penalty
+@pytest.mark.parametrize("loss", [Hinge(), Logistic()], ids=named)
+def test_the_scale_of_a_dual_point_keeps_to_the_domain_and_is_nearly_best(penalty: Penalty, loss: Loss) -> None:
+    problem = some_problem(penalty, loss, "none")
+    alpha = -np.array([loss.subgradient(0.0, y) for y in problem.y])
+    pull = dual_weights(problem, alpha)
+
+    def bound(factor: float) -> float:
+        paid = sum(loss.conjugate(factor * a, y, 1.0) for a, y in zip(alpha, problem.y, strict=True))
+        return -problem.C * paid - problem.regularizer.conjugate_along(pull)(factor)
+
+    factor = best_scale(problem, alpha, pull)
+    most = problem.regularizer.domain_scale(pull)
+    assert 0.0 <= factor <= most <= 1.0
+    best = max(bound(most * one) for one in np.linspace(0.0, 1.0, 201))
+    assert bound(factor) >= best - 1e-3 * abs(best)
+
+
+@every_square
+@every_kind
+@pytest.mark.parametrize("solver", [SDCA(), SDCA(output="average"), DCD()], ids=["sdca", "average", "dcd"])
+@pytest.mark.parametrize(("loss", "sparse"), [(SquaredHinge(), False), (Hinge(), True)])
+def test_dual_solvers_certify_every_penalty_that_holds_a_square(
+    penalty: Penalty, kind: str, solver: Any, loss: Loss, sparse: bool
+) -> None:
+    tol = 1e-6 if solver != SDCA(output="average") else 1e-2
+    problem = some_problem(penalty, loss, kind, sparse=sparse)
+    result = fit(problem, solver, Limits(tol=tol, max_epochs=5000))
+    assert result.certificate.relative_gap <= tol
+    whole = primal(some_problem(penalty, loss, kind), result.coef, result.intercept)
+    assert result.certificate.primal == pytest.approx(whole, rel=1e-10)
+
+
+def test_the_elastic_net_leaves_features_out() -> None:
+    problem = some_problem(ElasticNet(4.0), SquaredHinge(), "none")
+    result = fit(problem, DCD(), Limits(tol=1e-9, max_epochs=5000))
+    left_out = result.coef == 0.0
+    assert 0 < left_out.sum() < 6
+    # no gradient of the losses there is larger than l1 but for what the gap leaves to the pull
+    pull = dual_weights(problem, result.alpha)[:-1]
+    assert np.abs(pull[left_out]).max() <= 4.0 + math.sqrt(2.0 * result.certificate.gap)
+
+
+@every_kind
+def test_float32_weights_and_a_square_by_another_name_lead_to_the_same_model(kind: str) -> None:
+    """Twice the square is half the C: the same weights, whose distance strong convexity bounds by the gaps."""
+    for dtype in (np.float32, np.float64):
+        X = matrix(60, 6).astype(dtype)
+        y = labels(X, Hinge())
+        options: Any = {"intercept": kind}
+        rows = as_rows(X, 0.0 if kind == "none" else 1.0)
+        heavy = fit(make_problem(rows, y, Hinge(), C=1.0, penalty=Heavier(2.0), **options), DCD(), Limits(tol=1e-9))
+        plain = fit(make_problem(rows, y, Hinge(), C=0.5, **options), DCD(), Limits(tol=1e-9))
+        if kind == "regularized":  # the square of the intercept is not doubled
+            assert heavy.certificate.relative_gap <= 1e-9
+            continue
+        distance = math.sqrt(2.0 * plain.certificate.gap) + math.sqrt(heavy.certificate.gap)
+        assert np.linalg.norm(heavy.coef - plain.coef) <= distance + 1e-7
+
+
+def test_solvers_that_need_half_a_square_say_so() -> None:
+    problem = some_problem(ElasticNet(0.1), SquaredHinge(), "none")
+    for solver in (Newton(), Pegasos()):
+        with pytest.raises(ValueError, match=r"takes half a square only, not ElasticNet\(l1=0.1\): use DCD or SDCA"):
+            fit(problem, solver, Limits(tol=1e-3))
+    with pytest.raises(ValueError, match="start='sgd' is for half a square"):
+        fit(problem, SDCA(start="sgd"), Limits(tol=1e-3))
+    with pytest.raises(ValueError, match="half a square as its penalty, not ElasticNet"):
+        make_joint_problem(problem.X, np.zeros(40), 3, Hinge(), C=1.0, penalty=ElasticNet(0.1))
