@@ -25,6 +25,7 @@ COMMON = {
     "tol": NOT_NEGATIVE,
     "max_iter": LIMIT,
     "max_time": LIMIT,
+    "certify_every": LIMIT,
     "intercept_scaling": POSITIVE,
     "n_jobs": THREADS,
     "callbacks": CALLBACKS,
@@ -56,6 +57,7 @@ class Estimator(BaseEstimator):
     tol: float
     max_iter: float | None
     max_time: float | None
+    certify_every: float | None = None
     callbacks: Sequence[Any] | None
 
     def set_params(self, **params: Any) -> Any:
@@ -95,7 +97,7 @@ class Estimator(BaseEstimator):
         limited = self.max_iter is not None or self.max_time is not None or solver.ends_itself
         if self.tol == 0 and not (limited or self.callbacks or in_use(self)):
             raise ValueError("tol=0 never ends a fit: give max_iter or max_time too, or a callback that stops it")
-        return Limits(tol=self.tol, max_epochs=self.max_iter, max_time=self.max_time)
+        return Limits(self.tol, self.max_iter, self.max_time, self.certify_every)
 
     def _strength(self) -> dict[str, float]:
         """C or lam, whichever is in force, checked."""

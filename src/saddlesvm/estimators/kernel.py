@@ -91,6 +91,9 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         Epochs at most: visits of as many rows as there are.
     max_time : float, optional
         Seconds at most, for each sub-problem.
+    certify_every : float, optional
+        Epochs between certificates, and so between the rows of the trace and the calls of the callbacks; left out, at
+        growing intervals and when the solver expects to be done.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
@@ -167,6 +170,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         class_weight: dict[Any, float] | str | None = None,
         max_iter: float | None = None,
         max_time: float | None = None,
+        certify_every: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -191,6 +195,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.max_time = max_time
+        self.certify_every = certify_every
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

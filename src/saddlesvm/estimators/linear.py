@@ -102,6 +102,9 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         Epochs at most; no limit by default, since every problem ends certified.
     max_time : float, optional
         Seconds at most, for all sub-problems together.
+    certify_every : float, optional
+        Epochs between certificates, and so between the rows of the trace and the calls of the callbacks; left out, at
+        growing intervals and when the solver expects to be done.
     warm_start : bool, default=False
         Begin at the last fit's dual point, if it fits the problem.
     random_state : int, RandomState or None, default=None
@@ -178,6 +181,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         width: float = 1.0,
         max_iter: int | None = None,
         max_time: float | None = None,
+        certify_every: float | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -202,6 +206,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         self.width = width
         self.max_iter = max_iter
         self.max_time = max_time
+        self.certify_every = certify_every
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -441,8 +446,8 @@ class LinearSVR(RegressorMixin, LinearModel):
     ----------
     epsilon : float, default=0.0
         Half-width of the tube in which errors cost nothing, for the two epsilon losses.
-    tol, C, lam, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, warm_start, random_state, \
-n_jobs, verbose, callbacks, checkpoint, memory
+    tol, C, lam, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, certify_every, warm_start, \
+random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
@@ -483,6 +488,7 @@ n_jobs, verbose, callbacks, checkpoint, memory
         solver: str | SolverBase = "auto",
         max_iter: int | None = None,
         max_time: float | None = None,
+        certify_every: float | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -503,6 +509,7 @@ n_jobs, verbose, callbacks, checkpoint, memory
         self.solver = solver
         self.max_iter = max_iter
         self.max_time = max_time
+        self.certify_every = certify_every
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs

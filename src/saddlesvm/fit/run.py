@@ -209,6 +209,7 @@ class Run:
             intercept=read_only(model.intercept),
             problem=self.label,
             form=certificate.form,
+            kernel_evaluations=int(state.kernel_evaluations),
         )
 
     def saved(self, state: Any) -> Saved:

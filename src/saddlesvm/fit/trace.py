@@ -43,6 +43,8 @@ class Record:
         Which sub-problem it is, where there are several.
     form : {"C", "lambda"}
         Which of the two objectives primal and dual are.
+    kernel_evaluations : int
+        Kernel values that the solver computed so far; 0 for linear machines.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Record:
     intercept: float = 0.0
     problem: str = ""
     form: str = "C"
+    kernel_evaluations: int = 0
 
     @property
     def certificate(self) -> Certificate:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from saddlesvm.lab import study as study
     from saddlesvm.lab.comparison import Comparison as Comparison
     from saddlesvm.lab.comparison import compare as compare
+    from saddlesvm.lab.diagnostics import Diagnostics as Diagnostics
     from saddlesvm.lab.displays import GapDisplay as GapDisplay
     from saddlesvm.lab.displays import PathDisplay as PathDisplay
     from saddlesvm.lab.report import Report as Report
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 HOMES = {
     "Comparison": "comparison",
+    "Diagnostics": "diagnostics",
     "EXPERIMENTS": "reproduction",
     "GapDisplay": "displays",
     "PathDisplay": "displays",

@@ -155,6 +155,8 @@ class RowCache:
         Where the row of each point is held; -1 where it is not.
     computed : int
         Number of rows computed so far.
+    evaluations : int
+        Number of kernel values in them.
     """
 
     def __init__(self, source: RowSource, megabytes: float, offset: float = 0.0, dtype: type = np.float32) -> None:
@@ -162,7 +164,7 @@ class RowCache:
         allowed = int(megabytes * 2**20 / np.dtype(dtype).itemsize)
         self.buffer: np.ndarray = np.empty(max(min(2, count) * count, min(count * count, allowed)), dtype)
         self.offset = self.buffer.dtype.type(offset)
-        self.computed = 0
+        self.computed = self.evaluations = 0
         self._arrange(source)
 
     def _arrange(self, source: RowSource) -> None:
@@ -206,6 +208,7 @@ class RowCache:
         self.owner[slots] = missing
         self.last_use[slots] = self.clock
         self.computed += missing.size
+        self.evaluations += missing.size * self.source.count
 
     def restrict(self, keep: np.ndarray) -> None:
         """Drop all points but `keep` (ascending); the rows held for those stay, shortened in place."""

@@ -59,6 +59,11 @@ class State:
     change: float = np.inf
     remark: str = ""
 
+    @property
+    def kernel_evaluations(self) -> int:
+        """Kernel values computed so far: none, but by the solvers of kernel machines."""
+        return 0
+
 
 @dataclass
 class DualState(State):

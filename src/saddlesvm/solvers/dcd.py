@@ -51,8 +51,8 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 
-GAP, PROJECTED_GRADIENT, WEIGHT_CHANGE = 0, 1, 2
-STOPPING = {"gap": GAP, "projected_gradient": PROJECTED_GRADIENT, "weight_change": WEIGHT_CHANGE}
+GAP, PROJECTED_GRADIENT, WEIGHT_CHANGE, BOTH = range(4)
+STOPPING = {"gap": GAP, "projected_gradient": PROJECTED_GRADIENT, "weight_change": WEIGHT_CHANGE, "both": BOTH}
 # Beside those of an epoch: the bounds M and m, the range of the projected slopes and the change of w of the last pass;
 # the length of the present one (0: none is under way), the rows it set aside and its range so far; the passes; the
 # estimate of the last one over all rows; whether the solver's own rule is met; the visits so far, and those when that
@@ -178,12 +178,13 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
     m.visits += m.length
     m.length = 0.0
     judged, floor = np.inf, 0.0
-    if rules.stopping == PROJECTED_GRADIENT:
-        judged = m.range
-    elif rules.stopping == WEIGHT_CHANGE:
-        m.change = judged = move_of(w, before)
-    else:
+    if rules.stopping == GAP:
         floor = RECHECK * m.known
+    else:
+        judged = m.range if rules.stopping != WEIGHT_CHANGE else 0.0
+        if rules.stopping != PROJECTED_GRADIENT:
+            m.change = move_of(w, before)
+            judged = max(judged, m.change)
     if whole:
         follows = m.known_at == m.visits - deck.members.size
         earlier, m.known, m.known_at = m.known, m.estimate, m.visits
@@ -302,9 +303,9 @@ class DCD(SolverBase):
         Visit the rows in a new random order each pass, or always in the order of the data.
     shrinking : bool, default=True
         Set rows aside that sit at a bound and are pushed against it.
-    stopping : {"gap", "projected_gradient", "weight_change"}, default="gap"
+    stopping : {"gap", "projected_gradient", "weight_change", "both"}, default="gap"
         Leave stopping to the fit's relative gap, or also stop when, over all rows, the range of the projected
-        slopes (Hsieh and others 2008) or the norm of the change of w in a pass is at most `threshold`.
+        slopes (Hsieh and others 2008), the norm of the change of w in a pass, or both, are at most `threshold`.
     threshold : float, default=1e-4
         Tolerance of the solver's own rule.
     max_passes : int, optional
@@ -366,7 +367,7 @@ class DCD(SolverBase):
             sequence=np.empty_like(problem.members),
             blocks=np.empty(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
-            before=w.astype(np.float64) if self.stopping == "weight_change" else nothing(),
+            before=w.astype(np.float64) if self.stopping in ("weight_change", "both") else nothing(),
         )
 
     def rules(self, problem: Problem) -> Rules:

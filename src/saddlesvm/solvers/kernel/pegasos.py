@@ -25,7 +25,7 @@ from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
 from saddlesvm.runtime.randomness import below, seeded
-from saddlesvm.solvers.base import Budget, SolverBase, State
+from saddlesvm.solvers.base import Budget, SolverBase, State, one_of
 
 CHUNK = 4096  # draws that are made, and looked through for rows to compute, at a time
 
@@ -55,12 +55,16 @@ class Held(NamedTuple):
 class Iterate(NamedTuple):
     """The iterate: ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 / (lambda size)``.
 
-    `sums` holds ``sum_j alpha_j k(x_j, x_i)``; `bias` is the free intercept, empty without one.
+    `sums` holds ``sum_j alpha_j k(x_j, x_i)``; `bias` is the free intercept, empty without one. `late` gathers what is
+    added to alpha times the harmonic number ``H_(t-1) = 1 + ... + 1 / (t - 1)`` of its step; `harmonic`, of shape (1,),
+    is the last one: the average of the iterates is ``(scale / T) (H_T alpha - late)``.
     """
 
     bias: np.ndarray
     alpha: np.ndarray
     sums: np.ndarray
+    late: np.ndarray
+    harmonic: np.ndarray
 
 
 @allocating_kernel
@@ -69,7 +73,7 @@ def visit_batches(
 ) -> int:
     """Batches of `size` draws from step t on, until one needs a row that is not held; the number of draws used."""
     table, slot = held
-    bias, alpha, sums = iterate
+    bias, alpha, sums, late, harmonic = iterate
     pulls = np.empty(size)
     for start in range(0, draws.size, size):
         eta = scale / t
@@ -83,11 +87,13 @@ def visit_batches(
             if pulls[k] != 0.0:
                 i = draws[start + k]
                 alpha[i] += pulls[k]
+                late[i] += pulls[k] * harmonic[0]
                 if bias.size:
                     bias[0] += eta * pulls[k]
                 row = table[slot[i]]
                 for j in range(sums.size):
                     sums[j] += pulls[k] * row[j]
+        harmonic[0] += 1.0 / t
         t += 1
     return draws.size
 
@@ -129,6 +135,9 @@ class KernelPegasosState(State):
         ``K alpha``.
     bias : ndarray of shape (1,) or (0,)
         The free intercept; empty for the other kinds.
+    late : ndarray of shape (n,)
+    harmonic : ndarray of shape (1,)
+        What the average of the iterates is made from, see :class:`Iterate`.
     steps : int
         Batches so far (t in the paper).
     """
@@ -136,9 +145,16 @@ class KernelPegasosState(State):
     alpha: np.ndarray = field(kw_only=True)
     sums: np.ndarray = field(kw_only=True)
     bias: np.ndarray = field(kw_only=True)
+    late: np.ndarray = field(kw_only=True)
+    harmonic: np.ndarray = field(kw_only=True)
     random: np.ndarray = field(kw_only=True)
     steps: int = 0
     cache: RowCache = field(kw_only=True)
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Kernel values computed so far; those of the certificates are not counted."""
+        return self.cache.evaluations
 
 
 @dataclass(frozen=True)
@@ -151,6 +167,8 @@ class KernelPegasos(SolverBase):
         Rows a step (k in the paper).
     block : int, default=64
         Kernel rows to compute at a time.
+    output : {"last", "average"}, default="last"
+        The last iterate, as published, or the average of all, which the theorems are about.
 
     Examples
     --------
@@ -166,9 +184,11 @@ class KernelPegasos(SolverBase):
 
     batch_size: int = 1
     block: int = 64
+    output: str = "last"
 
     def check(self) -> None:
-        """Both options are positive."""
+        """The numbers are positive, the output is known."""
+        one_of("output", self.output, ("last", "average"))
         if self.batch_size < 1 or self.block < 1:
             raise ValueError(f"batch_size and block must be at least 1; got {self.batch_size} and {self.block}")
 
@@ -195,6 +215,8 @@ class KernelPegasos(SolverBase):
             alpha=np.zeros(problem.n),
             sums=np.zeros(problem.n),
             bias=problem.intercept.multiplier(None),
+            late=np.zeros(problem.n),
+            harmonic=np.zeros(1),
             random=seeded(seed),
             cache=cache,
         )
@@ -221,7 +243,7 @@ class KernelPegasos(SolverBase):
                 self.batch_size,
                 state.steps + 1,
                 scale,
-                Iterate(state.bias, state.alpha, state.sums),
+                Iterate(state.bias, state.alpha, state.sums, state.late, state.harmonic),
             )
             state.steps += used // self.batch_size
             state.rows_touched += used
@@ -241,6 +263,7 @@ class KernelPegasos(SolverBase):
         return problem.C * problem.n / self.batch_size
 
     def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
-        """The last iterate ``beta = alpha / (lambda t k)``, and its nearest feasible dual point."""
-        beta = state.alpha * (self.scale(problem) / max(1, state.steps))
+        """The last iterate ``beta = alpha / (lambda t k)`` or the average, and its nearest feasible dual point."""
+        gathered = state.alpha if self.output == "last" else state.harmonic[0] * state.alpha - state.late
+        beta = gathered * (self.scale(problem) / max(1, state.steps))
         return KernelPoint(beta, nearest_feasible(problem, beta))

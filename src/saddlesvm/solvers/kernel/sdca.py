@@ -73,6 +73,11 @@ class KernelState(State):
     steepest: tuple[float, float] = (0.0, 0.0)
     inner_steps: int = 0
 
+    @property
+    def kernel_evaluations(self) -> int:
+        """Kernel values computed so far; those of the certificates are not counted."""
+        return self.cache.evaluations
+
 
 @dataclass(frozen=True)
 class KernelSDCA(SolverBase):
@@ -195,7 +200,9 @@ class KernelSDCA(SolverBase):
         if (problem.y * (state.f + state.offset) < 1.0)[aside].any():
             state.at_work = problem.members
             state.active = problem.n
+            done = state.cache.evaluations
             state.cache = RowCache(state.source, problem.cache_size, problem.offset, state.cache.buffer.dtype.type)
+            state.cache.evaluations = done
             measure(problem, state)
         return state
 
