@@ -17,7 +17,6 @@ from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.intercepts import Absent
-from saddlesvm.problem.intercepts import Absent
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.losses import Hinge, SmoothHinge, SquaredHinge
 from saddlesvm.rows.kernels import Kernel
