@@ -117,8 +117,9 @@ def test_a_model_that_fits_whatever_its_rows_say_is_not_trusted():
     found = leave_one_out(LinearSVC(C=1e4, random_state=0).fit(X, y), X, y)
     assert not found.trusted
     assert "of the freedom of the rows" in found.reasons[0]
-    with pytest.raises(ValueError, match=r"C='auto': .* choose C by cross-validation, with LinearSVCCV"):
-        LinearSVC(C="auto:low=1e3,high=1e5", random_state=0).fit(X, y)
+    chosen = LinearSVC(C="auto:low=1e3,high=1e5", random_state=0).fit(X, y).choice_
+    assert chosen.by_folds
+    assert np.isfinite(chosen.errors).all()
 
 
 def test_other_rows_than_the_models_are_refused():
@@ -142,8 +143,8 @@ def test_C_auto_is_a_certified_fit_at_the_C_it_chose(loss):
     alone = LinearSVC(C=model.C_, loss=loss, tol=1e-5, random_state=0).fit(X, y).certificate_
     assert model.certificate_.dual <= alone.primal * (1 + 1e-12)
     assert alone.dual <= model.certificate_.primal * (1 + 1e-12)
-    trusted = [one.trusted for one in model.choice_.estimates]
-    assert model.choice_.errors[model.choice_.Cs == model.C_] == model.choice_.errors[trusted].min()
+    assert not model.choice_.by_folds
+    assert model.choice_.errors[model.choice_.Cs == model.C_] == model.choice_.errors.min()
 
 
 def test_the_rule_of_one_standard_error_chooses_no_larger_C():

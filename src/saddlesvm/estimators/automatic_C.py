@@ -7,11 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
+from saddlesvm.estimators.leave_one_out import FOLDS, LeaveOneOut, leave_one_out
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_search import ENDS, GAP, certified_path
 from saddlesvm.runtime.allowed import POSITIVE, check
@@ -64,18 +65,21 @@ class Choice:
     Cs : ndarray of shape (k,)
     estimates : list of LeaveOneOut
         One for each of `Cs`.
+    errors : ndarray of shape (k,)
+        Leave-one-out error estimated at each C, infinite where it cannot be trusted; or the error of folds.
+    standard_errors : ndarray of shape (k,)
     path : CertifiedPath
+    by_folds : bool
+        No estimate could be trusted, and five folds took their place.
     """
 
     C: float
     Cs: np.ndarray
     estimates: list[LeaveOneOut]
+    errors: np.ndarray
+    standard_errors: np.ndarray
     path: CertifiedPath
-
-    @property
-    def errors(self) -> np.ndarray:
-        """Leave-one-out error estimated at each C, shape (k,)."""
-        return np.array([one.error for one in self.estimates])
+    by_folds: bool = False
 
 
 def made_automatic(C: Any) -> AutomaticC | None:
@@ -115,7 +119,7 @@ def choose_C(model: LinearModel, how: AutomaticC, X: Any, y: Any, sample_weight:
     Raises
     ------
     ValueError
-        Bad data or options, or rows for which no estimate can be trusted; the message says why.
+        Bad data or options.
     """
     X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
     if getattr(model, "multi_class", "ovr") != "ovr":
@@ -126,21 +130,38 @@ def choose_C(model: LinearModel, how: AutomaticC, X: Any, y: Any, sample_weight:
     path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
     Cs = path.grid(how.size)
     estimates = [leave_one_out(path.model(C), X, y, sample_weight) for C in Cs]
-    trusted = np.array([one.trusted for one in estimates])
-    if not trusted.any():
-        raise ValueError(f"C='auto': {estimates[0].reasons[0]}; choose C by cross-validation, with LinearSVCCV")
-    errors = np.where(trusted, [one.error for one in estimates], np.inf)
-    return Choice(float(Cs[_chosen(how.rule, errors, estimates)]), Cs, estimates, path)
+    errors = np.array([one.error if one.trusted else np.inf for one in estimates])
+    noise = np.array([one.standard_error for one in estimates])
+    by_folds = not np.isfinite(errors).any()
+    if by_folds:
+        errors, noise = _errors_of_folds(template, how, Cs, X, y, sample_weight)
+    place = _chosen(how.rule, errors, noise, [one.log_loss for one in estimates])
+    return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds)
 
 
-def _chosen(rule: str, errors: np.ndarray, estimates: list[LeaveOneOut]) -> int:
+def _errors_of_folds(
+    template: LinearModel, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The error at each C of models that were trained on the other folds of five, and its standard error."""
+    design, labels = inputs.as_design(X), np.asarray(y)
+    weights = inputs.check_weights(sample_weight, labels.size)
+    folds = check_cv(FOLDS, labels, classifier=is_classifier(template))
+    errors = []
+    for train, test in folds.split(np.zeros(labels.size), labels):
+        given = None if weights is None else weights[train]
+        path = certified_path(template, design[train], labels[train], (how.low, how.high), how.gap, sample_weight=given)
+        errors.append(1.0 - path.score(design[test], labels[test], Cs))
+    return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
+
+
+def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: list[float]) -> int:
     """The place of the chosen C."""
     best = int(np.argmin(errors))
     if rule == "one_standard_error":
-        return int(np.argmax(errors <= errors[best] + estimates[best].standard_error))
+        return int(np.argmax(errors <= errors[best] + noise[best]))
     ties = np.flatnonzero(errors == errors[best])
-    log_losses = np.array([estimates[k].log_loss for k in ties])
-    return int(ties[0] if np.isnan(log_losses).any() else ties[np.argmin(log_losses)])
+    of_ties = np.array(log_losses)[ties]
+    return int(ties[0] if np.isnan(of_ties).any() else ties[np.argmin(of_ties)])
 
 
 def fit_automatically(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None) -> Any:

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.calibration import fitted_curves
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.leave_one_out import RowEstimates, row_estimates
@@ -18,6 +21,7 @@ from saddlesvm.problem.problem import make_problem
 
 MOST_TAKEN = 0.8  # of the freedom of the rows that bend the objective, above which no estimate is trusted
 LARGEST_SPREAD = 0.5  # of sampled leverages, above which it is not either
+FOLDS = 5  # that take the place of estimates that cannot be trusted
 LARGEST_GAP = 0.05  # relative gap of a model that may be estimated
 
 
@@ -103,6 +107,36 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
         held = "none" if duals is None else f"{duals.shape[1]:,}"
         raise ValueError(f"the model holds dual variables of {held} rows, X has {design.shape[0]:,}: give its own rows")
     return Estimation(model, design, y, sample_weight).run()
+
+
+def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
+    """The curves from scores to probabilities of a fitted classifier, see :func:`fitted_curves`.
+
+    They are fitted to leave-one-out estimates of its rows' scores; where those cannot be trusted, to the scores of
+    models that were trained on the other folds of five.
+    """
+    found = leave_one_out(model, X, y, sample_weight)
+    margins = found.margins if found.trusted else _scores_of_folds(model, X, y, sample_weight)
+    margins = margins.reshape(len(margins), -1)
+    classes = model.classes_[-margins.shape[1] :]
+    weights = inputs.check_weights(sample_weight, len(margins))
+    method = "sigmoid" if model.probability is True else model.probability
+    return fitted_curves(margins, np.asarray(y)[:, None] == classes, weights, method)
+
+
+def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
+    """Scores of each row by a model that was trained on the other folds."""
+    design, weights = inputs.as_design(X), inputs.check_weights(sample_weight, len(y))
+    scores: np.ndarray | None = None
+    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(y)), y):
+        other = clone(model).set_params(C=model._fitted_C, lam=None, probability=False, checkpoint=None)
+        other.fit(design[train], y[train], sample_weight=None if weights is None else weights[train])
+        of_fold = other.decision_function(design[test])
+        if scores is None:
+            scores = np.empty((len(y), *of_fold.shape[1:]))
+        scores[test] = of_fold
+    assert scores is not None
+    return scores
 
 
 class Estimation:

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic
 from saddlesvm.estimators.base import Classes, all_or_nothing
+from saddlesvm.estimators.calibration import METHODS, probabilities
+from saddlesvm.estimators.leave_one_out import calibrated
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
 from saddlesvm.estimators.path_search import path_of
@@ -36,9 +38,10 @@ from saddlesvm.solvers.pegasos import Pegasos
 def _gives_probabilities(estimator: Any) -> bool:
     if estimator.multi_class != "ovr":
         raise AttributeError(f"predict_proba needs multi_class='ovr'; this model has {estimator.multi_class!r}")
-    if not hasattr(estimator._made_loss(), "probability"):
+    if not estimator.probability and not hasattr(estimator._made_loss(), "probability"):
         raise AttributeError(
-            f"predict_proba needs a loss with probabilities, loss='logistic'; this model has loss={estimator.loss!r}"
+            "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
+            f"this model has loss={estimator.loss!r}"
         )
     return True
 
@@ -98,6 +101,10 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
     width : float, default=1.0
         Width of the smooth hinge.
+    probability : bool or {"sigmoid", "isotonic"}, default=False
+        Fit a curve from scores to probabilities, for every loss, to leave-one-out estimates of the scores: without
+        further fits. True is "sigmoid" (Platt). Where the estimates cannot be trusted, five folds take their place.
+        The logistic loss has probabilities of its own without it.
     max_iter : int, optional
         Epochs at most; no limit by default, since every problem ends certified.
     max_time : float, optional
@@ -144,6 +151,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         A row for each certificate on the way.
     n_iter_ : int
         Epochs.
+    calibration_ : ndarray of shape (k, 2) or (k, 2, m)
+        With `probability`: slope and offset of each sub-problem's sigmoid, or the corners of its isotonic curve.
     C_, choice_, path_ : float, Choice, CertifiedPath
         With ``C="auto"``: the chosen C, the leave-one-out estimates it rests on, and the path.
     phases_ : dict of str to float
@@ -179,6 +188,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         class_weight: dict[Any, float] | str | None = None,
         solver: str | SolverBase = "auto",
         width: float = 1.0,
+        probability: bool | str = False,
         max_iter: int | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
@@ -204,6 +214,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         self.class_weight = class_weight
         self.solver = solver
         self.width = width
+        self.probability = probability
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
@@ -253,6 +264,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         if self.multi_class == "crammer_singer" and self.classes_.size == 2:
             splits.use_two_class_form(self)
         tasks.end()
+        if self.probability:
+            self.calibration_ = calibrated(self, X, y, sample_weight)
         return self
 
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
@@ -293,6 +306,11 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         kind = self.intercept if self.fit_intercept else "none"
         splits.check_split(self.multi_class, self.decision_function_shape, kind)
+        if self.probability not in (False, True, *METHODS) or (self.probability and self.multi_class != "ovr"):
+            raise ValueError(
+                "probability must be True, False, 'sigmoid' or 'isotonic', and needs multi_class='ovr'; got "
+                f"{self.probability!r}, multi_class={self.multi_class!r}"
+            )
         made: Loss = self._made_loss()
         return made
 
@@ -419,7 +437,10 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         With more than two classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn.
         """
         scores = self._scores(X).astype(np.float64)
-        positive = self._made_loss().probability(scores)
+        if self.probability:
+            positive = probabilities(self.calibration_, scores)
+        else:
+            positive = self._made_loss().probability(scores)
         if positive.shape[1] == 1:
             return np.hstack([1.0 - positive, positive])
         sums = positive.sum(axis=1, keepdims=True)

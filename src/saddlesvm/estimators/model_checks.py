@@ -105,6 +105,7 @@ NUMBERS: dict[str, Callable[[str, Any], None]] = {
     "phases_": durations,
     "_phases": durations_each,
     "_fitted_C": positive,
+    "C_": positive,
 }
 
 

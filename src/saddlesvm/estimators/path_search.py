@@ -135,6 +135,8 @@ class PathSearch:
         """Fit at C, begun at the mixture of its neighbours."""
         model = clone(self.template).set_params(C=float(C), lam=None, tol=FIT_SHARE * self.gap, warm_start=True)
         left = self._seconds_left()
+        if getattr(model, "probability", False):
+            model.set_params(probability=False)  # the curves are for a model that was chosen
         callbacks = [Stopper(self.template.callbacks or (), stop)]
         model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
         if low is not None:

@@ -41,11 +41,11 @@ class Saved:
     arrays: tuple[str, ...]
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
-        "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "phases_", "_phases", "_fitted_C",
+        "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "phases_", "_phases", "_fitted_C", "C_",
     )  # fmt: skip
 
 
-LINEAR = Saved(("coef_", "intercept_", "classes_", "feature_names_in_"), ("dual_coef_",))
+LINEAR = Saved(("coef_", "intercept_", "classes_", "feature_names_in_", "calibration_"), ("dual_coef_",))
 KERNEL = Saved(
     ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"), ("dual_coef_", "support_vectors_")
 )

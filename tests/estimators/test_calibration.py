@@ -1,0 +1,82 @@
+"""Probabilities for every loss, from leave-one-out estimates of the scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.calibration import CalibratedClassifierCV
+
+from saddlesvm import LinearSVC
+from saddlesvm.estimators.calibration import fitted_curves, probabilities
+from saddlesvm.estimators.persistence import load, save
+
+
+def rows(n=400, seed=0, classes=2):
+    """Clouds that overlap, and their labels."""
+    random = np.random.default_rng(seed)
+    y = random.integers(classes, size=n)
+    return random.normal(size=(n, 3)) + 1.2 * np.eye(3)[y], y
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_probabilities_are_as_good_as_by_folds(loss, method):
+    X, y = rows()
+    Z, t = rows(seed=1)
+    model = LinearSVC(loss=loss, probability=method, random_state=0).fit(X, y)
+    found = model.predict_proba(Z)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    folds = CalibratedClassifierCV(LinearSVC(loss=loss, random_state=0), method=method, cv=5, ensemble=False).fit(X, y)
+    own, other = (-np.log(np.clip(p[np.arange(len(t)), t], 1e-3, 1.0)).mean() for p in (found, folds.predict_proba(Z)))
+    assert own <= 1.05 * other
+
+
+def test_three_classes_and_a_saved_model(tmp_path):
+    X, y = rows(classes=3)
+    model = LinearSVC(loss="hinge", probability=True, random_state=0).fit(X, y)
+    assert model.calibration_.shape == (3, 2)
+    found = model.predict_proba(X)
+    assert (found.argmax(axis=1) == y).mean() > 0.6
+    save(model, tmp_path / "m.model")
+    np.testing.assert_array_equal(load(tmp_path / "m.model").predict_proba(X), found)
+
+
+def test_where_estimates_cannot_be_trusted_folds_take_their_place():
+    random = np.random.default_rng(2)
+    X, y = random.normal(size=(40, 60)), np.arange(40) % 2
+    found = LinearSVC(C=1e4, probability=True, random_state=0).fit(X, y).predict_proba(X)
+    assert found.max() < 0.95  # noise: the rows say nothing, whatever the training error
+
+
+def test_a_sigmoid_finds_the_curve_that_made_the_labels():
+    random = np.random.default_rng(3)
+    z = random.normal(size=(20_000, 1)) * 3.0
+    y = random.random((20_000, 1)) < expit(1.7 * z - 0.5)
+    np.testing.assert_allclose(fitted_curves(z, y, None, "sigmoid"), [[1.7, -0.5]], atol=0.1)
+    curves = fitted_curves(z, y, None, "isotonic")
+    np.testing.assert_allclose(probabilities(curves, z), expit(1.7 * z - 0.5), atol=0.12)
+
+
+def test_weights_stand_for_repeated_rows():
+    random = np.random.default_rng(4)
+    z = random.normal(size=(60, 1))
+    y = random.random((60, 1)) < expit(z)
+    times = random.integers(1, 4, 60)
+    repeated = fitted_curves(np.repeat(z, times, axis=0), np.repeat(y, times, axis=0), None, "sigmoid")
+    np.testing.assert_allclose(fitted_curves(z, y, times.astype(float), "sigmoid"), repeated, rtol=1e-4)
+
+
+def test_without_probability_only_some_losses_have_them():
+    X, y = rows()
+    assert not hasattr(LinearSVC(loss="hinge").fit(X, y), "predict_proba")
+    with pytest.raises(ValueError, match="probability must be True, False, 'sigmoid' or 'isotonic'"):
+        LinearSVC(probability="platt").fit(X, y)
+    with pytest.raises(ValueError, match="needs multi_class='ovr'"):
+        LinearSVC(probability=True, multi_class="ovo").fit(X, y)
+
+
+def test_a_chosen_C_is_calibrated_too():
+    X, y = rows(n=150)
+    model = LinearSVC(C="auto:low=1e-2,high=1", loss="hinge", probability=True, random_state=0).fit(X, y)
+    assert model.predict_proba(X).shape == (150, 2)
