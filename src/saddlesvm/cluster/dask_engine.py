@@ -8,6 +8,7 @@ zero (or at its last copy) and w is rebuilt from the dual variables that there a
 from __future__ import annotations
 
 import operator
+import threading
 import time
 from concurrent.futures import CancelledError
 from typing import Any
@@ -57,6 +58,7 @@ class DaskEngine:
         self.kept = list(self.duals)
         self.shared: list[Any] = []
         self.received = 0
+        self.stop = threading.Event()  # set by Ctrl-C
 
     def submit(self, function: Any, *arguments: Any) -> Any:
         """A task that may run anywhere, and again."""
@@ -142,6 +144,8 @@ class DaskEngine:
                 self.received += getattr(answer, "nbytes", 0)
                 return answer
             except TimeoutError as slow:
+                if self.stop.is_set():
+                    raise KeyboardInterrupt from slow
                 self.check_cluster(slow)
                 alone_since = None if self.workers() else alone_since or time.monotonic()
                 if alone_since and time.monotonic() - alone_since > PATIENCE:

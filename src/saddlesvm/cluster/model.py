@@ -19,10 +19,12 @@ from saddlesvm.cluster.part import as_matrix, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training, narrate
 from saddlesvm.cluster.sources import Block, read_part
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.fit.result import uncertified
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.runtime.randomness import seed_of
 
 
@@ -75,10 +77,13 @@ class DistributedModel(BaseEstimator):
             seed_of(self.random_state), self.lam is not None,
         )  # fmt: skip
         began = time.perf_counter()
-        run = Rounds(plan, DaskEngine(client, parts, problems), self._watch)
+        engine = DaskEngine(client, parts, problems)
+        run = Rounds(plan, engine, self._watch)
         self.n_features_in_, self._scale = int(widths[0]), scale
         try:
-            solution = run.run()
+            with interruptible() as stop:
+                engine.stop = stop
+                solution = run.run(stop)
         except ClusterLostError as lost:
             self._keep(run.solution(Outcome.INTERRUPTED), began)
             lost.model = self
@@ -86,7 +91,7 @@ class DistributedModel(BaseEstimator):
             lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
             raise
         self._keep(solution, began)
-        self._warn()
+        self._warn(solution)
 
     def _watch(self, row: dict[str, Any]) -> None:
         if self.verbose:
@@ -102,15 +107,11 @@ class DistributedModel(BaseEstimator):
         self.outcome_, self.n_iter_, self.trace_ = solution.outcome, solution.rounds, solution.trace
         self.seconds_ = time.perf_counter() - began
 
-    def _warn(self) -> None:
+    def _warn(self, solution: Solution) -> None:
         if self.outcome_ is Outcome.CERTIFIED or self.tol == 0.0:
             return
-        warnings.warn(
-            f"stopped before the certificate ({self.outcome_}): the relative gap is "
-            f"{self.certificate_.relative_gap:.2g}, {self.tol:.2g} was asked for. {self.outcome_.advice}",
-            NotCertifiedWarning,
-            stacklevel=4,
-        )
+        said = uncertified(solution.outcome, solution.reason, self.certificate_, self.tol)
+        warnings.warn(said, NotCertifiedWarning, stacklevel=4)
 
     def _lazily(self, X: Any, function: Callable[..., np.ndarray], dtype: Any, columns: int) -> Any:
         """`function` of the blocks of X: a Dask array for Dask input, and at once for data in memory."""

@@ -8,15 +8,19 @@ of the point that the round began with follows. Who carries this out (tasks of a
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from saddlesvm.cluster.part import CONJUGATES, PAID, PROPOSED, SQUARES, Order, Report
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.stall import StallWatch
 from saddlesvm.problem.certificate import Certificate, Sums
 from saddlesvm.problem.intercepts import Regularized
 from saddlesvm.problem.losses import Loss
@@ -25,7 +29,7 @@ from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
-STALL_ROUNDS, STALL_FACTOR = 200, 0.98  # no progress: the best gap has not moved by this factor in so many rounds
+STALL_ROUNDS = 400  # rounds before which there is no verdict of "no progress"
 
 
 class Engine(Protocol):
@@ -90,17 +94,21 @@ class Training:
 
 @dataclass
 class Solution:
-    """What came out: weights of shape (problems, d + 1), certificates, and the record of the rounds."""
+    """What came out: weights of shape (problems, d + 1), certificates, the record of the rounds, why they ended."""
 
     W: np.ndarray
     certificates: list[Certificate]
     outcome: Outcome
     rounds: int = 0
     trace: list[dict[str, Any]] = field(default_factory=list)
+    reason: str = ""
 
 
 class Rounds:
-    """A run under way."""
+    """Rounds under way, a batch for the loop: its problems are certified together, and so count as one."""
+
+    problems: Sequence[int] = range(1)
+    index: int = 0
 
     def __init__(self, plan: Training, engine: Engine, watch: Callable[[dict[str, Any]], Any] | None = None) -> None:
         self.plan, self.engine, self.watch = plan, engine, watch
@@ -113,6 +121,8 @@ class Rounds:
         self.rounds = self.restarts = 0
         self.trace: list[dict[str, Any]] = []
         self.began = time.perf_counter()
+        self.stall, self.stuck = StallWatch(STALL_ROUNDS), False
+        self.end: tuple[Outcome, str] | None = None
 
     def order(self) -> Order:
         """What the next round asks of the partitions."""
@@ -124,22 +134,42 @@ class Rounds:
         """Of the best weights and the best bounds so far."""
         return list(self.best)
 
-    def solution(self, outcome: Outcome) -> Solution:
+    def solution(self, outcome: Outcome, reason: str = "") -> Solution:
         """The best model so far."""
-        return Solution(self.best_W, self.certificates(), outcome, self.rounds, self.trace)
+        return Solution(self.best_W, self.certificates(), outcome, self.rounds, self.trace, reason)
 
-    def run(self) -> Solution:
-        """Rounds until every problem is certified, or a limit is reached."""
-        while True:
-            try:
-                outcome = self.one_round()
-            except KeyboardInterrupt:
-                outcome = Outcome.INTERRUPTED
-            if outcome is not None:
-                return self.solution(outcome)
+    def run(self, stop: threading.Event | None = None) -> Solution:
+        """Rounds until every problem is certified, or a limit is reached; `stop` as for the loop."""
+        return drive(self, stop)[0]
+
+    def advance(self, live: list[int], stop: threading.Event) -> list[Rounds]:
+        """A round, of all problems that are left."""
+        try:
+            if self.one_round() is not None:
+                self.end = Outcome.CERTIFIED, "every problem is certified"
+        except KeyboardInterrupt:
+            self.end = Outcome.INTERRUPTED, "interrupted"
+        return [self]
+
+    def settle(self, stopped: bool) -> bool:
+        """Whether the rounds have ended: certified, at a limit, without progress, or interrupted."""
+        if self.end is None and self.trace:
+            limits = Limits(self.plan.tol, self.plan.max_rounds, self.plan.max_time)
+            self.end = limits.reached(self.rounds, time.perf_counter() - self.began, "rounds")
+            if self.end is None and self.stuck:
+                gap = self.trace[-1]["relative_gap"]
+                self.end = Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since round {self.rounds // 2}"
+        if self.end is None and stopped:
+            self.end = Outcome.INTERRUPTED, "interrupted"
+        return self.end is not None
+
+    def finished(self, index: int) -> Solution:
+        """The best model, and why the rounds ended."""
+        assert self.end is not None
+        return self.solution(*self.end)
 
     def one_round(self) -> Outcome | None:
-        """A round and its verdict; None to go on."""
+        """A round; CERTIFIED where it has proven every problem."""
         began = time.perf_counter()
         report = self.engine.improve(self.W, self.order())
         if self.started_again():
@@ -150,7 +180,7 @@ class Rounds:
         if not self.live.any():
             return Outcome.CERTIFIED if self.confirm() else None
         self.take(report)
-        return self.limit()
+        return None
 
     def look(self, sums: np.ndarray) -> None:
         """Certify the point that the sums speak of; problems that are done are left alone from now on."""
@@ -198,23 +228,11 @@ class Rounds:
         self.restarts = self.engine.restarts
         return True
 
-    def limit(self) -> Outcome | None:
-        """A limit that is reached, or no progress."""
-        plan = self.plan
-        if plan.max_rounds is not None and self.rounds >= plan.max_rounds:
-            return Outcome.EPOCH_LIMIT
-        if plan.max_time is not None and time.perf_counter() - self.began >= plan.max_time:
-            return Outcome.TIME_LIMIT
-        if self.rounds > STALL_ROUNDS and plan.tol > 0.0:
-            before, now = self.trace[-STALL_ROUNDS]["relative_gap"], self.trace[-1]["relative_gap"]
-            if now > STALL_FACTOR * before:
-                return Outcome.NO_PROGRESS
-        return None
-
     def record(self, report: Report, seconds: float) -> None:
         """Note what the round was."""
         mean = report.work / max(report.parts, 1)
         whole = Certificate.total(self.best)
+        self.stuck = self.stall.stalled(self.rounds, whole) and self.plan.tol > 0.0
         row = {
             "round": self.rounds,
             "seconds": time.perf_counter() - self.began,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.runtime.allowed import LIMIT, NOT_NEGATIVE, check
 
 
@@ -37,3 +38,11 @@ class Limits:
         for name in ("max_epochs", "max_time", "certify_every"):
             check(name, getattr(self, name), LIMIT)
         check("tol", self.tol, NOT_NEGATIVE)
+
+    def reached(self, epochs: float, seconds: float, unit: str = "epochs") -> tuple[Outcome, str] | None:
+        """The limit, on epochs (or rounds) or on seconds, that a fit has come to, in words; None before."""
+        if self.max_epochs is not None and epochs >= self.max_epochs - 1e-9:
+            return Outcome.EPOCH_LIMIT, f"{epochs:.0f} {unit}"
+        if self.max_time is not None and seconds >= self.max_time:
+            return Outcome.TIME_LIMIT, f"{seconds:.3g} s"
+        return None

@@ -54,18 +54,23 @@ class FitResult:
     @property
     def message(self) -> str:
         """Outcome, what the gap means, and advice: what the warning of an early stop says."""
-        excess = self.certificate.excess
-        if np.isfinite(excess):
-            meaning = f"the objective is at most {100 * max(excess, 0.0):.3g} % above the optimum"
-        else:
-            meaning = "the dual bound is not positive yet, so nothing is known about the optimum"
-        return (
-            f"stopped before the certificate ({self.outcome}, {self.reason}): the relative gap is "
-            f"{self.certificate.relative_gap:.2g}, {self.tol:.2g} was asked for; {meaning}. {self.outcome.advice}"
-        )
+        return uncertified(self.outcome, self.reason, self.certificate, self.tol)
 
     def warn(self, stacklevel: int = 3, hints: Sequence[object] = ()) -> None:
         """Warn if the certificate asked for (if one was) was not reached; `hints` say what was found in the data."""
         if self.outcome is not Outcome.CERTIFIED and self.tol > 0.0:
             found = "".join(f" Found in the data: {hint}." for hint in hints)
             warnings.warn(self.message + found, NotCertifiedWarning, stacklevel=stacklevel)
+
+
+def uncertified(outcome: Outcome, reason: str, certificate: Certificate, tol: float) -> str:
+    """What to say of a fit that ended before it was certified: how, what the gap means, and advice."""
+    excess = certificate.excess
+    if np.isfinite(excess):
+        meaning = f"the objective is at most {100 * max(excess, 0.0):.3g} % above the optimum"
+    else:
+        meaning = "the dual bound is not positive yet, so nothing is known about the optimum"
+    return (
+        f"stopped before the certificate ({outcome}, {reason}): the relative gap is "
+        f"{certificate.relative_gap:.2g}, {tol:.2g} was asked for; {meaning}. {outcome.advice}"
+    )

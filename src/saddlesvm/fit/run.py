@@ -14,6 +14,7 @@ import numpy as np
 from saddlesvm.fit.checkpoint import Saved
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.stall import StallWatch
 from saddlesvm.fit.trace import Record, Trace, read_only
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.problem import Problem
@@ -28,9 +29,6 @@ ROUGH = 0.1  # relative gap that a first epoch may well reach
 EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say that it is reached
 SMALLEST_ESTIMATE = 1e-300
 RATIOS = (0.1, 1e12)  # believable quotients of gap and estimate
-STALL_EPOCHS = 64  # no verdict of "no progress" before
-STALL_FACTOR = 0.98  # the gap, or an objective, must move by this factor whenever the epochs double
-TINY_SHARE = 1e-6  # of the primal objective: a dual one below it counts as that much
 
 
 class Stopwatches:
@@ -89,8 +87,7 @@ class Run:
         self.passes = 0.0
         self.looked_at = 0.0
         self.ratio = 1.0
-        self.history: list[tuple[float, float, float, float]] = []
-        self.phase = ""
+        self.stall = StallWatch()
 
     @property
     def chosen(self) -> tuple[Evaluation, Evaluation]:
@@ -135,10 +132,9 @@ class Run:
             return Outcome.INTERRUPTED, "interrupted"
         if not np.isfinite(state.w).all():
             return Outcome.FAILED, "the weights are not finite"
-        if limits.max_epochs is not None and state.epochs >= limits.max_epochs - 1e-9:
-            return Outcome.EPOCH_LIMIT, f"{state.epochs:.0f} epochs"
-        if limits.max_time is not None and self.watches.total >= limits.max_time:
-            return Outcome.TIME_LIMIT, f"{self.watches.total:.3g} s"
+        reached = limits.reached(state.epochs, self.watches.total)
+        if reached is not None:
+            return reached
         if state.satisfied:
             return Outcome.RULE_MET, "the solver's own stopping rule"
         return None
@@ -220,7 +216,7 @@ class Run:
             "looked_at": self.looked_at,
             "passes": self.passes,
             "ratio": self.ratio,
-            "history": self.history,
+            "history": self.stall.history,
             "phases": self.phases,
         }
         points = {"best": self.best, "bound": self.bound}
@@ -231,9 +227,9 @@ class Run:
         self.watches.solving, self.watches.certifying = saved.numbers["solving"], saved.numbers["certifying"]
         self.looked_at, self.passes = saved.numbers["looked_at"], saved.numbers["passes"]
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
-        self.history = [tuple(seen) for seen in saved.numbers["history"]]
+        self.stall.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
-        self.phase = getattr(saved.state, "phase", "")
+        self.stall.phase = getattr(saved.state, "phase", "")
         self.trace.extend(saved.trace)
 
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
@@ -246,21 +242,6 @@ class Run:
         gap = told.relative_gap
         if self.enough(told):
             return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
-        if self.stalled(state, certificate) and self.limits.tol > 0.0:
+        if self.stall.stalled(state.epochs, certificate, getattr(state, "phase", "")) and self.limits.tol > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since epoch {0.5 * state.epochs:.0f}"
         return None
-
-    def stalled(self, state: Any, certificate: Certificate) -> bool:
-        """Whether neither the gap nor either objective has moved since half as many epochs, in the same phase."""
-        phase = getattr(state, "phase", "")
-        if phase != self.phase:
-            self.phase, self.history = phase, []
-        now = (float(state.epochs), certificate.relative_gap, certificate.primal, certificate.dual)
-        self.history.append(now)
-        earlier = [seen for seen in self.history if seen[0] <= 0.5 * now[0]]
-        if now[0] < STALL_EPOCHS or not earlier:
-            return False
-        _, gap, primal, dual = earlier[-1]
-        least = (1.0 - STALL_FACTOR) * max(abs(dual), TINY_SHARE * abs(primal))
-        fallen = primal - (1.0 - STALL_FACTOR) * abs(primal)
-        return now[1] > STALL_FACTOR * gap and now[2] > fallen and now[3] < dual + least

@@ -1,0 +1,43 @@
+"""When a fit no longer makes progress."""
+
+from __future__ import annotations
+
+from saddlesvm.problem.certificate import Certificate
+
+STALL_EPOCHS = 64  # epochs before which there is no verdict of "no progress"
+STALL_FACTOR = 0.98  # the gap, or an objective, must move by this factor whenever the epochs double
+TINY_SHARE = 1e-6  # of the primal objective: a smaller dual objective counts as that much
+
+
+class StallWatch:
+    """Remembers the certificates of a fit, to see whether they still improve.
+
+    Parameters
+    ----------
+    least : float, default=STALL_EPOCHS
+        Epochs, or rounds, before which there is no verdict.
+
+    Attributes
+    ----------
+    history : list of tuple
+        Epoch, relative gap, primal and dual of each certificate of the present phase.
+    phase : str
+    """
+
+    def __init__(self, least: float = STALL_EPOCHS) -> None:
+        self.least, self.phase = least, ""
+        self.history: list[tuple[float, float, float, float]] = []
+
+    def stalled(self, epochs: float, certificate: Certificate, phase: str = "") -> bool:
+        """Whether neither the gap nor either objective has moved since half as many epochs, in the same phase."""
+        if phase != self.phase:
+            self.phase, self.history = phase, []
+        now = (float(epochs), certificate.relative_gap, certificate.primal, certificate.dual)
+        self.history.append(now)
+        earlier = [seen for seen in self.history if seen[0] <= 0.5 * now[0]]
+        if now[0] < self.least or not earlier:
+            return False
+        _, gap, primal, dual = earlier[-1]
+        least = (1.0 - STALL_FACTOR) * max(abs(dual), TINY_SHARE * abs(primal))
+        fallen = primal - (1.0 - STALL_FACTOR) * abs(primal)
+        return now[1] > STALL_FACTOR * gap and now[2] > fallen and now[3] < dual + least
