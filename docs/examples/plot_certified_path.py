@@ -22,8 +22,8 @@ print(f"{len(model.path_.knots)} fits prove a relative gap of {model.path_.prove
 print(f"chosen: C = {model.C_:.3g}; {model.certificate_}")
 
 # %%
-# Above: what is proven. The dots are the fits; the curve is the gap of the model in between, the best mixture of its two
-# neighbours. Below: the error that each row would meet if it had been left out, and the weights.
+# Above: what is proven. The dots are the fits; the curve is the gap of the model in between, the best mixture of its
+# two neighbours. Below: the error that each row would meet if it had been left out, and the weights.
 figure, axes = plt.subplots(2, 2, figsize=(11, 7.5))
 for kind, ax in zip(("gap", "band", "error", "weights"), axes.ravel(), strict=True):
     PathDisplay.from_estimator(model, kind=kind, ax=ax)
