@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.on_disk import make_streamed_problem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.sums import sums_of_margins
 from saddlesvm.rows.files import BlockReader
-from saddlesvm.rows.layouts import Rows, as_rows
+from saddlesvm.rows.layouts import Dense, Rows, as_rows
 from saddlesvm.rows.passes import FromFiles, InMemory, Passes
+from support.own_place import PackedProblem, packed
 
 N, D = 101, 7
 EDGES = np.array([0, 9, 10, 40, 77, N])  # of the chunks
@@ -38,7 +40,7 @@ def reader_of(X: Rows, folder: Path) -> BlockReader:
     return BlockReader(X._replace(**parts), EDGES, 2, np.empty(N))
 
 
-@pytest.fixture(params=["one thread", "threads", "files"])
+@pytest.fixture(params=["one thread", "threads", "files", "own"])
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("saddlesvm.runtime.threads.WORTH", 1e-9)
     return str(request.param)
@@ -47,13 +49,23 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 def passes_over(X: Rows, place: str, folder: Path) -> Passes:
     if place == "files":
         return FromFiles(reader_of(X, folder), MEMBERS)
+    if place == "own":
+        return packed(dense(X), MEMBERS)
     return InMemory(X, MEMBERS, D, 3 if place == "threads" else 1)
+
+
+def dense(X: Rows) -> Dense:
+    return X if isinstance(X, Dense) else as_rows(np.ascontiguousarray(as_matrix(X)), X.bias)
+
+
+def as_matrix(X: Rows) -> np.ndarray:
+    """All rows, without the virtual feature."""
+    return X.values if hasattr(X, "values") else sparse.csr_array((X.data, X.indices, X.indptr), (N, D)).toarray()
 
 
 def as_array(X: Rows) -> np.ndarray:
     """The members' rows with the virtual feature."""
-    values = X.values if hasattr(X, "values") else sparse.csr_array((X.data, X.indices, X.indptr), (N, D)).toarray()
-    return np.column_stack([values, np.full(N, X.bias)])[MEMBERS].astype(np.float64)
+    return np.column_stack([as_matrix(X), np.full(N, X.bias)])[MEMBERS].astype(np.float64)
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
@@ -84,4 +96,17 @@ def test_the_sums_of_a_certificate_are_those_of_memory(dtype: Any, tmp_path: Pat
     with reader_of(X, tmp_path) as reader:
         streamed = make_streamed_problem(X, y, SquaredHinge(), reader, np.zeros(N), **options)
         found = sums_of_margins(streamed, w, alpha)
-    assert found == pytest.approx(sums_of_margins(make_problem(X, y, SquaredHinge(), **options), w, alpha), rel=1e-12)
+    plain = make_problem(X, y, SquaredHinge(), **options)
+    assert found == pytest.approx(sums_of_margins(plain, w, alpha), rel=1e-12)
+
+
+def test_a_certificate_over_a_place_of_ones_own_is_that_of_memory() -> None:
+    X, random = dense(matrix("dense")), np.random.default_rng(3)
+    y = random.choice([-1.0, 1.0], N)
+    plain = make_problem(X, y, SquaredHinge(), C=0.5, intercept="regularized")
+    passes = packed(X, plain.members)
+    own = PackedProblem(**vars(plain) | {"X": passes.X, "passes": passes})
+    point = Point(random.normal(size=D + 1), random.random(N) * y)
+    found, known = evaluate(own, point).certificate, evaluate(plain, point).certificate
+    assert found.primal == pytest.approx(known.primal, rel=1e-12)
+    assert found.dual == pytest.approx(known.dual, rel=1e-12)

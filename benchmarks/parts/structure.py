@@ -1,6 +1,6 @@
 """How a source tree is built: depth of its import graph, rooms, circles, the longest function, the most arguments.
 
-    python benchmarks/structure.py src/saddlesvm [another tree ...]
+    python benchmarks/parts/structure.py src/saddlesvm [another tree ...]
 
 Only imports that run when a file is imported make the graph: those inside functions are counted apart.
 """
