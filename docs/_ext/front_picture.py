@@ -51,11 +51,11 @@ def draw(points: Any, path: Path, kind: str) -> None:
 
 
 def make(app: Sphinx) -> None:
-    """Draw both pictures, once."""
+    """Draw both pictures, unless they are newer than this file."""
     folder = Path(app.srcdir, "_static", "made")
     folder.mkdir(parents=True, exist_ok=True)
     paths = {kind: folder / f"gap-{kind}.svg" for kind in INK}
-    if all(path.exists() for path in paths.values()):
+    if all(path.exists() and path.stat().st_mtime > Path(__file__).stat().st_mtime for path in paths.values()):
         return
     points = curves()
     for kind, path in paths.items():

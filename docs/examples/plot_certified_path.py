@@ -26,8 +26,8 @@ print(model.certificate_)
 print(f"training accuracy {model.score(X, y):.3f}")
 
 # %%
-# What is proven (the curve stays below the line), and what was fitted (the dots). Checked at one place: a fit of its own
-# at that C finds no objective below the proven bound.
+# What is proven (the curve stays below the line), and what was fitted (the dots). Checked at one place: a fit of its
+# own at that C finds no objective below the proven bound.
 import matplotlib.pyplot as plt
 
 grid = path.grid(400)

@@ -117,6 +117,20 @@ def register_estimator(
     The class needs ``fit``, ``predict``, ``get_params`` and ``check_options``: the last raises ValueError for options
     that no fit could have, before there are any data. A linear one also needs ``training_problems(y, sample_weight,
     n)``, which gives the sub-problems that a fitted model solves, as :class:`saddlesvm.LinearSVR` has it.
+
+    Examples
+    --------
+    A regression that begins with another default; ``saddlesvm train DATA --estimator MedianRegression`` then trains it:
+
+    >>> from saddlesvm import LinearSVR, register_estimator
+    >>> @register_estimator(task="regression", options=("epsilon",))
+    ... class MedianRegression(LinearSVR):
+    ...     def __init__(self, *, loss="absolute", intercept="free", C=1.0, epsilon=0.0, tol=1e-4, random_state=None):
+    ...         super().__init__(
+    ...             loss=loss, intercept=intercept, C=C, epsilon=epsilon, tol=tol, random_state=random_state
+    ...         )
+    >>> MedianRegression().get_params()["loss"]
+    'absolute'
     """
 
     def declare(kind: Kind) -> Kind:

@@ -28,6 +28,16 @@ class GapDisplay:
         Of the model.
     name : str
         Of the model, for the title.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.lab import GapDisplay
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(C=0.01, random_state=0).fit(notes.X, notes.y)
+    >>> GapDisplay.from_estimator(model).get_xlabel()
+    'epochs'
     """
 
     trace: Any
@@ -79,6 +89,16 @@ class PathDisplay:
         The C that was chosen.
     names : sequence of str, optional
         Of the features.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.lab import PathDisplay
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> path = LinearSVC.path(notes.X, notes.y, C=(1e-2, 1.0), gap=0.1, random_state=0)
+    >>> PathDisplay.from_path(path, kind="gap").get_xlabel()
+    'C'
     """
 
     path: Any

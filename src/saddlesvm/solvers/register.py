@@ -28,6 +28,21 @@ def register_solver(kind: Kind) -> Kind:
         The class is no dataclass derived from SolverBase, or lacks a method.
     ValueError
         It has no name, or another solver has that name.
+
+    Examples
+    --------
+    Coordinate descent under a name of its own, with another default:
+
+    >>> from dataclasses import dataclass
+    >>> from typing import ClassVar
+    >>> from saddlesvm import DCD, LinearSVC, register_solver
+    >>> @register_solver
+    ... @dataclass(frozen=True)
+    ... class Patient(DCD):
+    ...     name: ClassVar[str] = "patient"
+    ...     shrinking: bool = False
+    >>> LinearSVC(solver="patient").fit([[0.0], [1.0], [2.0]], [0, 0, 1]).outcome_.value
+    'certified'
     """
     called = getattr(kind, "__qualname__", repr(kind))
     if not (isinstance(kind, type) and issubclass(kind, SolverBase) and is_dataclass(kind)):

@@ -36,6 +36,16 @@ class Watch:
         What the page is made from: rows, loss, optimum and, for each run, its frames; plain data.
     command : str
         What makes the page again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saddlesvm.data import load_bundled
+    >>> from saddlesvm.lab import watch
+    >>> toy = load_bundled("toy")
+    >>> seen = watch(toy.X, toy.y, solver="pegasos", against="dcd", C=1.0, epochs=2, name="toy")
+    >>> seen.report(tempfile.mkdtemp() + "/steps.html").name
+    'steps.html'
     """
 
     title: str
@@ -126,6 +136,16 @@ def watch(
     ------
     ValueError
         A solver that cannot be shown, fewer than two features, or options that do not fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saddlesvm.data import load_bundled
+    >>> from saddlesvm.lab import watch
+    >>> toy = load_bundled("toy")
+    >>> seen = watch(toy.X, toy.y, solver="pegasos", against="dcd", C=1.0, epochs=2, name="toy")
+    >>> seen.report(tempfile.mkdtemp() + "/steps.html").name
+    'steps.html'
     """
     if C is None and lam is None:
         lam = 0.05
