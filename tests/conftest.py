@@ -24,8 +24,6 @@ os.environ.setdefault("NUMBA_CACHE_DIR", _fresh_cache())
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-from support import *  # noqa: E402, F403
-
 settings.register_profile(
     "laws",
     deadline=None,
