@@ -15,13 +15,6 @@ from bs4 import BeautifulSoup
 from markdownify import MarkdownConverter
 from sphinx.application import Sphinx
 
-DOORS = {
-    "start": "Start",
-    "guides": "Guides",
-    "gallery": "Examples",
-    "reference": "Reference",
-    "how": "How it works",
-}
 NOT_TEXT = (
     "a.headerlink, .only-dark, button, style, script, .sphx-glr-footer, .sphx-glr-thumbcontainer img, .sphx-glr-timing"
 )
@@ -72,7 +65,7 @@ def keep(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any],
 
 
 def list_all(app: Sphinx, failure: Exception | None) -> None:
-    """Write llms.txt: what this is, and every page by its door."""
+    """Write llms.txt: what this is, and every page by the door that it is behind."""
     if failure is not None or app.builder.format != "html":
         return
     env = app.env
@@ -81,23 +74,22 @@ def list_all(app: Sphinx, failure: Exception | None) -> None:
         "",
         "> Support vector machines for Python, trained fast to a certified optimum: every fit says how far from the "
         "best possible objective it can be at most. Every page below is Markdown; its name with .html is the page.",
+        "",
+        "- [Front page](index.md)",
     ]
-    for door, title in {"": "Front page", **DOORS, "project": "Project"}.items():
-        pages = sorted(
-            name for name in env.found_docs
-            if (door_of(name) == door) and (Path(app.outdir) / f"{name}.md").exists()
-        )  # fmt: skip
-        lines += ["", f"## {title}", ""] if pages else []
+    for door in env.toctree_includes["index"]:
+        pages = [name for name in behind(env, door) if Path(app.outdir, f"{name}.md").exists()]
+        lines += ["", f"## {env.titles[door].astext()}", ""]
         lines += [f"- [{env.titles[name].astext()}]({name}.md)" for name in pages]
     Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def door_of(page: str) -> str:
-    """The door that a page is behind; the pages at the top of the folder belong to "how", but for the front page."""
-    folder = page.partition("/")[0] if "/" in page else ""
-    if page == "index":
-        return ""
-    return folder if folder in DOORS or folder == "project" else "how"
+def behind(env: Any, page: str) -> list[str]:
+    """A page and those that its tables of contents lead to, in their order, each once."""
+    found = {page: None}
+    for below in env.toctree_includes.get(page, ()):
+        found |= dict.fromkeys(behind(env, below))
+    return list(found)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -35,6 +35,7 @@ def test_every_public_name_is_listed() -> None:
     public -= {"lab.EXPERIMENTS", "lab.Report"}  # a tuple of names, and what `reproduce` returns
     missing = public - set(LISTED)
     assert not missing, sorted(missing)
+    assert len(LISTED) == len(set(LISTED))
 
 
 @pytest.mark.parametrize("name", [name for name in LISTED if name not in MODULES])
