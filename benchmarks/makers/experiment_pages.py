@@ -7,7 +7,10 @@ A page is written by hand around blocks that this script fills from the experime
     <!-- machine -->                    processor, cores and versions
     <!-- end -->                        closes each of them
 
-and refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives them; those, and no
+What depends on the clock or on the load of the machine is marked, as in ``<!-- table 2 of Tables (by the clock) -->``:
+``--keep-clock`` leaves such blocks and the machine as they are, and ``--check`` compares only the others.
+
+A page refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives them; those, and no
 others, are drawn into the folder NAME beside the page.
 
 python -m benchmarks.makers.experiment_pages --data DIR [NAME ...]
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -26,7 +30,9 @@ from saddlesvm.lab.report import Report, Table
 from saddlesvm.lab.reproduction import EXPERIMENTS, reproduce
 
 PAGES = Path(__file__).parents[2] / "docs" / "experiments"
-BLOCK = re.compile(r"<!-- (found|machine|table \d+ of [^>]+) -->\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- (found|machine|table \d+ of [^>]+?)( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL)
+NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
+NEARLY, CLOSE = 0.2, 0.15  # relative and absolute: what another processor's rounding may change in a repeated run
 ON_PAGES = ("processor", "cores for this process", "Python", "numpy", "numba", "scikit-learn")
 
 
@@ -54,10 +60,30 @@ def block(name: str, report: Report) -> str:
     return markdown(tables[int(number) - 1])
 
 
-def fill(page: Path, report: Report) -> None:
+def alike(old: str, new: str) -> bool:
+    """Whether two blocks say the same: the same words, and numbers that only rounding can have changed."""
+    if NUMBER.sub("#", old) != NUMBER.sub("#", new):
+        return False
+    pairs = zip(*([float(one.replace(",", "")) for one in NUMBER.findall(text)] for text in (old, new)), strict=True)
+    return all(abs(a - b) <= max(CLOSE, NEARLY * max(abs(a), abs(b))) for a, b in pairs)
+
+
+def stale_blocks(page: Path, report: Report) -> list[str]:
+    """The names of the tables of a page that are not what the report says; those by the clock are not looked at."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    tables = [(name, text) for name, clock, text in found if name.startswith("table") and not clock]
+    return [name for name, text in tables if not alike(text.strip(), block(name, report))]
+
+
+def fill(page: Path, report: Report, keep_clock: bool = False) -> None:
     """Write the page with its blocks filled and its pictures drawn."""
-    text = page.read_text(encoding="utf-8")
-    text = BLOCK.sub(lambda found: f"<!-- {found[1]} -->\n{block(found[1], report)}\n<!-- end -->", text)
+
+    def filled(found: re.Match[str]) -> str:
+        if keep_clock and (found[2] or found[1] == "machine"):
+            return found[0]
+        return f"<!-- {found[1]}{found[2] or ''} -->\n{block(found[1], report)}\n<!-- end -->"
+
+    text = BLOCK.sub(filled, page.read_text(encoding="utf-8"))
     pictures = re.findall(rf"\({page.stem}/([^)]+\.png)\)", text)
     folder = page.with_suffix("")
     with tempfile.TemporaryDirectory() as drawn:
@@ -75,23 +101,32 @@ def fill(page: Path, report: Report) -> None:
         file.write(text.encode())
 
 
-def main() -> None:
+def main() -> int:
     """Run the experiments and fill their pages, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)}; all when left out")
     parser.add_argument("--data", metavar="DIR", help="folder with the data files")
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes; not for publication")
+    parser.add_argument("--keep-clock", action="store_true", help="leave what depends on the clock as it is")
+    parser.add_argument("--check", action="store_true", help="write nothing; name the tables that are out of date")
     parser.add_argument("--pages", type=Path, default=PAGES, metavar="DIR", help="where the pages are")
     parser.add_argument("--reports", type=Path, metavar="DIR", help="write the HTML reports there too")
     options = parser.parse_args()
+    stale: list[str] = []
     for name in options.names or EXPERIMENTS:
         command = f"saddlesvm reproduce {name} --data DIR --report {name}.html"
         path = options.reports / f"{name}.html" if options.reports else None
         report = reproduce(name, options.data, path, options.quick, progress=True, command=command)[name]
+        if options.check:
+            late = stale_blocks(options.pages / f"{name}.md", report)
+            stale += late
+            print(f"{name}: {'; '.join(late) or 'up to date'}", flush=True)
+            continue
         (options.pages / name).mkdir(exist_ok=True)
-        fill(options.pages / f"{name}.md", report)
+        fill(options.pages / f"{name}.md", report, options.keep_clock)
         print(f"{name}: done", flush=True)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""The published accuracies among those of many splits: the seed of the published one is not known."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.lab.charts import Chart, Series
+from saddlesvm.lab.dataset import Dataset
+from saddlesvm.lab.experiments.dcd_entrants import ENTRANTS, Entrant
+from saddlesvm.lab.experiments.dcd_published import PUBLISHED_ACCURACY, PUBLISHED_ROWS
+from saddlesvm.lab.machine import in_threads
+from saddlesvm.lab.report import Table
+
+BESIDE = {"DCD, shrinking": PUBLISHED_ROWS[1], "scikit-learn": PUBLISHED_ROWS[2]}  # ours beside theirs
+LOW, HIGH = 0.025, 0.975  # quantiles between which 95 % of the splits lie
+Accuracies = dict[tuple[str, float], np.ndarray]
+
+
+def entrants() -> list[Entrant]:
+    """Those that have a published line of their own."""
+    return [entrant for entrant in ENTRANTS if entrant.name in BESIDE]
+
+
+def accuracies(split: Callable[[int], Dataset], strengths: Sequence[float], seeds: int, passes: int) -> Accuracies:
+    """Accuracy on the held-out rows by entrant and C, shape (seeds,) each.
+
+    Parameters
+    ----------
+    split : callable
+        Gives the data split as its argument, a seed, says.
+    strengths : sequence of float
+        Values of C.
+    seeds : int
+    passes : int
+        Over the active rows, at most.
+    """
+
+    def one(seed: int) -> list[float]:
+        data, found = split(seed), []
+        for entrant in entrants():
+            for C in strengths:
+                model: Any = entrant.make(C, passes)
+                model.fit(data.X, data.y)
+                found.append(float((model.predict(data.test_X) == data.test_y).mean()))
+        return found
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = np.array(in_threads(one, range(seeds))).T
+    keys = [(entrant.name, C) for entrant in entrants() for C in strengths]
+    return dict(zip(keys, table, strict=True))
+
+
+def split_table(found: dict[str, Accuracies], strengths: Sequence[float]) -> Table:
+    """Published value, median and 95 % of the splits, and the published value's rank among them."""
+    rows = []
+    for name, cells in found.items():
+        for (who, C), values in cells.items():
+            published = published_value(name, who, strengths.index(C))
+            low, middle, high = np.quantile(100.0 * values, (LOW, 0.5, HIGH))
+            below = float((np.round(100.0 * values, 2) < published).mean())
+            shown = [f"{published:.2f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{100 * below:.0f} %"]
+            rows.append([name, who, f"{C:g}", *shown])
+    columns = ["data", "solver", "C", "published (%)", "median (%)", "95 % of the splits (%)", "splits below it"]
+    counts = ", ".join(f"{name} {next(iter(cells.values())).size}" for name, cells in found.items())
+    return Table(columns, rows, f"Accuracy over splits with a third of the rows held out; splits: {counts}.")
+
+
+def published_value(name: str, who: str, place: int) -> float:
+    """The published accuracy in percent beside one of our lines."""
+    return PUBLISHED_ACCURACY[name][PUBLISHED_ROWS.index(BESIDE[who])][place]
+
+
+def split_chart(name: str, cells: Accuracies, strengths: Sequence[float]) -> Chart:
+    """Sorted accuracies of the splits, the published value as a level."""
+    series = []
+    for style, who in enumerate(BESIDE):
+        values = np.sort(cells[who, strengths[0]])
+        share = (np.arange(values.size) + 0.5) / values.size
+        series.append(Series(f"{who}, C = {strengths[0]:g}", share, values, style=style))
+    levels = {published_value(name, who, 0) / 100.0: "published" for who in BESIDE}
+    caption = "Accuracies of the splits in ascending order; the dotted line is what was published for one of them."
+    return Chart(
+        f"{name}: accuracy over the splits",
+        "share of the splits",
+        "accuracy",
+        tuple(series),
+        levels=levels,
+        caption=caption,
+    )
+
+
+def split_verdict(found: dict[str, Accuracies], strengths: Sequence[float]) -> str:
+    """How many published values lie within 95 % of the splits, and which do not."""
+    outside: dict[str, int] = {}
+    total = 0
+    for name, cells in found.items():
+        for (who, C), values in cells.items():
+            total += 1
+            published = published_value(name, who, strengths.index(C)) / 100.0
+            low, high = np.quantile(values, (LOW, HIGH))
+            if not low - 5e-5 <= published <= high + 5e-5:
+                outside[name] = outside.get(name, 0) + 1
+    count = total - sum(outside.values())
+    words = f"{count} of {total} published accuracies lie within 95 % of our splits"
+    where = ", ".join(f"{number} of {name}" for name, number in outside.items())
+    return f"{words}; outside: {where}." if outside else f"{words}."

@@ -1,0 +1,46 @@
+"""The pages of the experiments: what does not depend on the clock is what a run gives."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+pytest.importorskip("plotly")
+
+from saddlesvm.lab import reproduce
+from saddlesvm.lab.report import Report, Table
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.makers import experiment_pages as maker
+
+
+@pytest.mark.parametrize("name", ["rates", "vlfeat-sdca"])
+def test_a_page_is_what_a_run_gives(name):
+    """The others take minutes or need data: ``python -m benchmarks.makers.experiment_pages --check --data DIR``."""
+    assert maker.stale_blocks(maker.PAGES / f"{name}.md", reproduce(name)[name]) == []
+
+
+def test_a_changed_table_is_found_and_what_the_clock_says_is_kept(tmp_path):
+    report = Report("A page", ["It took 2 s."])
+    report.section("Tables", Table(["row", "value"], [["first", "3.10"], ["second", "1,000"]], "Two of them."))
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- found (by the clock) -->\nold\n<!-- end -->\n<!-- table 1 of Tables -->\n<!-- end -->\n"
+        "<!-- table 1 of Tables (by the clock) -->\n<!-- end -->\n"
+    )
+    assert maker.stale_blocks(page, report) == ["table 1 of Tables"]
+    maker.fill(page, report, keep_clock=True)
+    text = page.read_text()
+    assert "old" in text and text.count("| second | 1,000 |") == 1
+    assert maker.stale_blocks(page, report) == []
+    page.write_text(text.replace("1,000", "1,050"))
+    assert maker.stale_blocks(page, report) == []  # so much may another processor's rounding change
+    page.write_text(text.replace("1,000", "1,500"))
+    assert maker.stale_blocks(page, report) == ["table 1 of Tables"]
+    maker.fill(page, report)
+    assert "It took 2 s." in page.read_text()
