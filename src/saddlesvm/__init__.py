@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from saddlesvm.data import Store
 from saddlesvm.estimators.certify import certify
-from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.certificate import Certificate

@@ -1,5 +1,6 @@
 """The estimators that users see, with scikit-learn's interface."""
 
-from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear_svr import LinearSVR
 
 __all__ = ["LinearSVC", "LinearSVR"]

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.linear import LinearSVC
+from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.path import check_Cs, check_model, fit_path
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.rows import layouts as rows

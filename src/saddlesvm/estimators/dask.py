@@ -21,11 +21,11 @@ try:
 except ImportError as error:
     raise ImportError("saddlesvm.dask needs Dask: pip install 'saddlesvm[dask]'") from error
 
+from saddlesvm import estimators
 from saddlesvm.cluster.dask_engine import ClusterLostError
 from saddlesvm.cluster.model import DistributedModel
 from saddlesvm.cluster.part import as_matrix, labels_of
 from saddlesvm.cluster.sources import Block, blocks_of, feature_names
-from saddlesvm.estimators import linear as estimators
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.scores import linear_scores
 

@@ -14,8 +14,9 @@ from saddlesvm.data.archives import DAMAGE, short
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.models import is_model
 from saddlesvm.estimators import kernel, register  # noqa: F401 (kernel registers KernelSVC)
-from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.trace import Trace

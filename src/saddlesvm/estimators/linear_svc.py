@@ -1,4 +1,4 @@
-"""The scikit-learn face: LinearSVC and LinearSVR, drop-in replacements that say how far from the optimum they are."""
+"""LinearSVC: a drop-in replacement for scikit-learn's that says how far from the optimum it is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic
@@ -23,12 +22,10 @@ from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.one_vs_one import vote
-from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import SolverBase
@@ -451,146 +448,3 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         """Logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
-
-
-@register_estimator(
-    task="regression",
-    options=("epsilon", "checkpoint", "memory", "liblinear"),
-    on_cluster="saddlesvm.estimators.dask:LinearSVR",
-)
-class LinearSVR(RegressorMixin, LinearModel):
-    """Linear support vector regression, trained to a certified relative duality gap.
-
-    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(x_i . w + b - y_i)``. See :class:`LinearSVC` for what is not listed.
-
-    Parameters
-    ----------
-    epsilon : float, default=0.0
-        Half-width of the tube in which errors cost nothing, for the two epsilon losses.
-    tol, C, lam, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, certify_every, warm_start, \
-random_state, n_jobs, verbose, callbacks, checkpoint, memory
-        As in :class:`LinearSVC`.
-    loss : str or Loss, default="epsilon_insensitive"
-        "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
-        "pinball:tau=0.5" (the quantile `tau`), or one of yours.
-    dual : "auto" or bool, default="auto"
-        Kept for compatibility and without effect.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,), float64
-    intercept_ : float
-    dual_coef_ : ndarray of shape (1, n)
-    certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, n_features_in_, feature_names_in_
-        As in :class:`LinearSVC`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from saddlesvm import LinearSVR
-    >>> x = np.linspace(-1.0, 1.0, 50)
-    >>> model = LinearSVR(loss="absolute", C=10.0, intercept="free", random_state=0).fit(x[:, None], 2.0 * x + 1.0)
-    >>> model.predict([[0.5]]).round(2).tolist()
-    [2.0]
-    """
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.0,
-        tol: float = 1e-4,
-        C: float | str | AutomaticC = 1.0,
-        lam: float | None = None,
-        loss: str | Loss = "epsilon_insensitive",
-        fit_intercept: bool = True,
-        intercept: str = "regularized",
-        intercept_scaling: float = 1.0,
-        dual: str | bool = "auto",
-        solver: str | SolverBase = "auto",
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        certify_every: float | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callbacks: Sequence[Any] | None = None,
-        checkpoint: Any = None,
-        memory: int | str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.tol = tol
-        self.C = C
-        self.lam = lam
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept = intercept
-        self.intercept_scaling = intercept_scaling
-        self.dual = dual
-        self.solver = solver
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.memory = memory
-
-    @all_or_nothing
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
-        """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
-        if (how := made_automatic(self.C)) is not None:
-            return fit_automatically(self, how, X, y, sample_weight)
-        self.check_options()
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-        X = inputs.check_design(self, X, reset=True)
-        posed = self.training_problems(y, sample_weight, X.shape[0])
-        tasks = FitTasks(self, X, y, sample_weight, 1)
-        self._solve(X, [lambda: posed.problems[0]], posed.loss, posed.weights, self.n_jobs, tasks)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
-        tasks.end()
-        return self
-
-    def check_options(self) -> Loss:
-        """The loss; every option that does not depend on the data is checked."""
-        self._check_common()
-        if self.dual not in ("auto", True, False):
-            raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
-        return make_loss(self.loss, epsilon=self.epsilon, task="regression")
-
-    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
-        """The one problem that this model solves on such targets; see :meth:`LinearSVC.training_problems`."""
-        targets = inputs.check_targets(y, n)
-        weights = inputs.check_weights(sample_weight, n)
-        return Training([SubProblem(0, "", targets)], self.check_options(), weights)
-
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        Cs: Any = 13,
-        C: tuple[float, float] | None = None,
-        lam: tuple[float, float] | None = None,
-        gap: float | None = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> Any:
-        """Models along C; see :meth:`LinearSVC.path`."""
-        return path_of(cls(**options), X, y, Cs=Cs, C=C, lam=lam, gap=gap, sample_weight=sample_weight)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, shape (n,)."""
-        check_is_fitted(self)
-        X = inputs.check_design(self, X, reset=False)
-        inputs.finite_norms(rows.as_rows(X))
-        return self.decide(linear_scores(X, self.coef_[None, :], np.array([self.intercept_])))
-
-    def decide(self, scores: np.ndarray) -> np.ndarray:
-        """The targets that scores of shape (n, 1) stand for, shape (n,)."""
-        return scores[:, 0]
