@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,19 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import CSR, Dense, Rows
 
 AHEAD = 8  # chunks that the system is asked to fetch while one is read and looked at
+
+ONE_POSITION = threading.Lock()  # a file that is read without a position of its own has one for all threads
+
+
+def read_at(file: int, buffer: memoryview, position: int) -> int:
+    """Read bytes of a file from `position` into a buffer, as many as come at once; how many. 0 at its end."""
+    if hasattr(os, "preadv"):
+        return os.preadv(file, [buffer], position)
+    with ONE_POSITION:
+        os.lseek(file, position, os.SEEK_SET)
+        read = os.read(file, len(buffer))
+    buffer[: len(read)] = read
+    return len(read)
 
 
 class Place(NamedTuple):
@@ -60,7 +74,7 @@ class Column:
         self.array = array
         self.place = place_of(array)
         self.item = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
-        self.file = None if self.place is None else os.open(self.place.path, os.O_RDONLY)
+        self.file = None if self.place is None else os.open(self.place.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
     def read(self, start: int, stop: int, out: np.ndarray) -> None:
         """Fill the contiguous `out` with the items from `start` to `stop`.
@@ -75,7 +89,7 @@ class Column:
             return
         position, left = self.place.offset + start * self.item, memoryview(out.data).cast("B")
         while left:
-            done = os.preadv(self.file, [left], position)
+            done = read_at(self.file, left, position)
             if not done:
                 raise OSError(f"{self.place.path}: ends before byte {position + len(left)}: it was cut off")
             position, left = position + done, left[done:]
