@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -65,7 +66,10 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"an array of the .npy version {version[0]}.{version[1]}; versions 1.0 and 2.0 are read")
-    shape, fortran, dtype = readers[version](file)
+    try:
+        shape, fortran, dtype = readers[version](file)
+    except tokenize.TokenError as error:  # of NumPy's second look, at headers of Python 2
+        raise ValueError(f"an array with a damaged header: {error}") from None
     if dtype.hasobject or (dtype.kind not in _PLAIN and dtype.names is None):
         raise ValueError(f"an array of type {dtype}; numbers, bools and text are allowed")
     if any(type(size) is not int or size < 0 for size in shape) or len(shape) > 32:

@@ -42,11 +42,11 @@ class GrowingArray:
 
     def finish(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """Write the header, bring the file to the disk, and say what the store's header says of it."""
-        self.file.seek(0)
-        self.file.write(npy_header(self.dtype, shape))
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
+        with self.file:
+            self.file.seek(0)
+            self.file.write(npy_header(self.dtype, shape))
+            self.file.flush()
+            os.fsync(self.file.fileno())
         return {"dtype": self.dtype.str, "shape": list(shape), "crc32": f"{self.crc32:08x}"}
 
     def close(self) -> None:

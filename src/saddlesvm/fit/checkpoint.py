@@ -13,7 +13,7 @@ import numpy as np
 
 from saddlesvm.data.archives import DAMAGE, open_archive, short
 from saddlesvm.data.atomic import atomic_write
-from saddlesvm.fit.restored import check_header, check_points, check_state
+from saddlesvm.fit.restored import check_header, check_points, check_state, weigh
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation
 from saddlesvm.rows.files import mapping_of
@@ -154,6 +154,7 @@ class Checkpoint:
             )
             for name, one in header["points"].items()
         }
+        weigh(problem, points)
         lost = {
             column.name: None
             for column in dataclasses.fields(state)

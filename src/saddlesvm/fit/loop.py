@@ -144,6 +144,8 @@ class Fit:
         if stored is not None:
             self.state = stored.state
             self.run.restore(stored)
+            if self.run.best is not None and self.run.bound is not None:  # the run may have been killed at its end
+                self.end = self.run.reason_to_end(self.state, stopped=False)
         elif limits.certify_start and start is not None:
             self._certify()
 

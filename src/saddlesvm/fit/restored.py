@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.rows.layouts import dtype_of
 
-__all__ = ["check_header", "check_points", "check_state"]
+__all__ = ["check_header", "check_points", "check_state", "weigh"]
 
 POINTS = ("best", "bound")
 NUMBERS = ("solving", "certifying", "looked_at", "passes", "ratio")
+ACCURACY = {4: 1e-4, 8: 1e-9}  # of objectives seen in passing, relative, with rows of so many bytes a value
 MOST = 2**62  # of a counter
 # Arrays whose length tells how far a run has got; the state of a run that has just begun has others.
 GROWING = {
@@ -95,6 +98,24 @@ def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, n
         numbers = [one for key, one in certificate.items() if key != "form"]
         demand(all(is_number(one) for one in numbers), f"its {name} certificate does not hold numbers")
         demand(certificate.get("form", "C") == ("lambda" if problem.uses_lambda else "C"), "it is of the other form")
+
+
+def weigh(problem: Any, points: Mapping[str, Evaluation]) -> None:
+    """Raise ValueError where the data do not bear out what a point's certificate claims: a proof is never taken over.
+
+    Rows in files are not read for it.
+    """
+    if isinstance(problem, StreamedProblem):
+        return
+    accuracy = ACCURACY[dtype_of(problem.X).itemsize]
+    for name, point in points.items():
+        intercept = np.asarray(point.intercept) / problem.scale if problem.scale else 0.0 * np.asarray(point.intercept)
+        w = np.concatenate([point.coef, intercept[..., None]], axis=-1)
+        with np.errstate(all="ignore"):
+            found = evaluate(problem, Point(w, point.alpha), given_offset=True).certificate
+        claim, size = point.certificate, accuracy * max(abs(found.primal), abs(found.dual))
+        true = abs(claim.primal - found.primal) <= size and claim.dual <= found.dual + size
+        demand(true, f"its {name} point does not have the objectives that it claims")
 
 
 def check_state(

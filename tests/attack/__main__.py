@@ -1,0 +1,40 @@
+"""``python -m tests.attack --hours 1``: all campaigns in turn, a thousand cases each time, until the time is over."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .campaigns import CAMPAIGNS, prepare
+
+AT_A_TIME = 1000  # cases
+
+
+def main() -> int:
+    """Run the campaigns; 1 where anything failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
+    parser.add_argument("--hours", type=float, default=0.1)
+    parser.add_argument("--only", choices=sorted(CAMPAIGNS), action="append", help="this campaign; may be repeated")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--count", type=int, help="cases of each campaign, whatever time they take")
+    given = parser.parse_args()
+    end, first, failed = time.monotonic() + 3600.0 * given.hours, given.first, 0
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder))
+        while time.monotonic() < end:
+            for name in given.only or CAMPAIGNS:
+                found = CAMPAIGNS[name](Path(folder), given.seed, first, given.count or AT_A_TIME)
+                print(found, *found.failures, sep="\n  ", flush=True)
+                failed += len(found.failures)
+            first += given.count or AT_A_TIME
+            if given.count:
+                break
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""What is attacked, by name. A campaign runs the cases from a number on, and says what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from . import seeds
+from .hunt import Findings, hunt
+
+# Takes a folder to work in, a seed, the first case and their number.
+Campaign = Callable[[Path, int, int, int], Findings]
+
+
+def files(kind: str, folder: Path, seed: int, first: int, count: int) -> Findings:
+    """Damaged files of a kind."""
+    return hunt(kind, folder, seed, first, count)
+
+
+CAMPAIGNS: dict[str, Campaign] = {kind: partial(files, kind) for kind in seeds.PATTERNS}
+
+# Cases that once did harm: seed and number. They stay in the short run.
+KEPT: dict[str, tuple[tuple[int, int], ...]] = {"store": ((1, 20),), "checkpoint": ((1, 37),)}
+
+
+def prepare(folder: Path, solvers: tuple[str, ...] = tuple(seeds.SOLVERS)) -> None:
+    """What all campaigns start from."""
+    if not (folder / "sound").exists():
+        seeds.make(folder / "sound", solvers)

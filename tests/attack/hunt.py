@@ -1,0 +1,87 @@
+"""Attacks with files, in processes that may die: what each case came to, and what was never allowed to happen."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PATIENCE = 60.0  # seconds without a word, after which a case counts as hung; the first word takes a compilation
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Findings:
+    """What became of the cases of one kind."""
+
+    kind: str
+    cases: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+    largest: int = 0
+
+    def note(self, found: dict) -> None:
+        """Count one case."""
+        self.cases += 1
+        outcome = found["outcome"]
+        self.slowest = max(self.slowest, found.get("seconds", 0.0))
+        self.largest = max(self.largest, found.get("peak", 0))
+        if outcome.startswith("FAILED"):
+            self.failures.append(f"{self.kind} {found['number']} ({found['name']}): {outcome}")
+            outcome = "failed"
+        self.outcomes[outcome] += 1
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
+        return (
+            f"{self.kind}: {self.cases} cases: {told}; {len(self.failures)} failures; "
+            f"slowest {self.slowest:.2f} s, most memory {self.largest / 1e6:.1f} MB"
+        )
+
+
+def hunt(kind: str, folder: Path, seed: int, first: int, count: int, patience: float = PATIENCE) -> Findings:
+    """Run the cases `first` to ``first + count`` of a kind; a process that dies or hangs is replaced by another."""
+    findings, last = Findings(kind), first + count
+    while first < last:
+        words = [sys.executable, "-m", f"{__package__}.victim", kind, str(folder), str(seed), str(first), str(last)]
+        path = os.pathsep.join([str(ROOT / "src"), str(ROOT), str(ROOT / "tests")])
+        environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        with subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=ROOT
+        ) as child:
+            begun, hung = _listen(child, findings, patience)
+            child.kill() if hung else None
+            said = child.stderr.read().decode(errors="replace") if child.stderr else ""
+        if begun is None:
+            if child.returncode:
+                raise RuntimeError(f"the attack on {kind} could not begin: {said[-2000:]}")
+            return findings
+        why = f"hung for {patience:.0f} s" if hung else f"ended with {child.returncode}: {said[-300:]}"
+        findings.note({**begun, "outcome": f"FAILED: the process {why}"})
+        first = begun["number"] + 1
+    return findings
+
+
+def _listen(child: subprocess.Popen, findings: Findings, patience: float) -> tuple[dict | None, bool]:
+    """Note what a process says; the case that it did not finish, and whether it hung."""
+    begun: dict | None = None
+    assert child.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        while selector.select(patience):
+            line = child.stdout.readline()
+            if not line:
+                return begun, False
+            found = json.loads(line)
+            if "outcome" in found:
+                findings.note(found)
+                begun = None
+            else:
+                begun = found
+    return begun, True

@@ -1,0 +1,180 @@
+"""The process that opens damaged files, one after the other, and says a line of JSON of each; it may die of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import resource
+import shutil
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from saddlesvm.estimators.linear import LinearSVC
+
+from saddlesvm.cli import main
+from saddlesvm.data import DataError, Store, convert, read, read_liblinear
+from saddlesvm.estimators import persistence
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.loop import fit
+from saddlesvm.problem.certificate import Point, evaluate
+
+from . import damage, seeds
+
+ADDRESS_SPACE = 6 << 30  # bytes beyond which a bomb is a MemoryError, and not the machine's trouble
+ALLOWED_PEAK = 64 << 20
+
+
+def of_command(path: Path) -> str:
+    """What ``saddlesvm info`` makes of a file: facts, or one line and exit code 2."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["info", str(path)])
+    said = err.getvalue()
+    shown = out.getvalue()
+    if code not in (0, 2) or (code == 2) != (said.count("\n") == 1) or "Traceback" in said:
+        raise AssertionError(f"exit code {code}, standard error {said[:300]!r}")
+    if any(mark in shown + said for mark in ("\x1b", "\u202e", "\0")):
+        raise AssertionError("a character that steers a terminal was shown")
+    return "refused" if code else "accepted"
+
+
+def of_model(path: Path) -> str:
+    """Load, describe and use a model."""
+    outcome = of_command(path)
+    with contextlib.suppress(DataError):
+        model = persistence.load(path)
+        X = np.zeros((2, min(model.n_features_in_, 1000)))
+        with contextlib.suppress(ValueError):
+            model.predict(X)
+    return outcome
+
+
+def of_data(path: Path) -> str:
+    """Describe data; read and convert them."""
+    outcome = of_command(path)
+    with contextlib.suppress(DataError):
+        read(path, label=False if path.suffix == ".libsvm" else None)
+    if outcome == "accepted" or path.stat().st_size % 4 == 0:
+        with contextlib.suppress(DataError):
+            convert(path, path.with_name("converted.store"), overwrite=True)
+    return outcome
+
+
+def of_store(path: Path) -> str:
+    """Open, describe, verify and train on a store."""
+    outcome = of_command(path)
+    with contextlib.suppress(DataError):
+        Store(path).verify()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            LinearSVC(random_state=0, solver="dcd", max_iter=2).fit(Store(path))
+    except ValueError:
+        return "refused"
+    return outcome
+
+
+def of_checkpoint(path: Path) -> str:
+    """Go on with a run, and weigh its model again."""
+    solver = path.name.split(".")[0]
+    problem = seeds.problem(solver)
+    try:
+        result = fit(problem, seeds.SOLVERS[solver], seeds.LIMITS, seed=1, checkpoint=Checkpoint(path, every=1e9))
+    except ValueError as error:
+        return "refused" if "\n" not in str(error) else f"two lines: {error}"
+    if not np.isfinite(result.certificate.primal):
+        return "failed"
+    with np.errstate(all="ignore"):
+        weighed = evaluate(problem, Point(alpha=result.alpha)).certificate
+    if result.certificate.dual > weighed.dual + 1e-6 * abs(weighed.primal):
+        raise AssertionError(f"a dual bound of {result.certificate.dual} is claimed; it is {weighed.dual}")
+    return "accepted"
+
+
+def of_liblinear(path: Path) -> str:
+    """Read and describe a LIBLINEAR model."""
+    outcome = of_model(path)
+    with contextlib.suppress(DataError):
+        read_liblinear(path)
+    return outcome
+
+
+USES = {"model": of_model, "checkpoint": of_checkpoint, "store": of_store, "liblinear": of_liblinear}
+
+
+def memory(name: str) -> int:
+    """Bytes of a line of the process's status; 0 where the system has none."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(name):
+                return 1024 * int(line.split()[1])
+    return 0
+
+
+def forget_peak() -> None:
+    """Begin to measure the peak of the memory anew, where the system can."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def attempt(kind: str, path: Path) -> dict[str, Any]:
+    """What became of one file."""
+    size = sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
+    forget_peak()
+    before, began = memory("VmRSS"), time.perf_counter()
+    try:
+        outcome = USES.get(kind, of_data)(path)
+    except BaseException as error:  # whatever it is, it should have been one line
+        outcome = f"FAILED: {type(error).__name__}: {error}"[:400]
+    peak = max(memory("VmHWM") - before, 0)
+    if peak > ALLOWED_PEAK + 2 * size:
+        outcome = f"FAILED: {peak} bytes of memory for a file of {size}; it was {outcome}"
+    return {"outcome": outcome, "seconds": time.perf_counter() - began, "peak": peak, "size": size}
+
+
+def case(kind: str, sources: list[Path], number: int, seed: int, folder: Path) -> Path:
+    """The damaged file of a number."""
+    random = np.random.default_rng([seed, number, *kind.encode()])
+    source = sources[int(random.integers(len(sources)))]
+    target = folder / source.name
+    if kind == "store":
+        damage.damaged_store(source, target, random)
+    else:
+        target.write_bytes(damage.damaged_file(source, kind, random))
+        if kind == "idx":
+            labels = source.name.replace("images-idx3", "labels-idx1")
+            shutil.copy(source.with_name(labels), folder / labels)
+    return target
+
+
+def run(kind: str, folder: Path, seed: int, first: int, last: int) -> None:
+    """Attack with the numbers from `first` to `last`; the sound files come before, and must be accepted."""
+    sources = seeds.kinds_in(folder / "sound")[kind]
+    work = folder / f"work-{kind}"
+    for source in (*sources, *sources):
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        target = work / source.name
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+        for beside in source.parent.glob("*labels-idx1*") if "images" in source.name else ():
+            shutil.copy(beside, work / beside.name)
+        found = attempt(kind, target)
+        compiled = "bytes of memory" in found["outcome"]  # the first time takes the memory of a compilation
+        if found["outcome"] != "accepted" and not compiled:
+            raise SystemExit(f"the sound file {source.name} is not accepted: {found}")
+    for number in range(first, last):
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        path = case(kind, sources, number, seed, work)
+        print(json.dumps({"number": number, "name": path.name}), flush=True)
+        print(json.dumps({"number": number, "name": path.name, **attempt(kind, path)}), flush=True)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    run(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:6]))
