@@ -170,7 +170,8 @@ class Fit:
         if self.end is not None:
             return True
         run = self.run
-        run.watches.wait()
+        if run.sharers > 1:
+            run.watches.wait()
         self.end = run.reason_to_end(self.state, stopped)
         for tick in self.tickers:
             tick(self.state.epochs, self.state.estimate, run.watches.total)

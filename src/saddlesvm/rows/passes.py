@@ -117,6 +117,8 @@ class InMemory(Passes):
     def each(self, work: Callable[[Part], Answer]) -> list[Answer]:
         """What `work` returns for each part; with one thread a single part, and a plain call."""
         size = self.members.size
+        if self.threads == 1:
+            return [work(Part(self.X, self.members, slice(0, size)))]
         seconds = reading_time(self.X, size * self.values_per_row)
         return in_parts(lambda place: work(Part(self.X, self.members[place], place)), size, seconds, self.threads)
 
