@@ -229,13 +229,16 @@ def test_verdict_names_the_first_and_the_factor():
     assert verdict(tidy.tidy([])) == ["Nothing was run."]
 
 
-def test_curves_are_medians_with_their_range():
+def test_curves_are_medians_with_their_quartiles():
     x = np.array([1.0, 2.0, 3.0])
     series = curves.summarised("a", [(x, x), (x, 3 * x), (x[:2], 2 * x[:2])], 0)
     np.testing.assert_array_equal(series.x, x)
     np.testing.assert_array_equal(series.y, [2.0, 4.0, 4.0])
-    np.testing.assert_array_equal(series.low, [1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(series.high, [3.0, 6.0, 9.0])
+    np.testing.assert_array_equal(series.low, [1.5, 3.0, 3.5])
+    np.testing.assert_array_equal(series.high, [2.5, 5.0, 6.5])
+    late = curves.summarised("a", [(x, 1 / x), (x, 1 / x), (x[1:], 9 + 0 * x[1:])], 0)
+    np.testing.assert_array_equal(late.x, x[1:])  # from where all have begun: no line that rises as one joins
+    assert (np.diff(late.y) < 0).all()
     assert curves.thinned(np.arange(1000.0), 10).size == 10
 
 
@@ -280,3 +283,30 @@ def test_certificates_become_rarer(toy):
 
 def test_independent_work_keeps_its_order():
     assert in_threads(lambda piece: piece * piece, range(9)) == [piece * piece for piece in range(9)]
+
+
+def test_a_comparison_in_lambda_is_the_one_in_C(toy, tmp_path):
+    """The same runs; objectives in the lambda form, and lambda in every word."""
+    X, y = toy
+    lam, options = [0.01, 0.1], {"solvers": "sdca", "budget": 5.0, "tol": 1e-4}
+    by_lam = compare(X, y, lam=lam, trace=tmp_path / "trace.csv", **options)
+    by_C = compare(X, y, C=[1.0 / (one * len(y)) for one in lam], **options)
+    ours, theirs = by_lam.trace, by_C.trace
+    np.testing.assert_allclose(ours["primal"], theirs["primal"] * theirs["lam"], rtol=1e-12)
+    np.testing.assert_allclose(ours["relative_gap"], theirs["relative_gap"], atol=1e-12)
+    assert set(ours["form"]) == {"lambda"} and set(theirs["form"]) == {"C"}
+    assert all("lambda = 0.0" in line or "lambda = 0.1" in line for line in by_lam.verdict())
+    page = by_lam.report(tmp_path / "report.html").read_text().split("<script")[0]
+    assert "Against lambda" in page and "C = " not in page
+    again = compare(X, y, lam=lam, trace=tmp_path / "trace.csv", **options)
+    assert again.trace["seconds_solving"].tolist() == ours["seconds_solving"].tolist()
+    with pytest.raises(ValueError, match="either C or lam"):
+        compare(X, y, C=1.0, lam=1.0)
+
+
+def test_traces_without_a_form_are_those_of_C(toy, tmp_path):
+    X, y = toy
+    path = tmp_path / "trace.csv"
+    trace = compare(X, y, solvers="dcd", tol=1e-2).trace
+    tidy.write_trace(trace.drop(columns="form"), path)
+    assert set(tidy.read_trace(path)["form"]) == {"C"}

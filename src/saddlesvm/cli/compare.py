@@ -42,7 +42,9 @@ def add_compare(subparsers: Any) -> None:
     parser.add_argument(
         "--with", dest="peers", default="", metavar="PEERS", help="sklearn,sgd,liblinear,cyanure,... or all"
     )
-    parser.add_argument("--C", default="1", help="one or several, with commas: 0.1,1,10")
+    strength = parser.add_mutually_exclusive_group()
+    strength.add_argument("--C", help="one or several, with commas: 0.1,1,10 (default 1)")
+    strength.add_argument("--lam", "--lambda", dest="lam", help="one or several, with commas, in place of C")
     parser.add_argument("--loss", default=None, help=f"with commas: {', '.join(LOSSES)}, MODULE:CLASS")
     parser.add_argument("--repeats", type=int, default=1, help="runs with the seeds 0, 1, ... (default 1)")
     parser.add_argument("--test", metavar="DATA", help="data to measure the test error on")
@@ -121,7 +123,8 @@ def _compare(arguments: argparse.Namespace) -> int:
         table.X,
         _labels(table),
         solvers=arguments.solvers,
-        C=[float(one) for one in arguments.C.split(",")],
+        C=_numbers(arguments.C),
+        lam=_numbers(arguments.lam),
         losses=losses,
         repeats=arguments.repeats,
         test=None if held_out is None else (held_out.X, _labels(held_out)),
@@ -174,6 +177,10 @@ def _check_outputs(report: str | None, figures: str | None) -> None:
         raise DataError(f"{report}: is a folder; the report is a file")
     if figures is not None and os.path.exists(figures) and not os.path.isdir(figures):
         raise DataError(f"{figures}: is a file; the figures go to a folder")
+
+
+def _numbers(given: str | None) -> list[float] | None:
+    return None if given is None else [float(one) for one in given.split(",")]
 
 
 def _labels(table: Any) -> Any:

@@ -55,7 +55,8 @@ def compare(
     y: Any,
     *,
     solvers: Any = ("dcd", "sdca", "pegasos"),
-    C: float | Sequence[float] = 1.0,
+    C: float | Sequence[float] | None = None,
+    lam: float | Sequence[float] | None = None,
     losses: Any = None,
     repeats: int = 1,
     test: tuple[Any, Any] | None = None,
@@ -81,8 +82,9 @@ def compare(
     y : array-like of shape (n,)
     solvers : str, solver object, or sequence of them
         ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``.
-    C : float or sequence of float, default=1.0
-        Weight of the losses; ``C = 1 / (lambda n)``.
+    C, lam : float or sequence of float
+        One of them: the weight of the losses, ``C = 1 / (lambda n)``, or lambda; ``C=1.0`` when both are left out. With
+        `lam`, objectives are those of the lambda form, and tables and figures speak of lambda.
     losses : str, Loss, or sequence of them, optional
         Default: the hinge, for a regression the epsilon-insensitive loss.
     repeats : int, default=1
@@ -136,13 +138,16 @@ def compare(
     """
     dataset = make_dataset(X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape)
     default = "epsilon_insensitive" if task == "regression" else "hinge"
+    if C is not None and lam is not None:
+        raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     if not isinstance(repeats, int) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}")
     plan = Plan(
         contenders=parse_contenders(solvers),
         peers=parse_peers(peers if isinstance(peers, str) else list(peers)),
         losses=[make_loss(one, task=task) for one in _losses(losses, default)],
-        C=[_positive(one) for one in as_list(C)],
+        C=[] if lam is not None else [_positive(one, "C") for one in as_list(1.0 if C is None else C)],
+        lam=[] if lam is None else [_positive(one, "lam") for one in as_list(lam)],
         repeats=repeats,
         limits=Limits(tol=tol, max_time=budget, certify_every=certify_every),
         intercept=check_intercept(intercept),
@@ -202,7 +207,7 @@ def _losses(losses: Any, default: str) -> list[Any]:
     return [losses] if is_loss(losses) else list(losses)
 
 
-def _positive(C: float) -> float:
-    if not 0.0 < float(C) < float("inf"):
-        raise ValueError(f"C must be positive and finite; got {C!r}")
-    return float(C)
+def _positive(value: float, name: str) -> float:
+    if not 0.0 < float(value) < float("inf"):
+        raise ValueError(f"{name} must be positive and finite; got {value!r}")
+    return float(value)

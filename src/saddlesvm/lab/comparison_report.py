@@ -16,7 +16,7 @@ from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_char
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.report import Picture, Prose, Report, Section, Table
 from saddlesvm.lab.results import Results
-from saddlesvm.lab.tidy import PROBLEM
+from saddlesvm.lab.tidy import PROBLEM, strengths
 from saddlesvm.lab.verdict import LEVELS, medians, reach_times, seconds, verdict
 from saddlesvm.problem.certificate import Evaluation
 from saddlesvm.problem.losses import make_loss, spelled
@@ -41,10 +41,11 @@ def comparison_report(comparison: Results) -> Report:
         return report
     report.section("Results", first_to_reach(trace), endings(trace))
     for (loss, C), part in trace.groupby(PROBLEM, sort=False):
-        report.sections.append(convergence(part, f"{str(loss).replace('_', ' ')}, C = {C:g}"))
+        name, written = strengths(part)
+        report.sections.append(convergence(part, f"{str(loss).replace('_', ' ')}, {name} = {written[C]}"))
     if trace["C"].nunique() > 1:
         names = ["seconds", "train_error"] + (["test_error"] if trace["test_error"].notna().any() else [])
-        report.section("Against C", *(strength_chart(trace, name) for name in names))
+        report.section(f"Against {strengths(trace)[0]}", *(strength_chart(trace, name) for name in names))
     if comparison.dataset.task == "classification":
         report.sections.append(classifier(comparison))
     return report
@@ -61,13 +62,14 @@ def settings(comparison: Results) -> list[tuple[str, str]]:
 def first_to_reach(trace: pd.DataFrame) -> Table:
     """Median seconds and epochs to each level."""
     tables = [medians(reach_times(trace, level)).set_index([*PROBLEM, "label"]) for level in LEVELS]
+    name, written = strengths(trace)
     rows = []
     for key in tables[-1].index:
         cells = [
             cell for found in tables for cell in (seconds(found.loc[key, "seconds"]), count(found.loc[key, "epochs"]))
         ]
-        rows.append([str(key[0]), f"{key[1]:g}", str(key[2]), *cells])
-    columns = ["loss", "C", "solver"]
+        rows.append([str(key[0]), written[key[1]], str(key[2]), *cells])
+    columns = ["loss", name, "solver"]
     columns += [word for level in LEVELS for word in (f"time to {level:.0e}", "epochs")]
     caption = "Time of solving until the objective was within a fraction of the optimum; median over the repeats."
     return Table(columns, rows, caption)
@@ -76,17 +78,18 @@ def first_to_reach(trace: pd.DataFrame) -> Table:
 def endings(trace: pd.DataFrame) -> Table:
     """Where each solver ended."""
     ends = trace.groupby(["loss", "C", "solver", "options", "repeat"], sort=False).last().reset_index()
+    name, written = strengths(trace)
     rows = []
     for (loss, C, solver, options), runs in ends.groupby(["loss", "C", "solver", "options"], sort=False):
         middle = runs[["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]].median()
         outcome = ", ".join(sorted(set(runs["outcome"])))
-        errors = [share(runs[name].median()) for name in ("train_error", "test_error")]
+        errors = [share(runs[column].median()) for column in ("train_error", "test_error")]
         rows.append(
-            [str(loss), f"{C:g}", label_of(str(solver), str(options)), outcome, f"{middle['primal']:.8g}",
+            [str(loss), written[float(C)], label_of(str(solver), str(options)), outcome, f"{middle['primal']:.8g}",
              f"{middle['relative_gap']:.2g}", count(middle["epoch"]), seconds(middle["seconds_solving"]),
              seconds(middle["seconds_certifying"]), *errors]
         )  # fmt: skip
-    columns = ["loss", "C", "solver", "outcome", "objective", "relative gap", "epochs", "solving", "certifying"]
+    columns = ["loss", name, "solver", "outcome", "objective", "relative gap", "epochs", "solving", "certifying"]
     caption = "Where the runs ended; medians over the repeats. A peer's time is that of its longest single fit."
     return Table([*columns, "train error", "test error"], rows, caption)
 
@@ -117,12 +120,15 @@ def classifier(comparison: Results) -> Section:
     best = trace.loc[trace[column].fillna(np.inf).idxmin()]
     planned = {spelled(one): one for one in comparison.plan.losses}
     loss = planned.get(best["loss"]) or make_loss(best["loss"])
-    problem = dataset.problem(loss, float(best["C"]), comparison.plan.intercept, comparison.plan.scaling)
+    strength, written = strengths(trace)
+    C, lam = (None, float(best["lam"])) if strength == "lambda" else (float(best["C"]), None)
+    problem = dataset.problem(loss, C, comparison.plan.intercept, comparison.plan.scaling, lam)
     result = fit(problem, DCD(), Limits(tol=1e-4, max_time=MODEL_SECONDS))
     model = Evaluation(result.coef, result.intercept, result.alpha, result.certificate)
+    shown = f"{str(best['loss']).replace('_', ' ')}, {strength} = {written[float(best['C'])]}"
     words = (
-        f"The model of the lowest error seen: {str(best['loss']).replace('_', ' ')}, C = {best['C']:g}, fitted again "
-        f"to a relative gap of {result.certificate.relative_gap:.1e}. The rows are those of the "
+        f"The model of the lowest error seen: {shown}, fitted again to a relative gap of "
+        f"{result.certificate.relative_gap:.1e}. The rows are those of the "
         f"{'test' if dataset.test_X is not None else 'training'} part."
     )
     section = Section("The classifier", [Prose(words), *model_pictures(dataset, model)])

@@ -1,4 +1,4 @@
-"""From a tidy trace to charts: median over the repeats, with the range as a band."""
+"""From a tidy trace to charts: median over the repeats, with the quartiles as a band."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from saddlesvm.lab.charts import DASHES, Chart, Series
 from saddlesvm.lab.contenders import label_of
-from saddlesvm.lab.tidy import PROBLEM
+from saddlesvm.lab.tidy import PROBLEM, strengths
 
 AXES = {
     "epochs": ("epoch", "epochs"),
@@ -28,6 +28,7 @@ QUANTITIES = {
     "change": ("change_of_w", "norm of the change of w in a pass", True),
 }
 MOST_POINTS = 240
+QUARTILES = (0.25, 0.75)
 FLOOR = 1e-15  # what is smaller is drawn at this height on a log axis
 
 
@@ -62,7 +63,7 @@ def curve_chart(
         for label, style, dash, runs in grouped(frame)
     ]
     shown = tuple(one for one in series if one.x.size)
-    words = f"{centre.capitalize()} over the repeats; the band is their range."
+    words = f"{centre.capitalize()} over the repeats; the band holds the middle half of them."
     return Chart(title or y_title, x_title, y_title, shown, x_log=True, y_log=logarithmic, caption=words)
 
 
@@ -77,6 +78,7 @@ def derived(trace: pd.DataFrame) -> pd.DataFrame:
 
 def grouped(frame: pd.DataFrame) -> Iterator[tuple[str, int, str, list[pd.DataFrame]]]:
     """Label, colour, dash and runs of each line: a colour a solver, a dash a problem."""
+    strength, written = strengths(frame)
     problems = list(dict.fromkeys(frame[PROBLEM].itertuples(index=False, name=None)))
     solvers = list(dict.fromkeys(frame[["solver", "options"]].itertuples(index=False, name=None)))
     for style, (solver, options) in enumerate(solvers):
@@ -84,7 +86,9 @@ def grouped(frame: pd.DataFrame) -> Iterator[tuple[str, int, str, list[pd.DataFr
             mine = (frame["solver"] == solver) & (frame["options"] == options)
             chosen = frame[mine & (frame["loss"] == loss) & (frame["C"] == C)]
             if len(chosen):
-                label = label_of(str(solver), str(options)) + ("" if len(problems) == 1 else f", {loss}, C = {C:g}")
+                label = label_of(str(solver), str(options)) + (
+                    "" if len(problems) == 1 else f", {loss}, {strength} = {written[C]}"
+                )
                 yield label, style, DASHES[place % len(DASHES)], [run for _, run in chosen.groupby("repeat")]
 
 
@@ -96,10 +100,10 @@ def summarised(
     logarithmic: bool = False,
     centre: str = "median",
 ) -> Series:
-    """The median (or mean) of several runs, and their range.
+    """The median (or mean) of several runs, and their quartiles.
 
     A run counts with its latest value at each point; one that has ended goes on with its last. The line begins where
-    half of the runs have a value.
+    all of the runs have a value: one over those that happen to have begun would rise when a late one joins.
 
     Parameters
     ----------
@@ -118,10 +122,10 @@ def summarised(
     if len(clean) == 1:
         return Series(name, *clean[0], style=style, dash=dash)
     grid = thinned(np.unique(np.concatenate([x for x, _ in clean])))
-    grid = grid[grid >= np.median([x[0] for x, _ in clean])]
+    grid = grid[grid >= max(x[0] for x, _ in clean)]
     values = np.stack([_held(x, y, grid) for x, y in clean])
-    middle = np.nanmedian(values, axis=0) if centre == "median" else np.nanmean(values, axis=0)
-    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    middle = np.median(values, axis=0) if centre == "median" else values.mean(axis=0)
+    low, high = np.quantile(values, QUARTILES, axis=0)
     return Series(name, grid, middle, low, high, style=style, dash=dash)
 
 
@@ -158,9 +162,9 @@ def closing_chart(trace: pd.DataFrame, against: str = "epochs", title: str = "")
 
 
 def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart:
-    """The end of every run against C: "test_error", "train_error", or "seconds" of solving.
+    """The end of every run against C (or lambda): "test_error", "train_error", or "seconds" of solving.
 
-    Median over the repeats, with their range.
+    Median over the repeats, with their quartiles.
     """
     columns = {
         "test_error": ("test_error", "test error", False),
@@ -170,14 +174,18 @@ def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart
     if quantity not in columns:
         raise ValueError(f"there is {', '.join(columns)} against C; got {quantity!r}")
     column, y_title, logarithmic = columns[quantity]
+    name, _ = strengths(trace)
     ends = trace.groupby(["solver", "options", "loss", "C", "repeat"], sort=False).last().reset_index()
     series = []
     lines = ends.groupby(["solver", "options", "loss"], sort=False)
     for style, ((solver, options, loss), line) in enumerate(lines):
-        values = line.groupby("C")[column].agg(["median", "min", "max"]).dropna()
+        ends_of = line.groupby("lam" if name == "lambda" else "C")[column]
+        values = ends_of.quantile([QUARTILES[0], 0.5, QUARTILES[1]]).unstack().dropna()
         label = f"{label_of(str(solver), str(options))}, {loss}"
-        middle, low, high = (values[name].to_numpy() for name in ("median", "min", "max"))
+        low, middle, high = values.to_numpy().T
         series.append(Series(label, values.index.to_numpy(dtype=float), middle, low, high, style=style))
     shown = tuple(one for one in series if one.x.size)
-    words = "Where each run ended; median and range over the repeats."
-    return Chart(title or f"{y_title} against C", "C", y_title, shown, x_log=True, y_log=logarithmic, caption=words)
+    words = "Where each run ended; median and quartiles over the repeats."
+    return Chart(
+        title or f"{y_title} against {name}", name, y_title, shown, x_log=True, y_log=logarithmic, caption=words
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,8 @@ class Plan:
     intercept : {"none", "regularized", "free"}
     scaling : float
         Value of the constant feature of a regularised intercept.
+    lam : sequence of float
+        More problems, in the lambda form: their objectives are those of that form.
     """
 
     contenders: list[Contender]
@@ -45,11 +47,14 @@ class Plan:
     limits: Limits
     intercept: InterceptName = "none"
     scaling: float = 1.0
+    lam: Sequence[float] = ()
 
     @property
     def cells(self) -> int:
         """Number of runs."""
-        return len(self.losses) * len(self.C) * self.repeats * (len(self.contenders) + len(self.peers))
+        return (
+            len(self.losses) * (len(self.C) + len(self.lam)) * self.repeats * (len(self.contenders) + len(self.peers))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +81,9 @@ class Cell:
     def words(self) -> str:
         """What the progress bar says."""
         who = self.entrant.label if isinstance(self.entrant, Contender) else self.entrant.title
-        return f"{who}, {spelled(self.problem.loss)}, C = {self.problem.C:g}, repeat {self.repeat + 1}"
+        problem = self.problem
+        strength = f"lambda = {problem.lam:g}" if problem.uses_lambda else f"C = {problem.C:g}"
+        return f"{who}, {spelled(problem.loss)}, {strength}, repeat {self.repeat + 1}"
 
     def run(self, stop: threading.Event, bar: LabProgress) -> list[dict[str, Any]]:
         """The rows of the run, named."""
@@ -90,14 +97,15 @@ class Cell:
             rows = run_peer(self.dataset, self.problem, self.entrant, self.limits.max_time or 10.0, seed=self.repeat)
         solver, options, loss, C, repeat = self.key
         names = {"data": self.dataset.fingerprint, "solver": solver, "options": options, "loss": loss, "C": C}
-        return [row | names | {"lam": self.problem.lam, "repeat": repeat} for row in rows]
+        names |= {"lam": self.problem.lam, "form": "lambda" if self.problem.uses_lambda else "C", "repeat": repeat}
+        return [row | names for row in rows]
 
 
 def cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
     """Every cell of the plan; what cannot be run is noted instead."""
     for loss in plan.losses:
-        for C in plan.C:
-            problem = dataset.problem(loss, C, plan.intercept, plan.scaling)
+        for C, lam in (*((C, None) for C in plan.C), *((None, lam) for lam in plan.lam)):
+            problem = dataset.problem(loss, C, plan.intercept, plan.scaling, lam)
             comparable = not problem.intercept.constrained
             able = [peer for peer in plan.peers if comparable and loss_name(loss) in peer.losses]
             for peer in plan.peers:

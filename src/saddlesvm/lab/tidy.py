@@ -19,6 +19,7 @@ COLUMNS: dict[str, str] = {
     "loss": TEXT,
     "C": NUMBER,
     "lam": NUMBER,
+    "form": TEXT,
     "repeat": WHOLE,
     "epoch": NUMBER,
     "rows_touched": WHOLE,
@@ -48,7 +49,8 @@ def tidy(rows: list[dict[str, Any]]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of :data:`COLUMNS` in their order and types, suboptimality filled in.
+        The columns of :data:`COLUMNS` in their order and types, suboptimality filled in; `form` says whether objectives
+        are those of the C or of the lambda form.
     """
     frame = pd.DataFrame(rows)
     for name, kind in COLUMNS.items():
@@ -70,6 +72,13 @@ def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
     frame["suboptimality"] = (frame["primal"] - bound).clip(lower=0.0)
     frame["relative_suboptimality"] = frame["suboptimality"] / lowest.where(lowest > 0.0)
     return frame
+
+
+def strengths(frame: pd.DataFrame) -> tuple[str, dict[float, str]]:
+    """How a trace calls the strength of its problems, "C" or "lambda", and what to write for each C."""
+    if len(frame) and (frame["form"] == "lambda").all():
+        return "lambda", {float(C): f"{lam:g}" for C, lam in zip(frame["C"], frame["lam"], strict=True)}
+    return "C", {float(C): f"{C:g}" for C in frame["C"].unique()}
 
 
 def done_cells(frame: pd.DataFrame) -> set[tuple[Any, ...]]:
@@ -140,6 +149,8 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise DataError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise DataError(f"{os.fspath(path)}: is not a readable trace: {error}") from None
+    if "form" not in frame:
+        frame["form"] = "C"  # traces written before the lab knew the lambda form
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
         raise DataError(f"{os.fspath(path)}: is no trace of this lab: it has no column {missing[0]!r}")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from saddlesvm.lab.contenders import label_of
-from saddlesvm.lab.tidy import PROBLEM
+from saddlesvm.lab.tidy import PROBLEM, strengths
 
 LEVELS = (1e-2, 1e-3, 1e-6)
 
@@ -61,8 +61,9 @@ def verdict(trace: pd.DataFrame, levels: tuple[float, ...] = LEVELS) -> list[str
         return ["Nothing was run."]
     sentences = []
     tables = {level: medians(reach_times(trace, level)) for level in levels}
+    name, written = strengths(trace)
     for (loss, C), _ in trace.groupby(PROBLEM, sort=False):
-        where = f"{str(loss).replace('_', ' ')}, C = {C:g}"
+        where = f"{str(loss).replace('_', ' ')}, {name} = {written[float(C)]}"
         for level, table in tables.items():
             chosen = table[(table["loss"] == loss) & (table["C"] == C)]
             sentences.append(f"{where}: {_sentence(chosen, level)}")
