@@ -17,40 +17,14 @@ from saddlesvm.problem.certificate import Point, best_scale, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.intercepts import Absent, Free, Regularized
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
-from saddlesvm.problem.penalties import L2, Penalty, score
+from saddlesvm.problem.penalties import L2, ElasticNet, Penalty, score
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.slopes import soft_threshold
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from support import csr, features, labels, matrix, named
-
-
-class ElasticNet(NamedTuple):
-    """``r(w) = w^2 / 2 + l1 |w|``."""
-
-    l1: float
-
-    @staticmethod
-    def identity() -> bool:
-        return False
-
-    def value(self, w: float) -> float:
-        return 0.5 * w * w + self.l1 * abs(w)
-
-    def conjugate(self, v: float) -> float:
-        return 0.5 * soft_threshold(v, self.l1) ** 2
-
-    def weight(self, v: float) -> float:
-        return soft_threshold(v, self.l1)
-
-    def curvature(self, v: float) -> float:
-        return 1.0 if abs(v) > self.l1 else 0.0
-
-    def domain_scale(self, v: float) -> float:
-        return 1.0
 
 
 class Heavier(NamedTuple):

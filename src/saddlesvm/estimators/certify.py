@@ -156,7 +156,7 @@ def certify_model(
     kind = model._intercept_kind()
     plain = rows.as_rows(design, float(model.intercept_scaling) if intercept_kind(kind).present else 0.0)
     own = C is None and lam is None
-    strength = model._strength() if own else {"C": C, "lam": lam}
+    strength = model._posed() if own else {"C": C, "lam": lam}
     posed = model.training_problems(y, sample_weight, design.shape[0])
     options = dict(weights=posed.weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
     W = np.column_stack([np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_) / (plain.bias or 1.0)])

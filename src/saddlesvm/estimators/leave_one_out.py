@@ -112,6 +112,8 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
     design = inputs.as_design(X)
     if getattr(model, "multi_class", "ovr") != "ovr":
         raise ValueError(f"leave-one-out estimates need multi_class='ovr'; this model has {model.multi_class!r}")
+    if not model._penalty().penalty.identity():
+        raise ValueError(f"leave-one-out estimates need penalty='l2'; this model has {model.penalty!r}")
     duals = getattr(model, "dual_coef_", None)
     if duals is None or duals.shape[1] != design.shape[0]:
         held = "none" if duals is None else f"{duals.shape[1]:,}"

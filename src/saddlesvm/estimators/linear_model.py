@@ -23,6 +23,7 @@ from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.penalties import L2, Weighed, elastic_net
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import does_not_fit, memory_bytes
@@ -32,6 +33,7 @@ from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
+from saddlesvm.solvers.dcd import DCD
 
 
 class Training(NamedTuple):
@@ -52,6 +54,8 @@ class LinearModel(CallbackSupport, Estimator):
     fit_intercept: bool
     intercept: str
     intercept_scaling: float
+    penalty: str
+    l1_ratio: float
     random_state: Any
     warm_start: bool
     verbose: int
@@ -60,6 +64,12 @@ class LinearModel(CallbackSupport, Estimator):
     coef_: Any
     intercept_: Any
     _phases: list[dict[str, float]]
+
+    @property
+    def n_features_selected_(self) -> int:
+        """Features with a weight other than zero in any of the sub-problems."""
+        check_is_fitted(self)
+        return int(np.atleast_2d(self.coef_).any(axis=0).sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -72,6 +82,33 @@ class LinearModel(CallbackSupport, Estimator):
         if self.intercept not in ("regularized", "free"):
             raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
         return intercept_kind(self.intercept).name
+
+    def _penalty(self) -> Weighed:
+        """The penalty of the weights.
+
+        Raises
+        ------
+        ValueError
+            It is none that there is.
+        """
+        asked = getattr(self, "penalty", "l2")  # estimators from outside may have none
+        if asked == "l2":
+            return Weighed(L2(), 1.0)
+        if asked == "elasticnet":
+            return elastic_net(self.l1_ratio)
+        raise ValueError(
+            f"penalty={asked!r} is not supported: use 'l2', or 'elasticnet' with l1_ratio "
+            "(near 1 for few non-zero weights)"
+        )
+
+    def _posed(self) -> dict[str, Any]:
+        """C or lambda, and the penalty, as problems take them; see :func:`~saddlesvm.problem.penalties.elastic_net`."""
+        penalty, share = self._penalty()
+        strength: dict[str, Any] = self._strength()
+        if penalty.identity() and share == 1.0:
+            return strength
+        scaled = {"C": strength["C"] / share} if "C" in strength else {"lam": strength["lam"] * share}
+        return {**scaled, "penalty": penalty, "share": share}
 
     def _memory_rows(self, X: Any, kind: InterceptName, jobs: int, n_jobs: int | None) -> MemoryRows:
         """X as rows in memory, with the virtual feature of the intercept."""
@@ -123,8 +160,8 @@ class LinearModel(CallbackSupport, Estimator):
         fits.bar = bar if self.verbose else None
         with bar, fits:
             results = fits.solve()
-        strength = self._strength()
-        self._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), X.shape[0])[0]
+        posed = self._posed()
+        self._fitted_C = resolve_C(posed.get("C"), posed.get("lam"), X.shape[0])[0]
         self._keep(results)
         worst = multiclass.worst_outcome(results)
         unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
@@ -136,6 +173,9 @@ class LinearModel(CallbackSupport, Estimator):
     ) -> LinearFits:
         """The fits of the sub-problems, over X in memory or block by block."""
         solver, kind = self._made_solver(), self._intercept_kind()
+        plain = self._penalty().penalty.identity()
+        if isinstance(solver, Auto) and not plain:
+            solver = DCD()  # the finish knows half a square only
         limits = self._limits(solver)
         given: MemoryRows | FileRows
         if self._goes_by_blocks(X, solver):
@@ -157,12 +197,12 @@ class LinearModel(CallbackSupport, Estimator):
             n_jobs=n_jobs,
             rows=given,
             loss=loss,
-            options={"weights": weights, "intercept": kind, **self._strength()},
+            options={"weights": weights, "intercept": kind, **self._posed()},
             former=self._former(),
             checkpoint=self.checkpoint,
             seeded=isinstance(self.random_state, (int, np.integer)),
             may_share=not alone,
-            may_start_together=not alone and first_steps,
+            may_start_together=not alone and first_steps and plain,
         )
 
     def _bar(self, count: int) -> Any:

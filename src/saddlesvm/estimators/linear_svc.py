@@ -46,6 +46,8 @@ def _gives_probabilities(estimator: Any) -> bool:
 def _is_pegasos(estimator: Any) -> bool:
     if estimator.multi_class != "ovr":
         raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
+    if estimator.penalty != "l2":
+        raise AttributeError(f"partial_fit needs penalty='l2'; got {estimator.penalty!r}")
     if not isinstance(make_solver(estimator.solver), Pegasos):
         raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
     return True
@@ -53,7 +55,7 @@ def _is_pegasos(estimator: Any) -> bool:
 
 @register_estimator(
     task="classification",
-    options=("width", "multi_class", "class_weight", "checkpoint", "memory", "liblinear"),
+    options=("penalty", "l1_ratio", "width", "multi_class", "class_weight", "checkpoint", "memory", "liblinear"),
     on_cluster="saddlesvm.estimators.dask:LinearSVC",
 )
 class LinearSVC(Classes, ClassifierMixin, LinearModel):
@@ -66,10 +68,13 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
 
     Parameters
     ----------
-    penalty : {"l2"}, default="l2"
-        Kept for compatibility; only the l2 norm is supported.
+    penalty : {"l2", "elasticnet"}, default="l2"
+        The square of the weights' norm; or ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1`` in its place, which makes
+        weights exactly zero. The elastic net takes the solvers "auto" (coordinate descent), "dcd" and "sdca".
     loss : str or Loss, default="squared_hinge"
         "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or one of yours.
+    l1_ratio : float, default=0.15
+        Of the elastic net; at least 0, below 1.
     dual : "auto" or bool, default="auto"
         Kept for compatibility and without effect: the same optimum is found either way.
     tol : float, default=1e-4
@@ -173,6 +178,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         penalty: str = "l2",
         loss: str | Loss = "squared_hinge",
         *,
+        l1_ratio: float = 0.15,
         dual: str | bool = "auto",
         tol: float = 1e-4,
         C: float | str | AutomaticC = 1.0,
@@ -198,6 +204,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         memory: int | str | None = None,
     ) -> None:
         self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.loss = loss
         self.dual = dual
         self.tol = tol
@@ -297,8 +304,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_common()
-        if self.penalty != "l2":
-            raise ValueError(f"penalty={self.penalty!r} is not supported: use penalty='l2'")
+        self._penalty()
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         kind = self.intercept if self.fit_intercept else "none"

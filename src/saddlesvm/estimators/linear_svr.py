@@ -25,7 +25,7 @@ from saddlesvm.solvers.base import SolverBase
 
 @register_estimator(
     task="regression",
-    options=("epsilon", "checkpoint", "memory", "liblinear"),
+    options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "liblinear"),
     on_cluster="saddlesvm.estimators.dask:LinearSVR",
 )
 class LinearSVR(RegressorMixin, LinearModel):
@@ -37,8 +37,8 @@ class LinearSVR(RegressorMixin, LinearModel):
     ----------
     epsilon : float, default=0.0
         Half-width of the tube in which errors cost nothing, for the two epsilon losses.
-    tol, C, lam, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, certify_every, warm_start, \
-random_state, n_jobs, verbose, callbacks, checkpoint, memory
+    tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
+certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
@@ -75,6 +75,8 @@ random_state, n_jobs, verbose, callbacks, checkpoint, memory
         fit_intercept: bool = True,
         intercept: str = "regularized",
         intercept_scaling: float = 1.0,
+        penalty: str = "l2",
+        l1_ratio: float = 0.15,
         dual: str | bool = "auto",
         solver: str | SolverBase = "auto",
         max_iter: int | None = None,
@@ -96,6 +98,8 @@ random_state, n_jobs, verbose, callbacks, checkpoint, memory
         self.fit_intercept = fit_intercept
         self.intercept = intercept
         self.intercept_scaling = intercept_scaling
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.dual = dual
         self.solver = solver
         self.max_iter = max_iter
@@ -128,6 +132,7 @@ random_state, n_jobs, verbose, callbacks, checkpoint, memory
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_common()
+        self._penalty()
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")

@@ -229,6 +229,10 @@ def certified_path(
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
     if template.checkpoint is not None or template.warm_start:
         raise ValueError("a certified path makes many fits, each begun at its neighbours: no checkpoint, no warm_start")
+    if not template._penalty().penalty.identity():
+        raise ValueError(
+            f"a certified path needs penalty='l2'; got {template.penalty!r}: LinearSVC.path(Cs=...) takes it"
+        )
     if getattr(template, "multi_class", "ovr") == "crammer_singer":
         raise ValueError("a certified path needs multi_class='ovr' or 'ovo'; got 'crammer_singer'")
     X, y, sample_weight = inputs.parts_of(X, y, sample_weight)

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numba.core import types
 
+from saddlesvm.problem.slopes import soft_threshold
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, dot
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import operation
@@ -81,6 +82,63 @@ class L2(NamedTuple):
 
     def domain_scale(self, v: float) -> float:
         return 1.0
+
+
+class ElasticNet(NamedTuple):
+    """Half a square and an absolute value, ``r(w) = w^2 / 2 + l1 |w|``: weights whose pull stays below l1 are zero.
+
+    Source: Zou and Hastie (2005), "Regularization and variable selection via the elastic net"; Shalev-Shwartz and Zhang
+    (2014), "Accelerated proximal stochastic dual coordinate ascent", for the dual.
+    """
+
+    l1: float
+
+    @staticmethod
+    def identity() -> bool:
+        return False
+
+    def value(self, w: float) -> float:
+        return 0.5 * w * w + self.l1 * abs(w)
+
+    def conjugate(self, v: float) -> float:
+        return 0.5 * soft_threshold(v, self.l1) ** 2
+
+    def weight(self, v: float) -> float:
+        return soft_threshold(v, self.l1)
+
+    def curvature(self, v: float) -> float:
+        return 1.0 if abs(v) > self.l1 else 0.0
+
+    def domain_scale(self, v: float) -> float:
+        return 1.0
+
+
+class Weighed(NamedTuple):
+    """A penalty, and what the whole objective is multiplied by so that it contains half a square."""
+
+    penalty: Penalty
+    share: float
+
+
+def elastic_net(l1_ratio: float) -> Weighed:
+    """The penalty ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1``, in scikit-learn's form.
+
+    Parameters
+    ----------
+    l1_ratio : float
+        At least 0, below 1. The objective divided by ``1 - l1_ratio`` contains half a square: solvers work on that.
+
+    Raises
+    ------
+    ValueError
+        It is out of range.
+    """
+    if not 0.0 <= l1_ratio < 1.0:
+        raise ValueError(
+            f"l1_ratio must be at least 0 and below 1; got {l1_ratio!r}: at 1 nothing of the square is left, "
+            "which the solvers need; 0.99 comes close"
+        )
+    return Weighed(ElasticNet(l1_ratio / (1.0 - l1_ratio)) if l1_ratio > 0.0 else L2(), 1.0 - l1_ratio)
 
 
 def _of_penalty(name: str) -> Callable[..., Any]:

@@ -52,11 +52,14 @@ class Strength(NamedTuple):
         Number of rows that define ``lambda = 1 / (n C)``.
     uses_lambda : bool, default=False
         Tell objectives in the lambda form instead of the C form.
+    share : float, default=1.0
+        What objectives in the C form are multiplied by to be told: solvers may work on a multiple of what was asked.
     """
 
     C: float
     n: int
     uses_lambda: bool = False
+    share: float = 1.0
 
     @property
     def lam(self) -> float:
@@ -65,8 +68,8 @@ class Strength(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """What an objective in the C form is multiplied by to be told: 1, or lambda in the lambda form."""
-        return self.lam if self.uses_lambda else 1.0
+        """What an objective in the C form is multiplied by to be told: `share`, or lambda in the lambda form."""
+        return self.lam if self.uses_lambda else self.share
 
     @property
     def form(self) -> str:
@@ -102,6 +105,8 @@ class Problem:
         That a pass over the rows may use.
     penalty : Penalty
         Of the features' weights.
+    share : float
+        What objectives in the C form are multiplied by to be told, see :class:`Strength`.
     """
 
     X: Rows
@@ -117,11 +122,12 @@ class Problem:
     whole: bool = field(default=True)
     threads: int = 1
     penalty: Penalty = field(default_factory=L2)
+    share: float = 1.0
 
     @property
     def strength(self) -> Strength:
         """C, lambda and the form in which objectives are told."""
-        return Strength(self.C, self.n, self.uses_lambda)
+        return Strength(self.C, self.n, self.uses_lambda, self.share)
 
     @property
     def lam(self) -> float:
@@ -217,6 +223,7 @@ def make_problem(
     intercept: InterceptName | Intercept = "none",
     norms: np.ndarray | None = None,
     penalty: Penalty | None = None,
+    share: float = 1.0,
 ) -> Problem:
     """Assemble a problem from rows and options that are already checked.
 
@@ -236,6 +243,8 @@ def make_problem(
         A name stands for the intercept whose virtual feature has the value of the rows' `bias`.
     penalty : Penalty, optional
         Half the squared norm when left out.
+    share : float, default=1.0
+        What objectives in the C form are multiplied by to be told.
 
     Raises
     ------
@@ -267,6 +276,7 @@ def make_problem(
         uses_lambda=lam is not None,
         whole=whole,
         penalty=L2() if penalty is None else penalty,
+        share=share,
     )
 
 
