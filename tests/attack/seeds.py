@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from scipy import sparse
 
+from saddlesvm import KernelSVC, LinearSVC, LinearSVR
 from saddlesvm.data import Store
-from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.persistence import save, save_liblinear
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits

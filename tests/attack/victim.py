@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from saddlesvm.estimators.linear import LinearSVC
 
+from saddlesvm import LinearSVC
 from saddlesvm.cli import main
 from saddlesvm.data import DataError, Store, convert, read, read_liblinear
 from saddlesvm.estimators import persistence

@@ -13,15 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, dual_weights, evaluate
+from saddlesvm.problem.crammer_singer import joint_weights
 from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.rows.class_rows import by_class
 from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.solvers.base import DualState
+from saddlesvm.solvers.crammer_singer import JointState
 
 __all__ = ["check_header", "check_points", "check_state", "weigh"]
 
 POINTS = ("best", "bound")
+PRECISIONS = {np.dtype(np.float32), np.dtype(np.float64)}
 NUMBERS = ("solving", "certifying", "looked_at", "passes", "ratio")
+DRIFT = {4: 1e-2, 8: 1e-8}  # of weights that follow the dual point, relative, by bytes of a value
 ACCURACY = {4: 1e-4, 8: 1e-9}  # of objectives seen in passing, relative, with rows of so many bytes a value
+LARGEST, UNKNOWN = 1e300, (math.inf, -math.inf)  # of the other numbers of a state
 MOST = 2**62  # of a counter
 # Arrays whose length tells how far a run has got; the state of a run that has just begun has others.
 GROWING = {
@@ -118,6 +125,24 @@ def weigh(problem: Any, points: Mapping[str, Evaluation]) -> None:
         demand(true, f"its {name} point does not have the objectives that it claims")
 
 
+def weigh_tracked(problem: Any, fresh: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise ValueError where the weights of a dual solver are not those of its dual point.
+
+    A certificate may take them for it, to save a pass over the rows. (With a free intercept none does.)
+    """
+    if not isinstance(fresh, (DualState, JointState)) or getattr(fresh, "offset", np.empty(0)).size:
+        return
+    w, alpha = arrays["w"], arrays["alpha"]
+    if isinstance(fresh, JointState):
+        w, true = by_class(problem.X, w), joint_weights(problem, alpha)
+    else:
+        true = dual_weights(problem, alpha)
+    each = np.square(alpha).reshape(alpha.shape[0], -1).sum(axis=1) @ problem.norms  # what the rounding is of
+    size = float(np.linalg.norm(true)) + problem.C * math.sqrt(float(each))
+    apart = float(np.linalg.norm(w.astype(np.float64) - true))
+    demand(apart <= DRIFT[w.dtype.itemsize] * size, "its weights are not those of its dual point")
+
+
 def check_state(
     problem: Any, fresh: Any, arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
@@ -144,14 +169,15 @@ def check_state(
             check_plain(name, plain.get(name, was), was)
     state = State(problem, fresh, {**arrays}, {**plain})
     state.check()
+    weigh_tracked(problem, fresh, arrays)
     return state.arrays
 
 
 def check_array(name: str, found: np.ndarray, fresh: np.ndarray) -> None:
     """Raise ValueError for another type or shape than the field of a run that has just begun."""
-    alike = found.dtype == fresh.dtype or (found.dtype.kind == fresh.dtype.kind == "f")
-    growing = name in GROWING and (fresh.dtype.kind == found.dtype.kind or not fresh.size)
-    demand(alike or growing, f"its {name} is of type {found.dtype}, where {fresh.dtype} is needed")
+    alike = found.dtype == fresh.dtype or {found.dtype, fresh.dtype} <= PRECISIONS
+    empty = name in GROWING and not fresh.size and found.dtype in (*PRECISIONS, np.dtype(np.int32))
+    demand(alike or empty, f"its {name} is of type {found.dtype}, where {fresh.dtype} is needed")
     shaped = found.shape == fresh.shape or (name in GROWING and found.ndim == fresh.ndim)
     demand(shaped, f"its {name} has shape {found.shape}, where {fresh.shape} is needed")
     if name in FINITE:
@@ -165,7 +191,8 @@ def check_plain(name: str, found: Any, fresh: Any) -> None:
     elif isinstance(fresh, (int, np.integer)):
         demand(type(found) is int and 0 <= found < MOST, f"its {name} is {str(found)[:40]!r}")
     else:
-        demand(type(found) in (int, float), f"its {name} is {str(found)[:40]!r}")
+        real = (type(found) in (int, float) and abs(found) < LARGEST) or found in UNKNOWN
+        demand(real and not isinstance(found, bool), f"its {name} is {str(found)[:40]!r}")
 
 
 @dataclasses.dataclass
