@@ -310,3 +310,12 @@ def test_traces_without_a_form_are_those_of_C(toy, tmp_path):
     trace = compare(X, y, solvers="dcd", tol=1e-2).trace
     tidy.write_trace(trace.drop(columns="form"), path)
     assert set(tidy.read_trace(path)["form"]) == {"C"}
+
+
+def test_the_verdict_blames_the_clock_only_where_it_stopped_a_run(toy):
+    """Runs that ended certified at the gap asked for are not said to have run out of time."""
+    X, y = toy
+    at_its_gap = compare(X, y, solvers="dcd,sdca", tol=1e-2, budget=20.0)
+    assert set(at_its_gap.trace["outcome"]) - {""} == {"certified"}
+    assert not any("in its time" in line for line in at_its_gap.verdict())
+    assert "all ended before" in at_its_gap.verdict()[-1]

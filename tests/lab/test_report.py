@@ -150,3 +150,11 @@ def test_the_report_works_in_a_browser(report):
         assert any(driver.execute_script(state))
         assert driver.execute_script(lines) < before
         assert driver.get_log("browser") == []
+
+
+def test_exported_figures_carry_their_caption_and_their_data(tmp_path):
+    report = Report("A report", [], data=[("data", "some flowers")])
+    chart = Chart("A line", "x", "y", (Series("one", np.arange(1.0, 4.0), np.arange(3.0)),), caption="It rises.")
+    report.section("Lines", chart)
+    (path,) = report.save_figures(tmp_path, ("svg",))
+    assert path.read_text().count("some flowers") >= 1 and "It rises." in path.read_text()

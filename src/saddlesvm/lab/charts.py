@@ -6,6 +6,7 @@ repeat what the colour says, so that a chart also works in grey.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 SHADES = ("#eef3f7", "#0b4f8a")  # of a grid, from none to all of a row
+CAPTION_SIZE, CAPTION_LETTERS = 6.5, 19  # of exported pictures: points, and letters an inch
 FEW_POINTS = 24  # lines of fewer points get markers
 
 
@@ -208,6 +210,9 @@ def _draw_series(ax: Axes, series: Series) -> None:
         ax.fill_between(series.x, series.low, series.high, color=series.colour, alpha=0.18, linewidth=0)
 
 
-def save(ax: Any, path: str, *, dpi: int = 110) -> None:
-    """Write the figure of `ax` as PNG, SVG or PDF, by the ending of `path`."""
+def save(ax: Any, path: str, *, dpi: int = 110, caption: str = "") -> None:
+    """Write the figure of `ax` as PNG, SVG or PDF, by the ending of `path`, with a caption below it."""
+    if caption:
+        width = int(CAPTION_LETTERS * ax.figure.get_size_inches()[0])
+        ax.figure.supxlabel("\n".join(textwrap.wrap(caption, width)), fontsize=CAPTION_SIZE, color="0.35")
     ax.figure.savefig(path, dpi=dpi)

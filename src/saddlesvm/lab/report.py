@@ -139,8 +139,13 @@ class Report:
         }
         return Template(_part("report.html")).substitute(parts)
 
+    def _data_words(self) -> str:
+        """Which data a figure shows, where the report is about one set."""
+        names = [value for name, value in self.data if name in ("data", "population")]
+        return f"Data: {names[0]}." if len(names) == 1 else ""
+
     def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-        """Write every figure as files named after its section and title; their paths."""
+        """Write every figure as files named after its section and title, captions and data named below; their paths."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         paths = []
         for section in self.sections:
@@ -148,9 +153,10 @@ class Report:
                 if isinstance(item, (Chart, Grid, Picture)):
                     stem = slug(f"{section.title} {item.title}")
                     ax = item.draw()
+                    caption = " ".join(filter(None, (item.caption, self._data_words())))
                     for ending in formats:
                         path = Path(folder) / f"{stem}.{ending}"
-                        save(ax, os.fspath(path))
+                        save(ax, os.fspath(path), caption=caption if ending == formats[0] else "")
                         paths.append(path)
         return paths
 

@@ -9,6 +9,7 @@ from saddlesvm.lab.contenders import label_of
 from saddlesvm.lab.tidy import PROBLEM, strengths
 
 LEVELS = (1e-2, 1e-3, 1e-6)
+CUT_SHORT = ("time_limit", "interrupted")  # outcomes that are none of the solver's
 
 
 def reach_times(trace: pd.DataFrame, level: float, *, column: str = "relative_suboptimality") -> pd.DataFrame:
@@ -62,19 +63,32 @@ def verdict(trace: pd.DataFrame, levels: tuple[float, ...] = LEVELS) -> list[str
     sentences = []
     tables = {level: medians(reach_times(trace, level)) for level in levels}
     name, written = strengths(trace)
-    for (loss, C), _ in trace.groupby(PROBLEM, sort=False):
+    for (loss, C), part in trace.groupby(PROBLEM, sort=False):
+        done = ended_by_themselves(part)
         where = f"{str(loss).replace('_', ' ')}, {name} = {written[float(C)]}"
         for level, table in tables.items():
             chosen = table[(table["loss"] == loss) & (table["C"] == C)]
-            sentences.append(f"{where}: {_sentence(chosen, level)}")
+            sentences.append(f"{where}: {_sentence(chosen, level, done)}")
     return sentences
 
 
-def _sentence(table: pd.DataFrame, level: float) -> str:
-    """Who was first within `level` of the optimum, and how much later the others were."""
+def ended_by_themselves(trace: pd.DataFrame) -> set[str]:
+    """Labels of the solvers none of whose runs was stopped by the clock: they ended at their gap or by another rule."""
+    ends = trace[trace["outcome"] != ""]
+    labels = [
+        label_of(str(solver), str(options)) for solver, options in zip(ends["solver"], ends["options"], strict=True)
+    ]
+    stopped = {label for label, outcome in zip(labels, ends["outcome"], strict=True) if outcome in CUT_SHORT}
+    return set(labels) - stopped
+
+
+def _sentence(table: pd.DataFrame, level: float, done: set[str]) -> str:
+    """Who was first within `level` of the optimum, how much later the others were, and why others never were."""
     exponent = f"{level:.0e}".replace("e-0", "e-")
     arrived = table[np.isfinite(table["seconds"])]
     missing = list(table[~np.isfinite(table["seconds"])]["label"])
+    if arrived.empty and done >= set(missing):
+        return f"no run went on until {exponent} of the optimum: all ended before, at the gap asked for or by a rule."
     if arrived.empty:
         return f"no solver came within {exponent} of the optimum in its time."
     first = arrived.iloc[0]
@@ -82,8 +96,12 @@ def _sentence(table: pd.DataFrame, level: float) -> str:
     others = [f"{row['label']} {row['seconds'] / first['seconds']:.2g}" for _, row in arrived.iloc[1:].iterrows()]
     if others:
         words += f"; the others took longer by a factor of: {', '.join(others)}"
-    if missing:
-        words += f"; not in its time: {', '.join(missing)}"
+    for reason, whom in (
+        ("not in its time", [label for label in missing if label not in done]),
+        ("ended before, at its gap or by its rule", [label for label in missing if label in done]),
+    ):
+        if whom:
+            words += f"; {reason}: {', '.join(whom)}"
     return words + "."
 
 
