@@ -26,6 +26,7 @@ extensions = [
     "command_line",
     "front_picture",
     "markdown_twins",
+    "project_files",
     "public_members",
 ]
 exclude_patterns = ["examples", "checks", "_ext", "_templates", "gallery/**/*.py"]

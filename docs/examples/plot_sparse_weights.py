@@ -1,0 +1,59 @@
+"""
+Sparse weights: the elastic net
+===============================
+
+With ``penalty="elasticnet"`` weights become exactly zero, and what is left is a model that uses few features. The
+certificate is the same: how far from the optimum the model can be at most.
+"""
+
+# %%
+# Two hundred features, of which ten matter.
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.model_selection import train_test_split
+
+from saddlesvm import LinearSVC
+
+X, y = make_classification(
+    1500,
+    200,
+    n_informative=10,
+    n_redundant=0,
+    n_clusters_per_class=1,
+    class_sep=0.5,
+    flip_y=0.05,
+    shuffle=False,
+    random_state=0,
+)
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+
+# %%
+# ``l1_ratio`` shares the penalty between the sum of the absolute weights and the sum of their squares; ``C`` weighs the
+# errors against both.
+Cs = np.logspace(-3.5, -0.5, 13)
+found = {}
+for name, options in {
+    "squared norm": {},
+    "elastic net, l1_ratio 0.5": {"penalty": "elasticnet", "l1_ratio": 0.5},
+    "elastic net, l1_ratio 0.95": {"penalty": "elasticnet", "l1_ratio": 0.95},
+}.items():
+    models = [
+        LinearSVC(C=C, loss="squared_hinge", tol=1e-4, random_state=0, **options).fit(X_train, y_train) for C in Cs
+    ]
+    assert max(model.certificate_.relative_gap for model in models) <= 1e-4
+    found[name] = [(np.count_nonzero(model.coef_), model.score(X_test, y_test)) for model in models]
+    best = max(found[name], key=lambda pair: pair[1])
+    print(f"{name:27s} best test accuracy {best[1]:.3f} with {best[0]} of {X.shape[1]} features")
+
+# %%
+import matplotlib.pyplot as plt
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+for name, pairs in found.items():
+    used, accuracy = zip(*pairs, strict=True)
+    left.semilogx(Cs, used, "o-", label=name)
+    right.semilogx(Cs, accuracy, "o-", label=name)
+left.axhline(10, color="C7", linestyle=":", label="features that matter")
+left.set(xlabel="C", ylabel="features used")
+right.set(xlabel="C", ylabel="test accuracy")
+left.legend()
