@@ -234,8 +234,8 @@ def test_the_certificate_bears_out_what_the_solver_claims(loss: Loss, intercept:
         state = solver.step(problem, state, Budget(1))
         certificate = evaluate(problem, solver.solution(problem, state)).certificate
         slack = 1e-9 * abs(certificate.primal)  # the certificate may improve on either point
-        assert certificate.dual >= state.best_dual - slack
-        assert certificate.primal <= state.best_primal + slack
+        assert certificate.dual >= state.best.dual - slack
+        assert certificate.primal <= state.best.primal + slack
         assert certificate.sound
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, KilledWorker, wait
 
-from saddlesvm.cluster.part import SUMS, Order, Report, first_duals, improve, sums_of, total, weights_of
+from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals, improve, sums_of, total, weights_of
 
 BRANCHES = 8  # reports that one task adds up
 KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second worker
@@ -77,7 +77,7 @@ class DaskEngine:
             return report
         except Exception as loss:
             self.recover(loss)
-            return Report(np.zeros_like(W), np.zeros((len(W), SUMS)), 0.0, 0.0, 0)
+            return Report(np.zeros_like(W), RoundSums.none(len(W)), 0.0, 0.0, 0)
 
     def pairs(self) -> list[tuple[Any, Any]]:
         """Each partition with its dual variables."""
@@ -126,7 +126,7 @@ class DaskEngine:
             return report
         except Exception as loss:
             self.recover(loss)
-            return Report(np.zeros((len(W), 0)), np.zeros((len(W), SUMS)), 0.0, 0.0, 0)
+            return Report(np.zeros((len(W), 0)), RoundSums.none(len(W)), 0.0, 0.0, 0)
 
     def tree(self, reports: list[Any]) -> Any:
         """The sum of reports, a few at a time, where they are."""

@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
 from saddlesvm.cluster.part import as_matrix, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training, narrate
-from saddlesvm.cluster.sources import Block, read_part
+from saddlesvm.cluster.sources import PartTasks, read_part
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.fit.result import uncertified
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.interrupt import interruptible
@@ -57,7 +57,9 @@ class DistributedModel(BaseEstimator):
                 "Client() for this machine), or pass client="
             ) from None
 
-    def _solve(self, blocks: list[Block], loss: Loss, classes: np.ndarray | None, factors: np.ndarray | None) -> None:
+    def _solve(
+        self, blocks: list[PartTasks], loss: Loss, classes: np.ndarray | None, factors: np.ndarray | None
+    ) -> None:
         """Make the partitions on the workers, run the rounds, and keep what came of them."""
         if not (self.passes > 0.0 and self.tol >= 0.0):
             raise ValueError(f"passes must be positive and tol not negative; got {self.passes!r} and {self.tol!r}")

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from saddlesvm.data import inputs
 from saddlesvm.problem.intercepts import InterceptName
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
@@ -27,9 +27,38 @@ from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 
-# Sums over the rows that a report has for each problem: losses and conjugates of the point that the round began with,
-# conjugates of the one it proposes, squared norm of its change of w.
-PAID, CONJUGATES, PROPOSED, SQUARES, SUMS = range(5)
+
+class RoundSums(NamedTuple):
+    """Sums over rows, for each problem.
+
+    Attributes
+    ----------
+    paid, conjugates : ndarray of shape (problems,)
+        Losses and conjugates of the point that the round began with.
+    proposed : ndarray of shape (problems,)
+        Conjugates of the point that it proposes.
+    squares : ndarray of shape (problems,)
+        Squared norms of its change of w.
+    """
+
+    paid: np.ndarray
+    conjugates: np.ndarray
+    proposed: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def none(cls, problems: int) -> RoundSums:
+        """Those of no row."""
+        return cls(*np.zeros((len(cls._fields), problems)))
+
+    def plus(self, other: RoundSums) -> RoundSums:
+        """The sums over both."""
+        return RoundSums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return sum(one.nbytes for one in self)
 
 
 class Part(NamedTuple):
@@ -84,7 +113,7 @@ class Report(NamedTuple):
     ----------
     moves : ndarray of shape (problems, d + 1)
         Sum of the changes of w that are proposed.
-    sums : ndarray of shape (problems, SUMS)
+    sums : RoundSums
     work, longest : float
         Seconds of work, of all together and of the slowest.
     parts : int
@@ -92,7 +121,7 @@ class Report(NamedTuple):
     """
 
     moves: np.ndarray
-    sums: np.ndarray
+    sums: RoundSums
     work: float
     longest: float
     parts: int
@@ -101,7 +130,7 @@ class Report(NamedTuple):
         """What both say together."""
         return Report(
             self.moves + other.moves,
-            self.sums + other.sums,
+            self.sums.plus(other.sums),
             self.work + other.work,
             max(self.longest, other.longest),
             self.parts + other.parts,
@@ -187,14 +216,14 @@ def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Dual
     """
     began = time.perf_counter()
     alpha = duals.after(order.shares)
-    change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), np.zeros((len(W), SUMS))
+    change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), RoundSums.none(len(W))
     for k in np.flatnonzero(order.live).tolist() if part.size else []:
         problem = part.problem(k, order.loss, order.C)
-        sums[k, PAID], sums[k, CONJUGATES], _ = sums_of_margins(problem, W[k], alpha[k])
+        sums.paid[k], sums.conjugates[k], _ = sums_of_margins(problem, W[k], alpha[k])
         proposal, move = local_step(problem, alpha[k], W[k], order.sigmas[k], order.passes, order.seed + k)
         change[k], moves[k] = proposal - alpha[k], move
-        sums[k, PROPOSED] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
-        sums[k, SQUARES] = move @ move
+        sums.proposed[k] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
+        sums.squares[k] = move @ move
     spent = time.perf_counter() - began
     return Duals(alpha, change), Report(moves, sums, spent, spent, 1)
 
@@ -219,16 +248,16 @@ def weights_of(part: Part, duals: Duals, order: Order) -> Report:
     passes = InMemory(part.X, members, 1.0)
     moves = np.stack([passes.pull(alpha[k]) for k in range(len(alpha))])
     spent = time.perf_counter() - began
-    return Report(order.C * moves, np.zeros((len(alpha), SUMS)), spent, spent, 1)
+    return Report(order.C * moves, RoundSums.none(len(alpha)), spent, spent, 1)
 
 
 def sums_of(part: Part, duals: Duals, W: np.ndarray, order: Order) -> Report:
     """The partition's share of the certificate of W and the dual variables; nothing is changed."""
     began = time.perf_counter()
-    alpha, sums = duals.after(order.shares), np.zeros((len(W), SUMS))
+    alpha, sums = duals.after(order.shares), RoundSums.none(len(W))
     for k in range(len(W)) if part.size else []:
         problem = part.problem(k, order.loss, order.C)
-        sums[k, PAID], sums[k, CONJUGATES], _ = sums_of_margins(problem, W[k], alpha[k])
+        sums.paid[k], sums.conjugates[k], _ = sums_of_margins(problem, W[k], alpha[k])
     spent = time.perf_counter() - began
     return Report(np.zeros((len(W), 0)), sums, spent, spent, 1)
 

@@ -16,14 +16,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from saddlesvm.cluster.part import CONJUGATES, PAID, PROPOSED, SQUARES, Order, Report
+from saddlesvm.cluster.part import Order, Report, RoundSums
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.stall import StallWatch
 from saddlesvm.problem.certificate import Certificate, Sums
 from saddlesvm.problem.intercepts import Regularized
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.regularizer import Regularizer
@@ -182,11 +182,11 @@ class Rounds:
         self.take(report)
         return None
 
-    def look(self, sums: np.ndarray) -> None:
+    def look(self, sums: RoundSums) -> None:
         """Certify the point that the sums speak of; problems that are done are left alone from now on."""
         for k in np.flatnonzero(self.live):
             half = self.plan.regularizer.value(self.W[k])
-            seen = Certificate.of(self.plan.strength, Sums(sums[k, PAID], sums[k, CONJUGATES], half, half))
+            seen = Certificate.of(self.plan.strength, Sums(sums.paid[k], sums.conjugates[k], half, half))
             if seen.primal <= self.best[k].primal:
                 self.best_W[k] = self.W[k]
             self.best[k] = self.best[k].better_of(seen)
@@ -196,12 +196,12 @@ class Rounds:
         """Take the share of each problem's proposals that is best for its dual objective, as far as is known."""
         self.shares = np.zeros(self.plan.problems)
         for k in np.flatnonzero(self.live):
-            move, sums, scaling = report.moves[k], report.sums[k], self.scaling[k]
+            move, sums, scaling = report.moves[k], report.sums, self.scaling[k]
             square = float(move @ move)
-            gain = self.plan.C * (sums[CONJUGATES] - sums[PROPOSED]) - float(self.W[k] @ move)
+            gain = self.plan.C * (sums.conjugates[k] - sums.proposed[k]) - float(self.W[k] @ move)
             self.shares[k] = safe_share(gain, square)
             self.W[k] += self.shares[k] * move
-            note(scaling, square, sums[SQUARES])
+            note(scaling, square, sums.squares[k])
             follow(scaling, self.engine.parts)
 
     def rebuild(self) -> None:

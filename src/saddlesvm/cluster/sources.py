@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from dask import delayed
 
-Block = tuple[Any, Any, Any]  # rows, labels and weights of a partition; tasks, or None for no weights
+PartTasks = tuple[Any, Any, Any]  # rows, labels and weights of a partition; tasks, or None for no weights
 
 
-def blocks_of(X: Any, y: Any, weights: Any) -> list[Block]:
+def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     """Tasks for the rows, labels and weights of every partition.
 
     Parameters
@@ -40,7 +40,7 @@ def blocks_of(X: Any, y: Any, weights: Any) -> list[Block]:
     return list(zip(rows, labels, shares, strict=True))
 
 
-def _from_file(source: Any, label: Any) -> Block:
+def _from_file(source: Any, label: Any) -> PartTasks:
     """Tasks that read a file or a store where they run."""
     read = delayed(read_part, pure=False)(source if hasattr(source, "shape") else os.fspath(source), label)
     return read[0], read[1], read[2]

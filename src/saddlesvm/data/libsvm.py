@@ -16,7 +16,7 @@ from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.decimals import powers_of_five
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import is_number
-from saddlesvm.data.libsvm_kernel import LINES, PLACE, ROWS, VALUES, ZERO_SEEN, Filled, parse_lines
+from saddlesvm.data.libsvm_kernel import PROGRESS, Filled, parse_lines
 from saddlesvm.data.streams import binary_lines, line_blocks, reading
 from saddlesvm.data.table import Label, Raw
 
@@ -185,35 +185,37 @@ class _Lines:
         n_lines, n_values = text.count(b"\n"), text.count(b":")
         y, values, ends = np.empty(n_lines), np.empty(n_values), np.empty(n_lines, dtype=np.int64)
         indices = np.empty(n_values, dtype=np.int32)
-        state = np.zeros(5, dtype=np.int64)
+        progress = np.zeros(1, PROGRESS)
+        so_far: Any = progress[0]
         filled = Filled(y.view(np.uint64), ends, indices, values.view(np.uint64))
-        while not parse_lines(marks, state, self.first, self.last, powers_of_five(), filled):
-            line = text[state[PLACE] : text.index(b"\n", state[PLACE])]
+        while not parse_lines(marks, progress, self.first, self.last, powers_of_five(), filled):
+            line = text[so_far["place"] : text.index(b"\n", so_far["place"])]
             fault = _fault_of(line, self.first, self.last, self.n_features, self.dtype)
             if fault is not None:
-                raise DataError(f"{self.path}: line {self.before + state[LINES] + 1}: {fault}")
-            _parse_line(line, state, y, ends, indices, values)
-        count, k = state[ROWS], state[VALUES]
+                raise DataError(f"{self.path}: line {self.before + so_far['lines'] + 1}: {fault}")
+            _parse_line(line, so_far, y, ends, indices, values)
+        count, k = so_far["rows"], so_far["values"]
         with np.errstate(over="ignore"):
             cast = values[:k].astype(self.dtype, copy=False)
         if self.dtype != np.float64 and not np.isfinite(cast).all():
             _find_fault(self.path, self.n_features, self.dtype, self.zero_based)
             raise DataError(f"{self.path}: holds values that {self.dtype} cannot hold")
-        self.before += int(state[LINES])
-        return TextBlock(y[:count], cast, indices[:k], ends[:count], bool(state[ZERO_SEEN]), share)
+        self.before += int(so_far["lines"])
+        return TextBlock(y[:count], cast, indices[:k], ends[:count], bool(so_far["zero_seen"]), share)
 
 
-def _parse_line(line: bytes, state: Any, y: Any, ends: Any, indices: Any, values: Any) -> None:
+def _parse_line(line: bytes, so_far: Any, y: Any, ends: Any, indices: Any, values: Any) -> None:
     """Parse a line without a fault in which something is unusual: the spelling of a number, or very many digits."""
     label, *pairs = line.split(b"#", 1)[0].split()
     pairs = pairs[1:] if pairs and pairs[0].startswith(b"qid:") else pairs
-    y[state[ROWS]] = float(label)
-    for k, pair in enumerate(pairs, start=state[VALUES]):
+    y[so_far["rows"]] = float(label)
+    for k, pair in enumerate(pairs, start=so_far["values"]):
         index, _, value = pair.partition(b":")
         indices[k], values[k] = int(index), float(value)
-        state[ZERO_SEEN] |= int(index) == 0
-    ends[state[ROWS]] = state[VALUES] + len(pairs)
-    state[[PLACE, LINES, ROWS, VALUES]] += len(line) + 1, 1, 1, len(pairs)
+        so_far["zero_seen"] |= int(index) == 0
+    ends[so_far["rows"]] = so_far["values"] + len(pairs)
+    for name, more in (("place", len(line) + 1), ("lines", 1), ("rows", 1), ("values", len(pairs))):
+        so_far[name] += more
 
 
 def _largest(n_features: int | None, starts_at_zero: bool) -> int:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.data.decimals import ZERO, U, is_space, parse_decimal
-from saddlesvm.runtime.compiled import inlined, kernel
+from saddlesvm.runtime.compiled import inlined, kernel, record_of
 
-__all__ = ["LINES", "PLACE", "ROWS", "VALUES", "ZERO_SEEN", "Filled", "parse_lines"]
+__all__ = ["PROGRESS", "Filled", "parse_lines"]
 
-PLACE, LINES, ROWS, VALUES, ZERO_SEEN = range(5)  # what `state` holds
+# Place in the text; lines, rows and values so far; whether index 0 occurred, 0 or 1.
+PROGRESS = record_of("place", "lines", "rows", "values", "zero_seen", kind=np.int64)
 NEWLINE, HASH, COLON, SMALL_Q = (np.uint8(ord(mark)) for mark in "\n#:q")
 
 
@@ -37,20 +38,20 @@ class Filled(NamedTuple):
 @kernel
 def parse_lines(
     text: np.ndarray[Any, Any],
-    state: np.ndarray[Any, Any],
+    progress: np.ndarray[Any, Any],
     first: int,
     last: int,
     powers: np.ndarray[Any, Any],
     filled: Filled,
 ) -> bool:
-    """Parse lines from ``state[PLACE]`` on, until the text ends or a line comes that needs a closer look.
+    """Parse lines from ``progress[0].place`` on, until the text ends or a line comes that needs a closer look.
 
     Parameters
     ----------
     text : ndarray of uint8
         Whole lines; the last one ends with a newline.
-    state : ndarray of int64, shape (5,)
-        Place in the text, lines, rows and values so far, and whether index 0 occurred; brought up to date.
+    progress : ndarray of shape (1,)
+        A `PROGRESS` record; brought up to date.
     first, last : int
         The indices allowed.
     powers : ndarray
@@ -61,11 +62,12 @@ def parse_lines(
     Returns
     -------
     bool
-        Whether the text ended; if not, ``state[PLACE]`` is at the line that could not be read.
+        Whether the text ended; if not, ``progress[0].place`` is at the line that could not be read.
     """
     labels, ends, indices, values = filled
-    p, lines, count, k = state[PLACE], state[LINES], state[ROWS], state[VALUES]
-    zero_seen = state[ZERO_SEEN] != 0
+    so_far = progress[0]
+    p, lines, count, k = so_far.place, so_far.lines, so_far.rows, so_far.values
+    zero_seen = so_far.zero_seen != 0
     fine = True
     while p < text.size:
         start = p
@@ -101,7 +103,7 @@ def parse_lines(
             p += 1
         p += 1
         lines += 1
-    state[PLACE], state[LINES], state[ROWS], state[VALUES], state[ZERO_SEEN] = p, lines, count, k, zero_seen
+    so_far.place, so_far.lines, so_far.rows, so_far.values, so_far.zero_seen = p, lines, count, k, zero_seen
     return fine
 
 

@@ -18,8 +18,8 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, check
-from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import SolverBase
+from saddlesvm.solvers.register import make_solver
 
 COMMON = {
     "tol": NOT_NEGATIVE,

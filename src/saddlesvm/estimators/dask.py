@@ -25,7 +25,7 @@ from saddlesvm import estimators
 from saddlesvm.cluster.dask_engine import ClusterLostError
 from saddlesvm.cluster.model import DistributedModel
 from saddlesvm.cluster.part import as_matrix, labels_of
-from saddlesvm.cluster.sources import Block, blocks_of, feature_names
+from saddlesvm.cluster.sources import PartTasks, feature_names, part_tasks
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.scores import linear_scores
 
@@ -146,7 +146,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
             The scheduler is gone, or there is no worker left; ``error.model`` is the best model so far.
         """
         loss = make_loss(self.loss, width=self.width, task="classification")
-        blocks, client = blocks_of(X, y, sample_weight), self._client()
+        blocks, client = part_tasks(X, y, sample_weight), self._client()
         found = client.gather(client.compute([dask.delayed(labels_of)(one) for _, one, _ in blocks]))
         self.classes_ = np.unique(np.concatenate([labels for labels in found if labels.size] or [np.empty(0)]))
         if self.classes_.size < 2:
@@ -157,7 +157,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
             self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
-    def _factors(self, client: Client, blocks: list[Block]) -> np.ndarray | None:
+    def _factors(self, client: Client, blocks: list[PartTasks]) -> np.ndarray | None:
         """What the class weights multiply row weights by, a class."""
         if self.class_weight is None:
             return None
@@ -253,7 +253,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`."""
         loss = make_loss(self.loss, epsilon=self.epsilon, task="regression")
-        self._solve(blocks_of(X, y, sample_weight), loss, None, None)
+        self._solve(part_tasks(X, y, sample_weight), loss, None, None)
         names = feature_names(X)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)

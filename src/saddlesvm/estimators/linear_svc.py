@@ -27,9 +27,9 @@ from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.randomness import seed_of
-from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
+from saddlesvm.solvers.register import make_solver
 
 
 def _gives_probabilities(estimator: Any) -> bool:

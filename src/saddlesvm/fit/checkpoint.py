@@ -17,6 +17,7 @@ from saddlesvm.fit.restored import check_header, check_points, check_state, weig
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation
 from saddlesvm.rows.files import mapping_of
+from saddlesvm.runtime.durable import restored, stored_fields
 
 FORMAT = "saddlesvm checkpoint 3"
 # The first wrote an array again for each of its names; both said nothing of form, seed and version.
@@ -90,12 +91,11 @@ class Checkpoint:
         """Write everything under a temporary name and rename it."""
         arrays: dict[str, Any] = {}
         plain: dict[str, Any] = {}
-        for column in dataclasses.fields(saved.state):
-            given = getattr(saved.state, column.name)
+        for name, given in stored_fields(saved.state).items():
             if isinstance(given, np.ndarray):
-                arrays[f"state.{column.name}"] = given
-            elif isinstance(given, (bool, int, float, str, np.number)):
-                plain[column.name] = given.item() if isinstance(given, np.number) else given
+                arrays[f"state.{name}"] = given
+            else:
+                plain[name] = given.item() if isinstance(given, np.number) else given
         points = {}
         for name, point in saved.points.items():
             arrays[f"{name}.coef"], arrays[f"{name}.alpha"] = point.coef, point.alpha
@@ -122,7 +122,8 @@ class Checkpoint:
     def read(self, problem: Any, mark: dict[str, Any], state: Any) -> Saved | None:
         """What was stored, the state in the shape of the fresh `state`; None when there is no file.
 
-        A field of the state that is neither number, text nor array is not stored, and comes back as None.
+        A workspace of the state is not stored, and comes back empty; what else is neither number, text nor array comes
+        back as None.
 
         Raises
         ------
@@ -155,13 +156,7 @@ class Checkpoint:
             for name, one in header["points"].items()
         }
         weigh(problem, points)
-        lost = {
-            column.name: None
-            for column in dataclasses.fields(state)
-            if column.name not in kept and column.name not in header["state"]
-        }
-        restored = dataclasses.replace(state, **kept, **header["state"], **lost)
-        return Saved(restored, header["numbers"], points, Trace(header["trace"]))
+        return Saved(restored(state, kept | header["state"]), header["numbers"], points, Trace(header["trace"]))
 
     def _refuse_other(self, header: dict[str, Any], mark: dict[str, Any]) -> None:
         """Raise :class:`OtherFit` where a checkpoint was written by a fit that is not this one."""
@@ -190,9 +185,9 @@ class Checkpoint:
             names = [name for name in stored.names if name != "header"]
             check_header(header, names)
             self._refuse_other(header, mark)
-            arrays = {}
+            arrays, fields = {}, stored_fields(state)
             for name in names:
-                room: Any = getattr(state, name.removeprefix("state."), None) if name.startswith("state.") else None
+                room = fields.get(name.removeprefix("state.")) if name.startswith("state.") else None
                 mapped = mapping_of(room) is not None
                 arrays[name] = stored.read(name, room) if mapped else _recorded(stored.read(name), room)
         return header, arrays | {name: arrays[other] for name, other in header.get("same", {}).items()}

@@ -18,6 +18,7 @@ from saddlesvm.problem.crammer_singer import joint_weights
 from saddlesvm.problem.on_disk import StreamedProblem
 from saddlesvm.rows.class_rows import by_class
 from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.runtime.durable import stored_fields
 from saddlesvm.solvers.base import DualState
 from saddlesvm.solvers.crammer_singer import JointState
 
@@ -156,15 +157,15 @@ def check_state(
     arrays, plain : mapping
         The fields that were stored.
     """
-    fields = {column.name for column in dataclasses.fields(fresh)}
+    durable = stored_fields(fresh)
+    fields = durable.keys() | {column.name for column in dataclasses.fields(fresh)}
     odd = next((name for name in (*arrays, *plain) if name not in fields), None)
     demand(odd is None, f"it holds {odd!r}, which this solver's runs do not have")
-    for column in dataclasses.fields(fresh):
-        was, name = getattr(fresh, column.name), column.name
+    for name, was in durable.items():
         if isinstance(was, np.ndarray):
             demand(name in arrays, f"its {name} is missing")
             check_array(name, arrays[name], was)
-        elif isinstance(was, (bool, int, float, str, np.number)):
+        else:
             demand(name in plain or isinstance(was, bool), f"its {name} is missing")
             check_plain(name, plain.get(name, was), was)
     state = State(problem, fresh, {**arrays}, {**plain})

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.losses import conjugate, dual_step, value
+from saddlesvm.problem.loss import conjugate, dual_step, slopes, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, dots, new_weights
@@ -28,7 +28,7 @@ from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import Place
-from saddlesvm.solvers.dcd import visit
+from saddlesvm.solvers.dcd import projected
 
 # The running figures of a problem's pass, and what is kept from one pass to the next.
 METERS = record_of("largest", "smallest", "residual", "paid", "coupled", "estimate", "bound_M", "bound_m", "aside")
@@ -124,12 +124,13 @@ def descend_classes(
             a, y, m = alpha[i, k], np.float64(labels[i, k]), meters[k]
             score = np.float64(z[k])
             paid = s * value(terms.loss, score, y)
-            aside, slope = visit(terms.loss, a, score, y, s, m.bound_M, m.bound_m)
-            if aside:
+            left, right = slopes(terms.loss, a, score, y, s)
+            if right > m.bound_M and left < m.bound_m:
                 count -= 1
                 mine[q], mine[count] = mine[count], k
                 m.aside += paid + 0.5 * a * score
                 continue
+            slope = projected(left, right)
             m.largest, m.smallest = max(m.largest, slope), min(m.smallest, slope)
             m.residual += paid + conjugate(terms.loss, a, y, s) + a * score
             m.paid += paid

@@ -14,7 +14,7 @@ from saddlesvm.fit.loop import Begin, Fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import intercept_kind
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem, sampled_norms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader

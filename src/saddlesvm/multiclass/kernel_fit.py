@@ -14,12 +14,12 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.rows.kernels import Kernel, Matrix
-from saddlesvm.solvers import parse_solver
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 from saddlesvm.solvers.kernel.sdca import KernelSDCA
+from saddlesvm.solvers.register import parse_solver
 
 KERNEL_SOLVERS: dict[str, type[SolverBase]] = {
     "auto": KernelSDCA,

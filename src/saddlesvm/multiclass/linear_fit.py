@@ -20,7 +20,7 @@ from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.shared_start import SharedStart, block_size
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.solvers.automatic.auto import FINISH, Auto

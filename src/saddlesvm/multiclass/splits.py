@@ -16,9 +16,9 @@ from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.losses import Hinge, Loss, loss_name, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import one_of
 from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.register import make_solver
 
 SHAPES = ("ovr", "ovo")
 

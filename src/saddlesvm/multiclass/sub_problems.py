@@ -18,7 +18,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.warm_start import carried
 from saddlesvm.problem.certificate import Certificate, Point
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import Rows
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from saddlesvm.problem.losses import traits_of
+from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem, Strength, is_classification
 from saddlesvm.problem.sums import (
     conjugate_sum,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate
-from saddlesvm.problem.losses import loss_name
+from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from saddlesvm.problem.losses import curvature, slopes, subgradient
+from saddlesvm.problem.loss import curvature, slopes, subgradient
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import inlined, kernel
 

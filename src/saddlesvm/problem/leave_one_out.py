@@ -29,7 +29,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from saddlesvm.problem.certificate import dual_of_margins, dual_weights, margins
-from saddlesvm.problem.losses import is_cornerless, is_smooth
+from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 
 FACTORED = 2_500  # features up to which H is factored

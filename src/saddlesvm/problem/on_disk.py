@@ -16,7 +16,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate
 from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows import layouts as rows

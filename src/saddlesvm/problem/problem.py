@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_intercept
-from saddlesvm.problem.losses import Loss, loss_name, traits_of
+from saddlesvm.problem.loss import Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.terms import Pointwise, Terms

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.losses import conjugate, subgradient, value
+from saddlesvm.problem.loss import conjugate, subgradient, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, Terms, weight_of
 from saddlesvm.rows import layouts as rows

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import Penalty
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.compiled import inlined

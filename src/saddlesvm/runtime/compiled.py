@@ -140,12 +140,12 @@ def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Funct
     return declare
 
 
-def record_of(*names: str) -> np.dtype:
-    """The type of a record of float64 numbers with these names, for arrays of one or more records.
+def record_of(*names: str, kind: Any = np.float64) -> np.dtype:
+    """The type of a record of numbers with these names, all of one kind, for arrays of one or more records.
 
     Compiled code reads ``m[0].name``, Python ``m["name"][0]``.
 
     A file of such an array needs no pickle, and its bytes are those of a plain array with one place for each name.
     """
-    fields = [(name, np.float64) for name in names]
+    fields = [(name, kind) for name in names]
     return np.dtype((np.record, fields)) if INTERPRETED else np.dtype(fields)  # whose fields Python can name

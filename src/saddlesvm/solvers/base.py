@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.losses import conjugate, value
+from saddlesvm.problem.loss import conjugate, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
@@ -29,7 +29,8 @@ FINE_GAP = 1e-5  # relative gap from which float32 weights are continued in floa
 
 @dataclass
 class State:
-    """Where a run stands. Every field is a number, a string or an array, so that a checkpoint can hold it.
+    """Where a run stands. Every field is a number, a string or an array, so that a checkpoint can hold it; a group of
+    these; or a workspace, see :mod:`saddlesvm.runtime.durable`.
 
     Attributes
     ----------

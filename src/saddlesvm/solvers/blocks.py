@@ -33,6 +33,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums
 from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import add_rows, dtype_of
+from saddlesvm.runtime.durable import Group
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing, start_offset
 from saddlesvm.solvers.dcd import DCD
@@ -40,6 +41,26 @@ from saddlesvm.solvers.dcd import DCD
 READING = 2.0  # what reading a row costs, in visits of it: a guess between fast and slow disks
 MOST_VISITS = 2.0  # of a row while its block is in memory: reading is then the slower half only where disks are slow
 SEEDS = 2**31 - 1
+
+
+@dataclass
+class Judgement(Group):
+    """What the last whole sweep found out.
+
+    Attributes
+    ----------
+    model : ndarray of shape (d + 1,)
+        The weights that it judged; empty before its end.
+    primal_paid, bound_conjugates : float
+        Sums over all rows of ``s phi`` at these weights, and of ``s phi*(-a / s)`` at the dual point.
+    bound_w : ndarray of shape (d + 1,)
+        The weights of that dual point.
+    """
+
+    model: np.ndarray = field(default_factory=nothing)
+    primal_paid: float = 0.0
+    bound_conjugates: float = 0.0
+    bound_w: np.ndarray = field(default_factory=nothing)
 
 
 @dataclass
@@ -62,10 +83,7 @@ class BlocksState(State):
         The weights that this sweep judges, and those that the next one will.
     paid, conjugates : float
         Sums over this sweep's rows so far of ``s phi`` at the judged weights, and of ``s phi*(-a / s)``.
-    model : ndarray of shape (d + 1,)
-        The weights that the last whole sweep judged; empty before its end.
-    primal_paid, bound_conjugates, bound_w
-        The sums, and the weights of the dual point, that belong to that.
+    last : Judgement
     fall : float
         By how much the residual of a block fell from its first to its second pass, when last seen.
     """
@@ -78,12 +96,9 @@ class BlocksState(State):
     offset: np.ndarray = field(default_factory=nothing)
     judged: np.ndarray = field(default_factory=nothing)
     coming: np.ndarray = field(default_factory=nothing)
-    model: np.ndarray = field(default_factory=nothing)
-    bound_w: np.ndarray = field(default_factory=nothing)
     paid: float = 0.0
     conjugates: float = 0.0
-    primal_paid: float = 0.0
-    bound_conjugates: float = 0.0
+    last: Judgement = field(default_factory=Judgement)
     position: int = 0
     sweeps: int = 0
     fall: float = 1.0
@@ -238,8 +253,7 @@ class Blocks(SolverBase):
     @staticmethod
     def _end_of_sweep(problem: StreamedProblem, state: BlocksState) -> None:
         """Note what the sweep has proven, move a free intercept's multiplier, and begin the next sweep."""
-        state.model, state.bound_w = state.judged, state.w.copy()
-        state.primal_paid, state.bound_conjugates = state.paid, state.conjugates
+        state.last = Judgement(state.judged, state.paid, state.conjugates, state.w.copy())
         state.paid = state.conjugates = 0.0
         seen = _judged(problem, state).certificate
         gap, primal = max(seen.gap / problem.unit, 0.0), seen.primal / problem.unit
@@ -255,7 +269,7 @@ class Blocks(SolverBase):
     def solution(self, problem: Problem, state: BlocksState) -> Point:
         """The last iterate, with what the last sweep proved (which a free intercept's unbalanced sum forbids)."""
         streamed = _streamed(problem)
-        if state.offset.size or not state.model.size:
+        if state.offset.size or not state.last.model.size:
             return Point(state.w, state.alpha, tracks=True)
         return JudgedPoint(state.w, state.alpha, True, judged=_judged(streamed, state), enough=state.target)
 
@@ -275,7 +289,8 @@ def upcoming(state: BlocksState) -> np.ndarray:
 
 def _judged(problem: StreamedProblem, state: BlocksState) -> Evaluation:
     """The certificate of the last whole sweep."""
-    return judgement(problem, state.model, state.primal_paid, state.bound_conjugates, state.bound_w, state.alpha)
+    last = state.last
+    return judgement(problem, last.model, last.primal_paid, last.bound_conjugates, last.bound_w, state.alpha)
 
 
 def _cut(problem: StreamedProblem, state: BlocksState) -> BlocksState:

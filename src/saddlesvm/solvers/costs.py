@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddlesvm.problem.losses import traits_of
+from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Dense, dtype_of
 from saddlesvm.solvers.dcd import near_rows

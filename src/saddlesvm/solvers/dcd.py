@@ -27,7 +27,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.intercepts import move_offset
-from saddlesvm.problem.losses import Loss, dual_step, is_smooth, slopes
+from saddlesvm.problem.loss import dual_step, is_smooth, slopes
 from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
@@ -210,13 +210,9 @@ def call_back(deck: Deck, rules: Rules, meters: np.ndarray, active: int) -> int:
 
 
 @inlined
-def visit(loss: Loss, a: float, z: float, y: float, s: float, bound_M: float, bound_m: float) -> Any:
-    """What a visit finds out about one dual variable: whether it is to be set aside, and its projected slope.
-
-    It is set aside where it sits at a bound and its slope is beyond `bound_M` or `bound_m`.
-    """
-    left, right = slopes(loss, a, z, y, s)
-    return right > bound_M and left < bound_m, right if right < 0.0 else (left if left > 0.0 else 0.0)
+def projected(left: float, right: float) -> float:
+    """The slope along which a dual variable can still move, of its left and right one; zero where it is optimal."""
+    return right if right < 0.0 else (left if left > 0.0 else 0.0)
 
 
 @kernel
@@ -248,11 +244,12 @@ def descend(
             residuals += residual
             losses += paid
             coupled += a * z
-            aside, slope = visit(terms.loss, a, z, terms.y[i], s, bound_M, bound_m)
-            if aside:
+            left, right = slopes(terms.loss, a, z, terms.y[i], s)
+            if right > bound_M and left < bound_m:  # asked first: late in a fit it ends most visits
                 deck.aside[i] = 1
                 dropped += 1
                 continue
+            slope = projected(left, right)
             largest, smallest = max(largest, slope), min(smallest, slope)
             step = dual_step(terms.loss, a, z, terms.y[i], C * terms.norms[i], s)
             if step != 0.0:

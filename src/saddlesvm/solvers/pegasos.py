@@ -24,7 +24,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.losses import has_bounded_slopes, subgradient
+from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Terms, weight_of

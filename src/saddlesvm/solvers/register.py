@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
+from ast import literal_eval
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from saddlesvm.solvers.base import SolverBase
 
-__all__ = ["SOLVERS", "register_solver"]
+__all__ = ["SOLVERS", "make_solver", "parse_solver", "register_solver"]
 
 Kind = TypeVar("Kind", bound=type)
 SOLVERS: dict[str, type[SolverBase]] = {}  # by name, in the order of registration
@@ -63,3 +65,45 @@ def register_solver(kind: Kind) -> Kind:
 def origin_of(kind: Any) -> str:
     """Module and name of a class."""
     return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def make_solver(solver: str | SolverBase) -> Any:
+    """A solver object from its name (``"pegasos"``), from name and options (``"pegasos:batch_size=64"``), or itself.
+
+    Raises
+    ------
+    ValueError
+        The name or an option is unknown, or an option out of range.
+    """
+    if isinstance(solver, SolverBase):
+        return solver
+    return parse_solver(solver, SOLVERS)
+
+
+def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
+    """A solver object from ``"name"`` or ``"name:option=value,option=value"``, of those `among` which it may be.
+
+    Raises
+    ------
+    ValueError
+        It is no text, or the name or an option is unknown.
+    """
+    if not isinstance(solver, str):
+        raise ValueError(f"solver must be one of {', '.join(among)}, or a solver object that fits; got {solver!r}")
+    name, _, listed = solver.partition(":")
+    if name not in among:
+        raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object")
+    options = [option.partition("=") for option in listed.split(",") if option]
+    known = [field.name for field in fields(among[name])]
+    for option, equals, _ in options:
+        if option not in known or not equals:
+            raise ValueError(f"the solver {name!r} has no option {option!r}; it has: {', '.join(known) or 'none'}")
+    return among[name](**{option: _literal(text) for option, _, text in options})
+
+
+def _literal(text: str) -> Any:
+    """A number, True, False or None; anything else is the text itself."""
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

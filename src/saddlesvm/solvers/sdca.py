@@ -17,7 +17,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.intercepts import move_offset
-from saddlesvm.problem.losses import dual_step
+from saddlesvm.problem.loss import dual_step
 from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of

@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.losses import is_cornerless, is_smooth
+from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.durable import Group, Workspace
 from saddlesvm.solvers.automatic.predictions import (
     LOOK,
     descent_epochs,
@@ -52,8 +53,27 @@ COORDINATES, FINISH = "coordinate descent", "Newton"
 
 
 @dataclass
+class Promise(Group):
+    """The work that was predicted for the finish and what it has taken since; gap and objective of the last look."""
+
+    promised: float = 0.0
+    spent: float = 0.0
+    gap_then: float = np.inf
+    primal_then: float = np.inf
+
+
+@dataclass
+class AutoWork(Workspace):
+    """The state of the solver at work (DCDState, ParallelState or NewtonState), which can be made anew from `alpha` and
+    `w`, and the equations of the finish."""
+
+    inner: Any = None
+    equations: NewtonEquations | None = None
+
+
+@dataclass
 class AutoState(State):
-    """Where a run stands: the solver at work (`phase`), its state, and what the predictions go by.
+    """Where a run stands: which solver is at work (`phase`), and what the predictions go by.
 
     Attributes
     ----------
@@ -63,8 +83,6 @@ class AutoState(State):
         It is chosen what to begin with.
     seen : ndarray of shape (k, 2)
         Epochs and estimates of coordinate descent, for the rate.
-    inner : DCDState, ParallelState or NewtonState
-        Made anew from `alpha` and `w` after a checkpoint.
     patience : float
         With the finish; grows with every change back.
     rests_until : float
@@ -79,15 +97,11 @@ class AutoState(State):
     next_prediction: float = LOOKS[0]
     base_epochs: float = 0.0
     base_rows: int = 0
-    promised: float = 0.0
-    spent: float = 0.0
-    gap_then: float = np.inf
-    primal_then: float = np.inf
+    promise: Promise = field(default_factory=Promise)
     patience: float = 1.0
     rests_until: float = 0.0
     decision: str = ""
-    inner: Any = field(default=None, repr=False)
-    equations: Any = field(default=None, repr=False)
+    work: AutoWork = field(default_factory=AutoWork, repr=False)
 
 
 @dataclass(frozen=True)
@@ -124,7 +138,7 @@ class Auto(SolverBase):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
         """Begin with coordinate descent, unless told otherwise."""
         inner = with_threads(problem).init(problem, seed, start)
-        state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
+        state = AutoState(w=inner.w, work=AutoWork(inner), seed=seed, active=inner.active)
         _mirror(state)
         state.next_prediction = max(LOOKS[0], look_cost(problem))
         if start is None and is_smooth(problem.loss):
@@ -149,11 +163,11 @@ class Auto(SolverBase):
 
     @staticmethod
     def _begin_with(state: AutoState, inner: NewtonState, where: str = "") -> None:
-        state.phase, state.inner, state.promised = FINISH, inner, np.inf
-        inner.equations = inner.equations or state.equations
+        state.phase, state.work.inner, state.promise.promised = FINISH, inner, np.inf
+        inner.work.equations = inner.work.equations or state.work.equations
         state.decision = f"epoch 0: beginning with Newton's method{where}"
         _mirror(state)
-        state.gap_then = state.estimate
+        state.promise.gap_then = state.estimate
 
     def epochs_from_samples(self, problem: Problem, target: float) -> float:
         """What a fit to this relative gap takes, in epochs of coordinate descent, where it would begin with Newton's
@@ -185,7 +199,7 @@ class Auto(SolverBase):
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """A step of the solver at work, and a prediction when it is time for one."""
-        if state.inner is None:
+        if state.work.inner is None:
             self._enter(problem, state, state.phase)
         if not state.begun:
             self._choose(problem, state, budget.relative_gap)
@@ -193,7 +207,7 @@ class Auto(SolverBase):
             return self._newton_step(problem, state, budget)
         rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
         until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
-        state.inner = with_threads(problem).step(problem, state.inner, until)
+        state.work.inner = with_threads(problem).step(problem, state.work.inner, until)
         _mirror(state)
         _note(state)
         if state.epochs >= state.next_prediction - 1e-9:
@@ -204,18 +218,18 @@ class Auto(SolverBase):
         return state
 
     def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
-        state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
+        state.work.inner = Newton(memory=self.memory).step(problem, state.work.inner, budget)
         _mirror(state)
-        state.spent += passes_cost(problem) + state.inner.equations.cost
-        if state.spent > BROKEN_PROMISE * state.patience * state.promised:
-            falling = state.inner.best_primal <= FALLEN * state.primal_then  # the gap falls last
-            if state.estimate > SHOWN * state.gap_then and not falling:
-                fall = f"from {state.gap_then:.1e} to {state.estimate:.1e} only"
-                why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
+        state.promise.spent += passes_cost(problem) + state.work.inner.work.equations.cost
+        if state.promise.spent > BROKEN_PROMISE * state.patience * state.promise.promised:
+            falling = state.work.inner.best.primal <= FALLEN * state.promise.primal_then  # the gap falls last
+            if state.estimate > SHOWN * state.promise.gap_then and not falling:
+                fall = f"from {state.promise.gap_then:.1e} to {state.estimate:.1e} only"
+                why = f"{state.work.inner.steps} Newton steps brought the gap {fall}: changing back"
                 self._change(problem, state, COORDINATES, why)
             else:
-                state.spent, state.gap_then = 0.0, min(state.estimate, state.gap_then)
-                state.primal_then = state.inner.best_primal
+                state.promise.spent, state.promise.gap_then = 0.0, min(state.estimate, state.promise.gap_then)
+                state.promise.primal_then = state.work.inner.best.primal
         return state
 
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
@@ -243,8 +257,8 @@ class Auto(SolverBase):
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.remark = state.decision
         if change:
-            state.promised, state.spent = there, 0.0
-            state.gap_then, state.primal_then = state.estimate, np.inf
+            state.promise.promised, state.promise.spent = there, 0.0
+            state.promise.gap_then, state.promise.primal_then = state.estimate, np.inf
             self._change(problem, state, FINISH, why)
 
     def _step_cost(self, problem: Problem, state: AutoState) -> float:
@@ -254,17 +268,17 @@ class Auto(SolverBase):
     def _solving_cost(self, problem: Problem, state: AutoState) -> float:
         """The part of it that the equations take."""
         bend = bending(problem, state.alpha)
-        if state.equations is None:
-            state.equations = NewtonEquations(problem, self.memory)
+        if state.work.equations is None:
+            state.work.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
         if active.size and is_cornerless(problem.loss):
-            return state.equations.expected(active, bend * problem.C * problem.loss.largest_curvature())
-        return state.equations.cheapest(active, bend).cost if active.size else 0.0
+            return state.work.equations.expected(active, bend * problem.C * problem.loss.largest_curvature())
+        return state.work.equations.cheapest(active, bend).cost if active.size else 0.0
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to the other solver."""
         if state.phase == FINISH:
-            state.w, state.alpha = state.inner.best_w, state.inner.best_alpha
+            state.w, state.alpha = state.work.inner.best.w, state.work.inner.best.alpha
             state.patience, state.rests_until = MORE_PATIENCE * state.patience, 2.0 * state.epochs
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
         state.decision = f"epoch {state.epochs:.0f}: {why}"
@@ -274,20 +288,20 @@ class Auto(SolverBase):
     def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
         state.phase = phase
         start = Point(state.w.astype(np.float64), state.alpha)
-        state.inner = self._at_work(problem, state).init(problem, state.seed, start)
-        if phase == FINISH and state.equations is not None:
-            state.inner.equations = state.equations
+        state.work.inner = self._at_work(problem, state).init(problem, state.seed, start)
+        if phase == FINISH and state.work.equations is not None:
+            state.work.inner.work.equations = state.work.equations
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
         _mirror(state)
 
     def solution(self, problem: Problem, state: AutoState) -> Point:
         """The point of the solver at work."""
-        return self._at_work(problem, state).solution(problem, state.inner)
+        return self._at_work(problem, state).solution(problem, state.work.inner)
 
     def certified(self, problem: Problem, state: AutoState, evaluation: Evaluation) -> AutoState:
         """Tell the solver at work."""
-        state.inner = self._at_work(problem, state).certified(problem, state.inner, evaluation)
-        state.w = state.inner.w
+        state.work.inner = self._at_work(problem, state).certified(problem, state.work.inner, evaluation)
+        state.w = state.work.inner.w
         return state
 
     def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
@@ -296,12 +310,12 @@ class Auto(SolverBase):
         Or the other way round, once, where no row bends: Newton's method has nothing to go by there.
         """
         if state.phase == FINISH:
-            if state.inner.active or state.patience > 1.0:
+            if state.work.inner.active or state.patience > 1.0:
                 return None
             self._change(problem, state, COORDINATES, "no row bends: changing back")
             return state
         self._change(problem, state, FINISH, "no progress: changing over")
-        state.promised = np.inf
+        state.promise.promised = np.inf
         return state
 
     def _at_work(self, problem: Problem, state: AutoState) -> Any:
@@ -310,8 +324,8 @@ class Auto(SolverBase):
 
 def _mirror(state: AutoState) -> AutoState:
     """Show the inner solver's progress as one's own."""
-    inner = state.inner
-    state.w, state.alpha = inner.w, inner.best_alpha if state.phase == FINISH else inner.alpha
+    inner = state.work.inner
+    state.w, state.alpha = inner.w, inner.best.alpha if state.phase == FINISH else inner.alpha
     state.rows_touched = state.base_rows + inner.rows_touched
     state.epochs = state.base_epochs + inner.epochs
     state.estimate, state.proven = inner.estimate, inner.proven
@@ -325,7 +339,7 @@ def _note(state: AutoState) -> None:
 
     One of zero says nothing: the sum of the dual variables may still be amiss, where the intercept is free.
     """
-    inner = state.inner
+    inner = state.work.inner
     epoch = state.base_epochs + inner.known_at
     if inner.known_at > 0.0 and (not state.seen.size or epoch > state.seen[-1, 0]) and 0.0 < inner.known < np.inf:
         state.seen = np.vstack([state.seen, [epoch, inner.known]])

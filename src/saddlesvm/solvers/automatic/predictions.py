@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from saddlesvm.problem.losses import Loss, Shape, traits_of
+from saddlesvm.problem.loss import Loss, Shape, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.costs import epoch_cost, values_cost
 from saddlesvm.solvers.second_order.newton import coordinate_curvature

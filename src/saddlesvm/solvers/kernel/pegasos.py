@@ -20,7 +20,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.kernel import KernelPoint, KernelProblem, nearest_feasible
-from saddlesvm.problem.losses import has_bounded_slopes, subgradient
+from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
 from saddlesvm.runtime.compiled import allocating_kernel, inlined

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core import types
 
-from saddlesvm.problem.losses import Loss, bounds, conjugate, curvature, dual_step, slopes, subgradient, value
+from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, slopes, subgradient, value
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.layouts import CSR, Dense, Rows, U, axpy, dot
 from saddlesvm.rows.prefetch import next_ahead, row_ahead

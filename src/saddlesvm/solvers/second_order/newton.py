@@ -38,10 +38,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Point, Sums, objectives, relative
-from saddlesvm.problem.losses import is_cornerless, is_smooth, loss_name
+from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.passes import Part
+from saddlesvm.runtime.durable import Group, Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.equations import NewtonEquations
@@ -120,6 +121,23 @@ class Response(NamedTuple):
 
 
 @dataclass
+class Best(Group):
+    """The points of the best primal and the best dual objective so far, and these (both in the C form)."""
+
+    w: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=nothing)
+    primal: float = np.inf
+    dual: float = -np.inf
+
+
+@dataclass
+class NewtonWork(Workspace):
+    """The factors of the Newton equations."""
+
+    equations: NewtonEquations | None = None
+
+
+@dataclass
 class NewtonState(State):
     """Where the second-order finish stands. One epoch is one Newton step: a few passes over the data.
 
@@ -142,10 +160,8 @@ class NewtonState(State):
     full : bool
         The last step was as long as the quadratic model said, so that the next one, most likely, will be too: it is
         then made before the search along its line, which mostly agrees.
-    best_w, best_alpha : ndarray
-        The points of the best primal and the best dual objective so far (both in the C form).
-    equations : NewtonEquations
-        Factors; no part of a checkpoint.
+    best : Best
+        The best points so far.
     """
 
     proven: bool = True
@@ -161,11 +177,8 @@ class NewtonState(State):
     steps: int = 0
     stuck: bool = False
     full: bool = False
-    best_w: np.ndarray = field(default_factory=nothing)
-    best_alpha: np.ndarray = field(default_factory=nothing)
-    best_primal: float = np.inf
-    best_dual: float = -np.inf
-    equations: NewtonEquations | None = field(default=None, repr=False)
+    best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
+    work: NewtonWork = field(default_factory=NewtonWork, repr=False)
 
 
 @dataclass(frozen=True)
@@ -213,7 +226,7 @@ class Newton(SolverBase):
         if start is None and self.warm_up:
             if is_smooth(problem.loss) and sample_shares(problem):
                 sampled = self._of_samples(problem, seed)
-                start, touched = Point(sampled.best_w), sampled.rows_touched
+                start, touched = Point(sampled.best.w), sampled.rows_touched
             else:
                 start, touched = self._of_descent(problem, seed)
         alpha = start_alpha(problem, start)
@@ -231,11 +244,11 @@ class Newton(SolverBase):
             q=q,
             active=problem.members.size,
             full=sampled is not None and sampled.full,
-            equations=None if sampled is None else sampled.equations,
+            work=NewtonWork() if sampled is None else sampled.work,
         )
         self._keep_start(problem, state)
         self._look(problem, state, w if w.any() else None)
-        if q == 0.0 and w.any() and state.best_primal > self._primal_at_zero(problem):
+        if q == 0.0 and w.any() and state.best.primal > self._primal_at_zero(problem):
             w[:], state.z[:] = 0.0, 0.0  # so far out a smooth loss has no curvature to go by
             self._look(problem, state)
         self._settle(problem, state, 0.0)
@@ -253,12 +266,12 @@ class Newton(SolverBase):
         """The multipliers that came with the start are the best so far: at zero, or far out, the margins' are not."""
         alpha = state.alpha.copy()
         if not alpha.any():
-            state.best_alpha, state.best_dual = alpha, 0.0  # phi*(0) = -min phi = 0 for every loss
+            state.best.alpha, state.best.dual = alpha, 0.0  # phi*(0) = -min phi = 0 for every loss
             return
         alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
         charged = problem.regularizer.conjugate(dual_weights(problem, alpha))
         conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
-        state.best_alpha, state.best_dual = alpha, objectives(problem.C, Sums(0.0, conjugates, 0.0, charged))[1]
+        state.best.alpha, state.best.dual = alpha, objectives(problem.C, Sums(0.0, conjugates, 0.0, charged))[1]
 
     def _of_descent(self, problem: Problem, seed: int) -> tuple[Point, int]:
         """The point after a few epochs of dual coordinate descent, and the row visits they took."""
@@ -275,12 +288,12 @@ class Newton(SolverBase):
         state: NewtonState | None = None
         for share in sample_shares(problem):
             sample, smaller = sample_of(problem, equations.rank, share), state
-            state = solver.init(sample, seed, None if smaller is None else Point(smaller.best_w))
+            state = solver.init(sample, seed, None if smaller is None else Point(smaller.best.w))
             state.rows_touched = 0 if smaller is None else smaller.rows_touched
-            state.equations, equations.below = equations, share
+            state.work.equations, equations.below = equations, share
             steps, before = ROUGH_STEPS if smaller is None else 1, np.inf
-            while state.steps < steps and state.best_primal < (1.0 - ROUGH_FALL) * before:
-                before = state.best_primal
+            while state.steps < steps and state.best.primal < (1.0 - ROUGH_FALL) * before:
+                before = state.best.primal
                 state = solver.step(sample, state, Budget(sample.members.size))
         equations.below = 1.0
         assert state is not None
@@ -298,9 +311,9 @@ class Newton(SolverBase):
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
         """One Newton step, and what moves of the centre it leads to."""
-        if state.equations is None:
-            state.equations = NewtonEquations(problem, self.memory)
-        direction = state.equations.solve(state.bend, -state.gradient, FORCING)
+        if state.work.equations is None:
+            state.work.equations = NewtonEquations(problem, self.memory)
+        direction = state.work.equations.solve(state.bend, -state.gradient, FORCING)
         there = self._respond(problem, state, state.w + direction) if state.full else None
         dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
         own, ahead = problem.intercept.seen(state.w), problem.intercept.seen(direction)
@@ -317,9 +330,9 @@ class Newton(SolverBase):
         state.inner += 1
         state.stuck = tau == 0.0
         n = problem.members.size
-        state.rows_touched += 2 * n + state.equations.iterations * state.active
+        state.rows_touched += 2 * n + state.work.equations.iterations * state.active
         state.epochs += 1.0
-        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
+        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.work.equations.way}"
         state.full = abs(tau - 1.0) <= LINE_TOLERANCE
         if there is not None and tau == 1.0:
             self._judge(problem, state, there)
@@ -329,7 +342,7 @@ class Newton(SolverBase):
             self._look(problem, state)
         if self._needs_proximity(problem, state):
             state.q, state.inner = SMALL * coordinate_curvature(problem), 0
-            state.centre[:] = state.best_alpha
+            state.centre[:] = state.best.alpha
             self._look(problem, state)
         self._settle(problem, state, budget.relative_gap)
         return state
@@ -384,11 +397,11 @@ class Newton(SolverBase):
         regularizer = problem.regularizer
         sums = Sums(paid, conjugates, regularizer.value(state.w), regularizer.conjugate(w_dual))
         primal, bound = objectives(problem.C, sums)
-        if primal < state.best_primal:
-            state.best_primal, state.best_w = primal, state.w.copy()
-        if bound > state.best_dual:
-            state.best_dual, state.best_alpha = bound, alpha.copy()
-        state.estimate = relative(state.best_primal - state.best_dual, state.best_primal, state.best_dual)
+        if primal < state.best.primal:
+            state.best.primal, state.best.w = primal, state.w.copy()
+        if bound > state.best.dual:
+            state.best.dual, state.best.alpha = bound, alpha.copy()
+        state.estimate = relative(state.best.primal - state.best.dual, state.best.primal, state.best.dual)
 
     @staticmethod
     def _unbalance(problem: Problem, state: NewtonState) -> float:
@@ -414,7 +427,7 @@ class Newton(SolverBase):
 
     def solution(self, problem: Problem, state: NewtonState) -> Point:
         """The best primal and the best dual point so far."""
-        return Point(state.best_w, state.best_alpha)
+        return Point(state.best.w, state.best.alpha)
 
 
 def _cancel(z: np.ndarray, before: np.ndarray) -> bool:

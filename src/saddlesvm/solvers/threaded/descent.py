@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.losses import is_smooth
+from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
+from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
     Budget,
@@ -48,6 +49,14 @@ FEW_VALUES = 2_000_000  # values of active rows a thread, below which one thread
 MANY = 8.0  # times that, of all rows where most are soon set aside: with fewer, one thread is alone most of the time
 SAMPLE = 65_536  # values that show which features are frequent
 ROUNDING = {4: 1e-5, 8: 1e-12}  # of the dual objective that w in this precision gives; by bytes
+
+
+@dataclass
+class ThreadsWork(Workspace):
+    """The threads beside this one, and what all share."""
+
+    pool: ThreadPoolExecutor | None = None
+    team: Team | None = None
 
 
 @dataclass
@@ -87,8 +96,7 @@ class ParallelState(DualState):
     kept_alpha: np.ndarray = field(default_factory=nothing)
     numbers: np.ndarray = field(default_factory=nothing)
     alone: bool = False
-    team: Any = field(default=None, repr=False)
-    pool: Any = field(default=None, repr=False)
+    work: ThreadsWork = field(default_factory=ThreadsWork, repr=False)
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,7 @@ class ParallelDCD(SolverBase):
     def _step_together(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
         """Rounds of all threads, until few rows are active."""
         team, rules = self._team(problem, state), self.local.rules(problem)
-        owns = [self._own(state, k) for k in range(self.threads)]
+        owns = [self._own(state, team, k) for k in range(self.threads)]
         decks = [self._deck(state, k) for k in range(self.threads)]
         team.gate[:], team.base[:] = 0, state.w
 
@@ -171,7 +179,8 @@ class ParallelDCD(SolverBase):
             goal = Goal(budget.rows, budget.relative_gap)
             return descend_together(problem.terms, decks[k], rules, state.alpha, place, goal, team, owns[k])
 
-        answers = side_by_side(state.pool, work, self.threads, team.gate)
+        assert state.work.pool is not None
+        answers = side_by_side(state.work.pool, work, self.threads, team.gate)
         for k, (answer, own) in enumerate(zip(answers, owns, strict=True)):
             state.positions[k], state.actives[k] = answer[:2]
             state.part_meters[k], state.randoms[k] = own.meters[0], decks[k].random[0]
@@ -240,10 +249,10 @@ class ParallelDCD(SolverBase):
 
     def _team(self, problem: Problem, state: ParallelState) -> Team:
         """What the threads share; made anew after a checkpoint, and when w changes its precision."""
-        if state.pool is None:
-            state.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
-        if state.team is None or state.team.base.dtype != state.w.dtype:
-            state.team = Team(
+        if state.work.pool is None:
+            state.work.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
+        if state.work.team is None or state.work.team.base.dtype != state.w.dtype:
+            state.work.team = Team(
                 views=apart(np.tile(state.w, (self.threads, 1))),
                 base=state.w.copy(),
                 often=state.often,
@@ -256,11 +265,12 @@ class ParallelDCD(SolverBase):
                 few=self._few(problem),
                 rounding=ROUNDING[state.w.itemsize],
             )
-        return state.team
+        return state.work.team
 
-    def _own(self, state: ParallelState, k: int) -> Own:
+    @staticmethod
+    def _own(state: ParallelState, team: Team, k: int) -> Own:
         """What thread k has for itself."""
-        view = state.team.views[k, : state.w.size]
+        view = team.views[k, : state.w.size]
         view[:] = state.w
         room = np.zeros(CHUNK, state.w.dtype)
         numbers = (state.part_meters[k : k + 1], state.scaling, state.numbers, state.offset, nothing())
