@@ -35,6 +35,17 @@ class AutomaticC:
         The relative gap that the path proves for every C.
     size : int, default=13
         Values of C, evenly spaced in log C, at which the estimate is taken.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.estimators.automatic_C import AutomaticC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> how = AutomaticC(low=1e-3, high=1.0, gap=0.1, size=4)
+    >>> model = LinearSVC(C=how, random_state=0).fit(notes.X, notes.y)
+    >>> bool(1e-3 <= model.C_ <= 1.0)
+    True
     """
 
     rule: str = "best"
@@ -71,6 +82,15 @@ class Choice:
     path : CertifiedPath
     by_folds : bool
         No estimate could be trusted, and five folds took their place.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(C="auto:low=1e-3,high=1.0,gap=0.1,size=4", random_state=0).fit(notes.X, notes.y)
+    >>> model.choice_.Cs.shape, model.choice_.C == model.C_
+    ((4,), True)
     """
 
     C: float
