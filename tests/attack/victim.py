@@ -74,7 +74,7 @@ def of_store(path: Path) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             LinearSVC(random_state=0, solver="dcd", max_iter=2).fit(Store(path))
-    except ValueError:
+    except (ValueError, MemoryError):  # weights take memory for every feature that a store says it has
         return "refused"
     return outcome
 

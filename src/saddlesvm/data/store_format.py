@@ -25,6 +25,7 @@ HEADER = "store.json"
 PARTIAL = ".partial"
 
 _NPY_LENGTH = 128
+_MOST = 2**62  # rows or features: what the indices of any machine can count
 _INTEGERS = ("<i4", "<i8")
 _ALLOWED = {
     "values": ("<f4", "<f8"),
@@ -157,7 +158,7 @@ def expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile
 
 def _expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile]:
     layout, (n, d), n_values = header["layout"], header["shape"], header["n_values"]
-    if not all(type(size) is int and size > 0 for size in (n, d)) or type(n_values) is not int:
+    if not all(type(size) is int and 0 < size < _MOST for size in (n, d)) or type(n_values) is not int:
         raise DataError(f"{folder / HEADER}: is damaged: the shape is {header['shape']!r} with {n_values!r} values")
     shapes: dict[str, tuple[int, ...]]
     if layout == "dense":
