@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from saddlesvm import DCD, SDCA, KernelSVC, LinearSVC, LinearSVCCV, LinearSVR, Pegasos
+from saddlesvm.data import inputs
 from support.estimating import two_blobs
 
 EXCUSED = {
@@ -130,6 +131,24 @@ def test_unsorted_and_repeated_indices_are_sorted_and_summed():
     ours = LinearSVC(random_state=0).fit(X, [1, 0])
     plain = LinearSVC(random_state=0).fit(np.array([[2.0, 2.0], [0.0, -3.0]]), [1, 0])
     np.testing.assert_allclose(ours.coef_, plain.coef_, atol=distance_allowed(ours) + distance_allowed(plain))
+
+
+def test_unsorted_indices_are_used_in_place():
+    X = sparse.random(40, 9, density=0.5, format="csr", rng=np.random.default_rng(0))
+    X = sparse.csr_matrix((X.data[::-1].copy(), X.indices[::-1].copy(), X.nnz - X.indptr[::-1]), shape=X.shape)
+    before = X.indices.copy()
+    for array in (X.data, X.indices, X.indptr):
+        array.flags.writeable = False
+    assert inputs.as_design(X).indices is X.indices
+    y = np.arange(40) % 3
+    for model in (LinearSVC(random_state=0), LinearSVC(multi_class="crammer_singer", random_state=0)):
+        ours, plain = model.fit(X, y), clone(model).fit(X.sorted_indices(), y)
+        np.testing.assert_allclose(ours.coef_, plain.coef_, atol=1e-7)
+        np.testing.assert_allclose(ours.decision_function(X), plain.decision_function(X), atol=1e-6)
+    laplacian = KernelSVC(kernel="laplacian", random_state=0).fit(X, y)
+    plain = KernelSVC(kernel="laplacian", random_state=0).fit(X.sorted_indices(), y)
+    np.testing.assert_allclose(laplacian.decision_function(X), plain.decision_function(X), atol=1e-6)
+    assert np.array_equal(X.indices, before)
 
 
 def test_indices_out_of_range_are_refused():

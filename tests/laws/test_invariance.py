@@ -18,7 +18,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers import DCD, SDCA, Pegasos
+from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from support import (
     csr,
     distance_bound,
@@ -26,6 +26,7 @@ from support import (
     matrix,
     named,
     plain_primal,
+    shuffled,
     small_problem,
 )
 from support.solving import TIGHT, certified, run, weights_of
@@ -57,6 +58,19 @@ def test_dense_equals_sparse_equals_mapped(solver: Any, loss: Loss, tmp_path: Pa
         make_problem(as_rows(csr(dense), 1.0), y, loss, C=0.5, intercept="regularized"), solver, Limits(tol=1e-2)
     )
     assert result.outcome is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("shape", [(60, 5), (20, 50)], ids=["tall", "wide"])
+@pytest.mark.parametrize("solver", [SDCA(), DCD(), Newton(), Pegasos(3)], ids=["sdca", "dcd", "newton", "pegasos"])
+@SOME
+def test_the_order_of_the_indices_in_a_row_does_not_matter(solver: Any, loss: Loss, shape: tuple[int, int]) -> None:
+    tidy = csr(matrix(*shape, density=0.7))
+    y = labels(tidy.toarray(), loss)
+    states = [
+        run(make_problem(as_rows(X, 1.0), y, loss, C=0.5, intercept="regularized"), solver, 4)
+        for X in (tidy, shuffled(tidy))
+    ]
+    assert states[0].w == pytest.approx(states[1].w, rel=1e-7, abs=1e-9)
 
 
 @DUAL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows import prefetch
-from saddlesvm.rows.csr_checks import all_in_order, first_bad_row
+from saddlesvm.rows.csr_checks import all_in_order, first_bad_row, first_repeat
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.passes import squared_norms
-from support import csr, matrix
+from support import csr, matrix, shuffled
 
 F32, F64 = np.float32, np.float64
 LAYOUTS = ["dense", np.int32, np.int64]
@@ -176,6 +177,25 @@ def test_first_bad_row_names_the_row(indices: list[int], indptr: list[int], answ
     arrays = np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
     assert first_bad_row(*arrays, 3) == answer
     assert all_in_order(*arrays, 3) == (answer == -1)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@given(**shapes, where=st.integers(0, 10**6), put=st.integers(-2, 40), pointer=st.booleans())
+def test_first_repeat_finds_any_change_in_any_order(
+    index: type, n: int, d: int, seed: int, where: int, put: int, pointer: bool
+) -> None:
+    S = shuffled(csr(matrix(n, d, seed, 0.6), index), seed)
+    part = S.indptr if pointer or not S.indices.size else S.indices
+    for change in (False, True):
+        if change:
+            part[where % part.size] = put
+        rows_sorted = S.indices.copy()
+        if S.indptr[0] == 0 and (np.diff(S.indptr) >= 0).all():
+            for start, stop in itertools.pairwise(S.indptr):
+                rows_sorted[start:stop].sort()
+        expected = plain_first_bad_row(rows_sorted, S.indptr, d)
+        assert first_repeat(S.indices, S.indptr, np.full(d, -1, dtype=index)) == expected
+        assert change or expected == -1
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from scipy import sparse
 
@@ -42,6 +44,15 @@ def csr(X: np.ndarray, index: type = np.int32) -> sparse.csr_array:
     S = sparse.csr_array(X)
     S.indices, S.indptr = S.indices.astype(index), S.indptr.astype(index)
     return S
+
+
+def shuffled(S: sparse.csr_array, seed: int = 0) -> sparse.csr_array:
+    """A copy with the stored values of each row in another order."""
+    random, mixed = np.random.default_rng(seed), S.copy()
+    for start, stop in itertools.pairwise(S.indptr):
+        order = start + random.permutation(stop - start)
+        mixed.indices[start:stop], mixed.data[start:stop] = S.indices[order], S.data[order]
+    return mixed
 
 
 def small_problem(loss: Loss, *, n: int = 60, d: int = 5, seed: int = 0, C: float = 0.5, **options: object) -> Problem:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from saddlesvm.data.store import Store
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.csr_checks import all_in_order, first_bad_row
+from saddlesvm.rows.csr_checks import all_in_order, first_repeat
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import squared_norms
 
@@ -70,7 +70,9 @@ def as_design(X: Any) -> Any:
 
 
 def canonical(X: Any) -> Any:
-    """A CSR matrix whose indices are in range, sorted and unique: X itself, or a copy with duplicates summed.
+    """A CSR matrix whose indices are in range and unique in their row: X itself, or a copy with duplicates summed.
+
+    In which order they come in a row does not matter.
 
     Raises
     ------
@@ -81,7 +83,7 @@ def canonical(X: Any) -> Any:
         raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
     if all_in_order(X.indices, X.indptr, X.shape[1]):
         return X
-    bad = int(first_bad_row(X.indices, X.indptr, X.shape[1]))
+    bad = int(first_repeat(X.indices, X.indptr, np.full(X.shape[1], -1, dtype=X.indptr.dtype)))
     if bad == -1:
         return X
     if bad <= -2:
@@ -93,6 +95,11 @@ def canonical(X: Any) -> Any:
     repaired.has_canonical_format = False
     repaired.sum_duplicates()
     return repaired
+
+
+def in_order(X: Any) -> Any:
+    """X itself, or a copy of a sparse matrix with the indices of each row in order: for what sorts them in place."""
+    return X.sorted_indices() if sparse.issparse(X) and not X.has_sorted_indices else X
 
 
 def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:

@@ -262,7 +262,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         if self.kernel != "precomputed":
             X = inputs.check_design(self, X, reset=reset)
             inputs.finite_norms(rows.as_rows(X))
-            return X
+            return inputs.in_order(X)  # scikit-learn's distances may sort them in place
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         if reset and X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")

@@ -1,4 +1,8 @@
-"""Whether the indices of CSR matrices are in range and in order: one quick look, and one that finds the culprit."""
+"""Whether the indices of CSR matrices are in range, in order and unique: a quick look, and ones that find the culprit.
+
+No operation asks for the indices of a row to be in order, only for each to occur once: the quick look is enough for
+rows in order, and those that are not are gone through with a mark for each feature.
+"""
 
 from __future__ import annotations
 
@@ -48,4 +52,27 @@ def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> i
             if j <= previous and answer < 0:
                 answer = i
             previous = j
+    return answer
+
+
+@kernel
+def first_repeat(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> int:
+    """The first row of a CSR matrix that names a column twice, in any order; -1 if none does.
+
+    Out of range counts as -2 - i, so that the two can be told apart. `seen` has a place for each column, all -1.
+    """
+    if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
+        return -2
+    for i in range(indptr.size - 1):
+        if indptr[i + 1] < indptr[i]:
+            return -2 - i
+    answer = -1
+    for i in range(indptr.size - 1):
+        for p in range(U(indptr[i]), U(indptr[i + 1])):
+            j = indices[p]
+            if j < 0 or j >= seen.size:
+                return -2 - i
+            if answer < 0 and seen[j] == i:
+                answer = i
+            seen[j] = i
     return answer

@@ -35,7 +35,10 @@ class Dense(NamedTuple):
 
 
 class CSR(NamedTuple):
-    """Rows of a compressed sparse row matrix with sorted, unique indices, and a virtual constant feature `bias`."""
+    """Rows of a compressed sparse row matrix, and a virtual constant feature `bias`.
+
+    Each index occurs once in its row; in which order does not matter.
+    """
 
     data: np.ndarray
     indices: np.ndarray

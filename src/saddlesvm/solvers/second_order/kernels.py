@@ -332,14 +332,19 @@ def moved_shares(
 
 @kernel
 def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
-    """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, CSR rows with sorted indices."""
+    """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, the indices in any order."""
     last = upper.shape[0] - 1
     for k in range(chosen.size):
         start, stop = U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])
         for p in range(start, stop):
-            row, c = upper[U(X.indices[p])], factors[k] * np.float64(X.data[p])
+            j, c = U(X.indices[p]), factors[k] * np.float64(X.data[p])
+            row = upper[j]
             for r in range(p, stop):
-                row[U(X.indices[r])] += c * np.float64(X.data[r])
+                other = U(X.indices[r])
+                if other >= j:
+                    row[other] += c * np.float64(X.data[r])
+                else:
+                    upper[other, j] += c * np.float64(X.data[r])
             row[last] += c * X.bias
         upper[last, last] += factors[k] * X.bias * X.bias
 
