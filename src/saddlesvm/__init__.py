@@ -10,6 +10,7 @@ from saddlesvm.estimators.certify import certify
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.register import register_estimator
+from saddlesvm.estimators.warmup import warmup
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import register as register_loss
@@ -46,6 +47,7 @@ __all__ = [
     "register_estimator",
     "register_loss",
     "register_solver",
+    "warmup",
 ]
 
 LOADED_WHEN_USED = {

@@ -81,6 +81,7 @@ def done(model: Any, table: Table) -> dict[str, Any]:
         "seconds reading": table.seconds,
         "seconds solving": model.seconds_solving_,
         "seconds certifying": model.seconds_certifying_,
+        "seconds compiling": getattr(model, "seconds_compiling_", 0.0) or None,
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from saddlesvm import __version__
-from saddlesvm.cli import commands, path, watch
+from saddlesvm.cli import commands, path, warmup, watch
 from saddlesvm.cli import compare as lab
 from saddlesvm.cli import convert as convert_command
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
@@ -23,6 +23,7 @@ from saddlesvm.estimators.path_search import GAP
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.losses import LOSSES
 from saddlesvm.rows.kernels import KERNELS
+from saddlesvm.runtime.compiling import telling
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 DATA_HELP = (
@@ -250,6 +251,7 @@ def make_parser() -> Parser:
         add_convert,
         lab.add_arguments,
         watch.add_arguments,
+        warmup.add_arguments,
     ):
         add(commands_)
     return parser
@@ -275,7 +277,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore", "X does not have valid feature names")  # they are compared as data are read
     try:
         ready_output()
-        code = int(options.run(options))
+        with telling(options.run is not warmup.run):
+            code = int(options.run(options))
         sys.stdout.flush()
         return code
     except (DataError, ValueError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,10 +14,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from saddlesvm.data import inputs
 from saddlesvm.estimators.sklearn_callbacks import in_use
 from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, check
+from saddlesvm.runtime.compiling import seconds_compiling, telling
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
@@ -32,18 +35,29 @@ COMMON = {
 }
 
 
-def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a fit that raises leave the estimator as it was."""
+Itself = TypeVar("Itself")
+Model = TypeVar("Model", bound="Estimator")
+Given = ParamSpec("Given")
+
+
+def all_or_nothing(
+    fit: Callable[Concatenate[Itself, Given], Model],
+) -> Callable[Concatenate[Itself, Given], Model]:
+    """Let a fit that raises leave the estimator as it was, and one that ends say how long it compiled kernels."""
 
     @functools.wraps(fit)
-    def whole(estimator: Any, *arguments: Any, **options: Any) -> Any:
+    def whole(estimator: Itself, *arguments: Given.args, **options: Given.kwargs) -> Model:
         before = dict(vars(estimator))
+        compiling = seconds_compiling()
         try:
-            return fit(estimator, *arguments, **options)
+            with telling(bool(getattr(estimator, "verbose", False))):
+                fitted = fit(estimator, *arguments, **options)
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(before)
             raise
+        fitted.seconds_compiling_ = seconds_compiling() - compiling
+        return fitted
 
     return whole
 
@@ -59,6 +73,15 @@ class Estimator(BaseEstimator):
     max_time: float | None
     certify_every: float | None = None
     callbacks: Sequence[Any] | None
+    certificates_: list[Certificate]
+    certificate_: Certificate
+    outcome_: Outcome
+    n_iter_: int
+    n_features_in_: int
+    seconds_solving_: float
+    seconds_certifying_: float
+    seconds_compiling_: float
+    trace_: Trace
 
     def set_params(self, **params: Any) -> Any:
         """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""

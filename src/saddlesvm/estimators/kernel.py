@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -128,7 +128,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         A row for each certificate on the way.
     n_iter_ : int
         Epochs.
-    seconds_solving_, seconds_certifying_ : float
+    seconds_solving_, seconds_certifying_, seconds_compiling_ : float
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -211,7 +211,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         return make_kernel_solver(self.solver)
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelSVC:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train to the relative gap `tol`.
 
         Parameters

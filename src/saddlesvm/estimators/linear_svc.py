@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -160,6 +160,9 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     phases_ : dict of str to float
         Seconds of solving by what was at work.
     seconds_solving_, seconds_certifying_ : float
+    seconds_compiling_ : float
+        What the fit spent on compiling kernels, which are kept for the next time; no part of the others, nor of
+        `max_time`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -232,7 +235,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train to the relative gap `tol`.
 
         Parameters
@@ -364,7 +367,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
 
     @available_if(_is_pegasos)
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LinearSVC:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One more pass of Pegasos, over rows that need not be in memory together with the ones before.
 
         Parameters

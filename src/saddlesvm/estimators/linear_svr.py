@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -51,7 +51,8 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
     coef_ : ndarray of shape (d,), float64
     intercept_ : float
     dual_coef_ : ndarray of shape (1, n)
-    certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, n_features_in_, feature_names_in_
+    certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    n_features_in_, feature_names_in_
         As in :class:`LinearSVC`.
 
     Examples
@@ -115,7 +116,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
         if (how := made_automatic(self.C)) is not None:
             return fit_automatically(self, how, X, y, sample_weight)

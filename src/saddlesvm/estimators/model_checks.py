@@ -102,6 +102,7 @@ NUMBERS: dict[str, Callable[[str, Any], None]] = {
     "n_features_in_": whole,
     "seconds_solving_": positive,
     "seconds_certifying_": positive,
+    "seconds_compiling_": positive,
     "phases_": durations,
     "_phases": durations_each,
     "_fitted_C": positive,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.base import clone
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.interrupt import interruptible
 
 
@@ -93,9 +93,9 @@ def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: 
     models, seconds = [], []
     with interruptible() as interrupted:
         for C in Cs:
-            began = time.perf_counter()
+            began = clock()
             running.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
-            seconds.append(time.perf_counter() - began)
+            seconds.append(clock() - began)
             models.append(_copy(running))
             if running.outcome_ is Outcome.INTERRUPTED or interrupted.is_set():
                 break

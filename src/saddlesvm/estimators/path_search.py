@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -23,6 +22,7 @@ from saddlesvm.problem.path_bounds import Interval, Knot
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.interrupt import interruptible
 
 FIT_SHARE = 0.2  # of the gap asked for: what each fit proves itself, the rest is for the Cs between
@@ -76,7 +76,7 @@ class PathSearch:
         bias = float(template.intercept_scaling) if template.fit_intercept else 0.0
         self.design = rows.as_rows(design, bias)
         self.n = design.shape[0]
-        self.began = time.perf_counter()
+        self.began = clock()
         self.outcome = Outcome.CERTIFIED
 
     def run(self, ends: tuple[float, float], uses_lambda: bool) -> CertifiedPath:
@@ -105,7 +105,7 @@ class PathSearch:
 
     def _path(self, fitted: Sequence[Fitted], uses_lambda: bool) -> CertifiedPath:
         knots, models = [knot for knot, _ in fitted], [model for _, model in fitted]
-        spent = time.perf_counter() - self.began
+        spent = clock() - self.began
         path = CertifiedPath(knots, models, self.gap, self.n, uses_lambda, self.outcome, spent)
         if path.outcome is Outcome.CERTIFIED and path.proven_gap > self.gap:
             return CertifiedPath(knots, models, self.gap, self.n, uses_lambda, Outcome.NO_PROGRESS, spent)
@@ -160,7 +160,7 @@ class PathSearch:
 
     def _seconds_left(self) -> float | None:
         limit = self.template.max_time
-        return None if limit is None else max(limit - (time.perf_counter() - self.began), 0.0)
+        return None if limit is None else max(limit - (clock() - self.began), 0.0)
 
     def _ended(self, fitted: Sequence[Fitted], stop: threading.Event) -> bool:
         """Whether Ctrl-C, the time limit or a fit that found no model ends the search; the outcome says so."""

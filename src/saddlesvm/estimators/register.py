@@ -41,7 +41,8 @@ class Saved:
     arrays: tuple[str, ...]
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
-        "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "phases_", "_phases", "_fitted_C", "C_",
+        "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_",
+        "phases_", "_phases", "_fitted_C", "C_",
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -18,6 +18,9 @@ from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.fit.trace import Record
 from saddlesvm.multiclass.sub_problems import SubProblem
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 @functools.cache
@@ -47,16 +50,17 @@ class CallbackSupport:
         return CallbackSupportMixin.set_callbacks(self, *callbacks)
 
 
-def with_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
+def with_callbacks(fit: Callable[Given, Result]) -> Callable[Given, Result]:
     """Let a fit tear its callbacks down when it ends, however it ends."""
 
     @functools.wraps(fit)
-    def managed(estimator: Any, *arguments: Any, **options: Any) -> Any:
-        if not in_use(estimator):
-            return fit(estimator, *arguments, **options)
+    def managed(*arguments: Given.args, **options: Given.kwargs) -> Result:
+        if not in_use(arguments[0]):
+            return fit(*arguments, **options)
         from sklearn.callback import with_callbacks as theirs
 
-        return theirs(fit)(estimator, *arguments, **options)
+        made: Result = theirs(fit)(*arguments, **options)
+        return made
 
     return managed
 

@@ -6,7 +6,6 @@ certificate is asked for are fixed by the data, so a seeded fit is repeatable bi
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from saddlesvm.fit.stall import StallWatch
 from saddlesvm.fit.trace import Record, Trace, read_only
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.base import Budget
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
@@ -36,11 +36,11 @@ class Stopwatches:
 
     def __init__(self) -> None:
         self.solving = self.certifying = self.waiting = 0.0
-        self.last = time.perf_counter()
+        self.last = clock()
 
     def lap(self, kind: str, sharers: int = 1) -> None:
         """Add the time since the last lap to the stopwatch `kind`: this problem's share of it among all `sharers`."""
-        now = time.perf_counter()
+        now = clock()
         own = (now - self.last) / sharers
         setattr(self, kind, getattr(self, kind) + own)
         self.waiting += now - self.last - own
@@ -52,7 +52,7 @@ class Stopwatches:
 
     def skip(self) -> None:
         """Leave out the time since the last lap: it belongs to callbacks."""
-        self.last = time.perf_counter()
+        self.last = clock()
 
     @property
     def total(self) -> float:

@@ -12,7 +12,6 @@ and others (2008).
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from saddlesvm.rows.class_rows import add_row, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
+from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import projected
@@ -215,5 +215,5 @@ class ClassDescent:
 
 def stops(event: threading.Event, seconds: float | None) -> Callable[[], bool]:
     """A question to ask between slices: has somebody interrupted, or is the time up?"""
-    end = np.inf if seconds is None else time.perf_counter() + seconds
-    return lambda: event.is_set() or time.perf_counter() >= end
+    end = np.inf if seconds is None else clock() + seconds
+    return lambda: event.is_set() or clock() >= end

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Dense, Rows
+from saddlesvm.runtime.compiling import clock
 
 FEWEST = 4  # problems that are worth a block
 LEAST_VALUES = 100_000_000  # values times problems below which separate fits are over in a moment
@@ -65,7 +65,7 @@ class SharedStart:
 
     def _work_out(self, first: int, problem: Problem, stop: threading.Event, seconds: float | None) -> None:
         """Let the block that begins with sub-problem `first` descend."""
-        began = time.perf_counter()
+        began = clock()
         places = range(first, min(first + self.together, len(self.problems)))
         labels = np.empty((problem.y.size, len(places)), dtype=np.int8)
         for column, k in enumerate(places):
@@ -76,7 +76,7 @@ class SharedStart:
         for column, k in enumerate(places):
             anew = epochs >= self.most and estimates[column] > math.sqrt(self.tol)
             self.ready[k] = None if anew else block.alpha[:, column].copy()
-            self.spent[k] = (epochs, (time.perf_counter() - began) / len(places))
+            self.spent[k] = (epochs, (clock() - began) / len(places))
 
     def credited(self, index: int, result: FitResult) -> FitResult:
         """The result with the epochs and the share of the time that its block took."""

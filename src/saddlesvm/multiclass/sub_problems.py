@@ -6,7 +6,6 @@ All sub-problems use the same rows, squared norms and threads; a pair of classes
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.runtime.compiling import clock
 
 SEVERITY = (
     Outcome.CERTIFIED,
@@ -81,7 +81,7 @@ class SharedTime:
     """
 
     def __init__(self, seconds: float | None, problems: int, jobs: int) -> None:
-        self.end = None if seconds is None else time.perf_counter() + seconds
+        self.end = None if seconds is None else clock() + seconds
         self.open, self.jobs = problems, jobs
         self.lock = threading.Lock()
 
@@ -89,7 +89,7 @@ class SharedTime:
         """Seconds for the next sub-problem; time that earlier ones left over is shared by all that follow."""
         if self.end is None:
             return None
-        left = max(self.end - time.perf_counter(), 1e-9)
+        left = max(self.end - clock(), 1e-9)
         with self.lock:
             return left * min(1.0, self.jobs / max(self.open, 1))
 

@@ -12,7 +12,6 @@ the one that is reported is the best for the last iterate.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -24,6 +23,7 @@ from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
+from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import below, seeded
 from saddlesvm.solvers.base import Budget, SolverBase, State, one_of
 
@@ -224,8 +224,8 @@ class KernelPegasos(SolverBase):
     def step(self, problem: KernelProblem, state: KernelPegasosState, budget: Budget) -> KernelPegasosState:
         """Whole batches, about ``budget.rows`` draws."""
         left = max(1, budget.rows // self.batch_size)
-        end = time.perf_counter() + budget.seconds
-        while left > 0 and time.perf_counter() < end:
+        end = clock() + budget.seconds
+        while left > 0 and clock() < end:
             batches = min(left, max(1, CHUNK // self.batch_size))
             self.visit(problem, state, draw_rows(state.random, problem.n, batches * self.batch_size))
             left -= batches

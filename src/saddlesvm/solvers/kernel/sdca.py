@@ -19,7 +19,6 @@ of rows that stay outside the margin; large working sets on a dense block are fr
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -29,6 +28,7 @@ from saddlesvm.problem.certificate import Certificate, Sums, objectives
 from saddlesvm.problem.kernel import KernelPoint, KernelProblem, alpha_of, nearest_feasible
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import RowCache, RowSource, row_source
+from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.kernel.ascent import add_kernel_rows, ascend_pairs, ascend_singly, submatrix
 
@@ -138,12 +138,12 @@ class KernelSDCA(SolverBase):
     def step(self, problem: KernelProblem, state: KernelState, budget: Budget) -> KernelState:
         """Working sets until about ``budget.rows`` rows were visited, or the gap seems small enough."""
         last = state.rows_touched + budget.rows
-        end = time.perf_counter() + budget.seconds
+        end = clock() + budget.seconds
         while True:
             if self.shrinking:
                 set_aside(problem, state)
             self.improve(problem, state)
-            if state.estimate <= budget.relative_gap or state.rows_touched >= last or time.perf_counter() >= end:
+            if state.estimate <= budget.relative_gap or state.rows_touched >= last or clock() >= end:
                 return state
 
     def improve(self, problem: KernelProblem, state: KernelState) -> None:

@@ -1,0 +1,113 @@
+"""Compile ahead: the kernels of given combinations, for images, continuous integration, and the impatient."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear_svr import LinearSVR
+from saddlesvm.fit.outcome import NotCertifiedWarning
+from saddlesvm.multiclass.class_descent import ClassDescent
+from saddlesvm.problem.losses import make_loss, traits_of
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.runtime.compiling import seconds_compiling
+from saddlesvm.solvers.base import one_of
+
+LAYOUTS = ("dense", "csr")
+DTYPES = ("float64", "float32")
+LOSSES = ("squared_hinge", "epsilon_insensitive")  # those that LinearSVC and LinearSVR have by default
+TALL, WIDE = (400, 8), (40, 90)  # Newton's equations over features, and over rows
+CLASSES = 4  # that begin together
+
+
+def warmup(
+    loss: str | Sequence[str] = LOSSES,
+    layout: str | Sequence[str] = LAYOUTS,
+    dtype: str | Sequence[str] = "float64",
+    *,
+    watch: Callable[[str, float], Any] | None = None,
+    **options: Any,
+) -> float:
+    """Compile what fits with the default solver need, so that the first of them need not wait.
+
+    Kernels are kept on disk, for each combination of loss, layout and precision, beside the package or in the folder
+    that the environment variable ``NUMBA_CACHE_DIR`` names, and belong to the processor that they were compiled on.
+
+    Parameters
+    ----------
+    loss : str or sequence of str
+        Losses of :class:`~saddlesvm.LinearSVC` and :class:`~saddlesvm.LinearSVR`; by default those that these have by
+        default.
+    layout : str or sequence of str
+        "dense", "csr" (with int32 indices), or both, the default.
+    dtype : str or sequence of str, default="float64"
+        Of the data: "float64", "float32", or both.
+    watch : callable, optional
+        Called with the name of each combination and the seconds that it took to compile, when it is ready.
+    **options
+        Of the estimators, such as ``intercept="free"``.
+
+    Returns
+    -------
+    float
+        Seconds spent compiling; 0 where everything was there already.
+
+    Raises
+    ------
+    ValueError
+        An option is not one of those above, or not one of the estimators.
+
+    Examples
+    --------
+    >>> import saddlesvm
+    >>> spent = saddlesvm.warmup(loss="squared_hinge", layout="dense")
+    >>> saddlesvm.warmup(loss="squared_hinge", layout="dense")
+    0.0
+    """
+    asked = [[one] if isinstance(one, str) else list(one) for one in (loss, layout, dtype)]
+    for name, given, allowed in (("layout", asked[1], LAYOUTS), ("dtype", asked[2], DTYPES)):
+        for one in given:
+            one_of(name, one, allowed)
+    makers = {name: _estimator(name, options) for name in asked[0]}
+    began = seconds_compiling()
+    for name, one_layout, one_dtype in product(*asked):
+        before = seconds_compiling()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertifiedWarning)
+            _fit_all(makers[name], one_layout, one_dtype)
+        if watch is not None:
+            watch(f"{name}, {one_layout}, {one_dtype}", seconds_compiling() - before)
+    return seconds_compiling() - began
+
+
+def _estimator(loss: str, options: dict[str, Any]) -> Callable[..., Any]:
+    """What makes an estimator with a loss, the options checked."""
+    kind: Any = LinearSVR if traits_of(make_loss(loss)).task == "regression" else LinearSVC
+
+    def make(**more: Any) -> Any:
+        return kind(**{"loss": loss, "random_state": 0, "tol": 1e-6} | options | more)
+
+    make().check_options()
+    return make
+
+
+def _fit_all(make: Callable[..., Any], layout: str, dtype: str) -> None:
+    """Small fits that go through all that the default solver does: descent, the finish, and classes together."""
+    random = np.random.default_rng(0)
+    for shape, solver in ((TALL, "dcd"), (TALL, "newton"), (WIDE, "newton"), (TALL, "auto")):
+        dense = random.normal(size=shape).astype(dtype)
+        X = sparse.csr_matrix(dense) if layout == "csr" else dense
+        target: Any = dense[:, 0] + 0.5 * random.normal(size=shape[0])
+        model = make(solver=solver)
+        model.fit(X, target > 0.0 if isinstance(model, LinearSVC) else target)
+    if isinstance(model, LinearSVC):
+        labels = np.where(random.normal(size=(TALL[0], CLASSES)) > 0.0, 1, -1).astype(np.int8)
+        problem = make_problem(as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized")
+        ClassDescent(problem, labels, np.zeros(labels.shape)).run(0.1, 0, lambda: False, 2.0)
