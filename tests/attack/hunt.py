@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 60.0  # seconds without a word, after which a case counts as hung; the first word takes a compilation
+PATIENCE = 60.0  # seconds without a word, after which a case counts as hung
+COMPILATION = 600.0  # seconds before the first word, which takes the compilation of kernels
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -74,7 +75,9 @@ def _listen(child: subprocess.Popen, findings: Findings, patience: float) -> tup
     assert child.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
-        while selector.select(patience):
+        wait = COMPILATION
+        while selector.select(wait):
+            wait = patience
             line = child.stdout.readline()
             if not line:
                 return begun, False
