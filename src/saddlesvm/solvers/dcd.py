@@ -5,11 +5,12 @@ With ``b_i = a_i y_i`` the negated dual is minimised one coordinate at a time. I
 and 0 where they do not. A row that sits at a bound with ``G > M`` (lower) or ``G < m`` (upper), M and m the largest and
 smallest PG of the pass before, is set aside. When the others are done, all rows come back and are checked again.
 
-What the papers do not have: where the fit stops on its gap, nothing rests on the bounds M and m, and a tenth of them is
-used, also when the rows come back. A row set aside still counts in the objective that the estimate of the gap is
-relative to. Where few rows were active, the check of the others, of which next to none moves, is in the order of the
-data. And the random order is one of short runs of neighbouring rows, which come from memory faster than single ones;
-longer runs would be faster still, but a shuffled order of them converges as if there were fewer rows.
+Four things differ from the papers. Where the fit stops on its gap, the gap, not M and m, decides when to stop; so the
+solver sets rows aside at a tenth of these bounds, and keeps the bounds when the rows come back. A row set aside still
+counts in the objective that the estimate of the gap is relative to. Where few rows were active, the solver checks the
+others in the order of the data, for next to none of them moves. And it shuffles short runs of neighbouring rows, not
+single rows: memory delivers runs faster. Longer runs would be faster still, but their shuffled order converges as if
+there were fewer rows.
 
 The losses with an absolute value in their conjugate have a corner at zero where they shrink in the same way; their left
 and right slopes take the place of G (Ho and Lin 2012, "Large-scale linear support vector regression", section 4).
@@ -53,29 +54,30 @@ from saddlesvm.solvers.base import (
 
 GAP, PROJECTED_GRADIENT, WEIGHT_CHANGE, BOTH = range(4)
 STOPPING = {"gap": GAP, "projected_gradient": PROJECTED_GRADIENT, "weight_change": WEIGHT_CHANGE, "both": BOTH}
-# Beside those of an epoch: the bounds M and m, the range of the projected slopes and the change of w of the last pass;
-# the length of the present one (0: none is under way), the rows it set aside and its range so far; the passes; the
-# estimate of the last one over all rows; whether the solver's own rule is met; the visits so far, and those when that
-# last one ended; whether the next one is in the order of the data.
+# Meters of a run, beside those of an epoch. Of the last pass: the bounds M and m, the range of the projected slopes,
+# the change of w. Of the present pass: its length in rows (0: no pass is under way), the rows it set aside, its largest
+# and smallest projected slope so far. Of the run: its passes; the estimate of the last pass over all rows; whether the
+# solver's own rule is met; its row visits, and its row visits when the last pass over all rows ended; whether the next
+# pass visits the rows in the order of the data.
 METERS = record_of(
     *(EPOCH_METERS.names or ()), "bound_M", "bound_m", "range", "change", "length", "dropped", "largest", "smallest",
     "passes", "known", "satisfied", "visits", "known_at", "in_order",
 )  # fmt: skip
 
 BEGUN = ("length", "residual", "paid", "coupled")  # meters that are zero where no pass is under way
-RECHECK = 0.05  # of the last gap over all rows: once the active ones are below it, the others are looked at again
-EAGER = 0.1  # of the bounds M and m, where the fit stops on its gap
-FEW = 0.25  # of the rows: where so few were active, a pass to check the others is in the order of the data
-NEAR_BYTES = 2**21  # rows that take less than this are near anyway, and visited one by one
+RECHECK = 0.05  # share of the last gap over all rows: once the active rows' gap is below it, all rows come back
+EAGER = 0.1  # share of the bounds M and m beyond which a row is set aside, where the fit stops on its gap
+FEW = 0.25  # share of the rows: where fewer were active, the pass that checks the others is in the order of the data
+NEAR_BYTES = 2**21  # bytes of rows that stay in the cache: below them single rows are shuffled, not runs
 
 
 class Deck(NamedTuple):
-    """The rows of a run, and what deals them out.
+    """The rows of a run, and the orders in which passes visit them.
 
     Attributes
     ----------
     members, order : ndarray of shape (n,)
-        All rows; those active, in the first places. Both ascending.
+        All rows; and the active rows, in the first places of `order`. Both ascend.
     sequence : ndarray of shape (n,)
         The order of the present pass.
     runs : ndarray
@@ -106,7 +108,7 @@ class Iterate(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """Where a call of the kernel ends: after so many visits, or after a pass whose estimate is at most `target`."""
+    """When a call of the kernel ends: after `visits` row visits, or after a pass whose estimate is at most `target`."""
 
     visits: int
     target: float
@@ -116,13 +118,13 @@ class Rules(NamedTuple):
     """The options as the kernel takes them."""
 
     permutation: bool
-    run: int  # rows that stay together
-    near: int  # active rows up to which none need to
-    eager: float  # share of the bounds beyond which a row is set aside; 0: none is
+    run: int  # neighbouring rows that stay together in the random order
+    near: int  # active rows up to which single rows are shuffled
+    eager: float  # share of the bounds M and m beyond which a row is set aside; 0: no row is
     stopping: int
     threshold: float
-    passes: float
-    smooth: bool  # the loss
+    passes: float  # passes over the active rows, at most
+    smooth: bool  # whether the loss is smooth
 
 
 @inlined
@@ -139,7 +141,7 @@ def begin_pass(deck: Deck, rules: Rules, active: int, meters: Any) -> None:
 
 @inlined
 def drop_aside(deck: Deck, active: int) -> int:
-    """Take the rows that were set aside out of the active ones; how many are left."""
+    """Remove the rows that were set aside from the active ones, and return how many are left."""
     kept = 0
     for k in range(active):
         i = deck.order[k]
@@ -151,7 +153,7 @@ def drop_aside(deck: Deck, active: int) -> int:
 
 @inlined
 def move_of(w: np.ndarray, before: np.ndarray) -> float:
-    """``||w - before||``, and w is the next one's `before`."""
+    """Return ``||w - before||``, and copy w to `before` for the next pass."""
     total = 0.0
     for j in range(before.size):
         total += (w[j] - before[j]) ** 2
@@ -161,9 +163,9 @@ def move_of(w: np.ndarray, before: np.ndarray) -> float:
 
 @inlined
 def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, meters: np.ndarray) -> int:
-    """Judge a pass: note its figures and set new bounds; call all rows back when the active ones are done.
+    """Judge a pass: note its figures, set new bounds, and call all rows back when the active rows are done.
 
-    Returns how many rows are active now.
+    Returns how many rows are active then.
     """
     m = meters[0]
     whole = m.length == deck.members.size
@@ -189,7 +191,7 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
         follows = m.known_at == m.visits - deck.members.size
         earlier, m.known, m.known_at = m.known, m.estimate, m.visits
         if rules.smooth and follows and m.known < earlier < np.inf:
-            m.estimate *= np.sqrt(m.known / earlier)  # the rows were seen half a pass ago
+            m.estimate *= np.sqrt(m.known / earlier)  # a pass saw its rows half a pass ago on average
         m.satisfied = 1.0 if judged <= rules.threshold else 0.0
     elif judged <= rules.threshold or m.range == 0.0 or m.estimate <= floor:
         active = call_back(deck, rules, meters, active)
@@ -200,7 +202,10 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
 
 @kernel
 def call_back(deck: Deck, rules: Rules, meters: np.ndarray, active: int) -> int:
-    """All rows are active again, after so many were; by the rules of the papers none is set aside in the next pass."""
+    """Make all rows active again, where `active` were; return their number.
+
+    Under the papers' stopping rules the next pass sets no row aside.
+    """
     copy_items(deck.members, deck.order.size, deck.order)
     if rules.stopping == GAP:
         meters[0].in_order = 1.0 if active < FEW * deck.order.size else 0.0
@@ -211,7 +216,7 @@ def call_back(deck: Deck, rules: Rules, meters: np.ndarray, active: int) -> int:
 
 @inlined
 def projected(left: float, right: float) -> float:
-    """The slope along which a dual variable can still move, of its left and right one; zero where it is optimal."""
+    """The slope that a dual variable can still follow, `left` or `right`; zero where the variable is optimal."""
     return right if right < 0.0 else (left if left > 0.0 else 0.0)
 
 
@@ -271,13 +276,13 @@ def descend(
 
 
 def near_rows(problem: Problem) -> int:
-    """How many rows stay in the cache, so that their order is of no account."""
+    """How many rows fit into the cache: below this number their order does not change the speed."""
     return int(NEAR_BYTES / (problem.values_per_row * dtype_of(problem.X).itemsize))
 
 
 @dataclass
 class DCDState(DualState):
-    """The dual state; what else the :class:`Deck` holds; the weights a pass ago (for the rule on the change of w)."""
+    """The dual state, the other arrays of the :class:`Deck`, and the weights of a pass ago (for the rule on w)."""
 
     sequence: np.ndarray = field(default_factory=nothing)
     blocks: np.ndarray = field(default_factory=nothing)
@@ -299,18 +304,18 @@ class DCD(SolverBase):
     permutation : bool, default=True
         Visit the rows in a new random order each pass, or always in the order of the data.
     shrinking : bool, default=True
-        Set rows aside that sit at a bound and are pushed against it.
+        Set aside the rows whose dual variable sits at a bound that its slope pushes it against.
     stopping : {"gap", "projected_gradient", "weight_change", "both"}, default="gap"
         Leave stopping to the fit's relative gap, or also stop when, over all rows, the range of the projected
         slopes (Hsieh and others 2008), the norm of the change of w in a pass, or both, are at most `threshold`.
     threshold : float, default=1e-4
         Tolerance of the solver's own rule.
     max_passes : int, optional
-        Also stop after this many passes over the active rows, be they many or few (what LIBLINEAR counts as
-        iterations; the fit's `max_iter` counts visits of as many rows as there are).
+        Also stop after this many passes over the active rows, be they many or few. LIBLINEAR counts these as
+        iterations; the fit's `max_iter` counts epochs, of as many row visits as there are rows.
     run_length : int, default=4
         Neighbouring rows that stay together in the random order, so that memory is read in longer pieces; 1 permutes
-        single rows, as the papers do. Rows that take less than 2 MB together are near anyway, and go singly.
+        single rows, as the papers do. Active rows that take less than 2 MB in all are always permuted singly.
 
     Examples
     --------
@@ -345,7 +350,7 @@ class DCD(SolverBase):
             raise ValueError(f"run_length must be at least 1; got {self.run_length!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> DCDState:
-        """Zeros or the given dual point; all rows active."""
+        """Begin at zero or at the given dual point, with all rows active."""
         alpha = start_alpha(problem, start)
         w = start_weights(problem, alpha, start)
         meters = np.zeros(1, METERS)
@@ -383,7 +388,7 @@ class DCD(SolverBase):
         )
 
     def step(self, problem: Problem, state: DCDState, budget: Budget) -> DCDState:
-        """Passes over the active rows, at most ``budget.rows`` visits."""
+        """Pass over the active rows, with at most ``budget.rows`` row visits."""
         state.position, state.active, done = descend(
             problem.terms,
             deck_of(problem, state),
@@ -406,7 +411,7 @@ class DCD(SolverBase):
         return Point(state.w, state.alpha, tracks=True)
 
     def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> DCDState:
-        """Take the rebuilt weights over; call all rows back when the gap is not where the active rows see it."""
+        """Take the rebuilt weights over; call all rows back when the gap is far above what the active rows show."""
         known = evaluation.certificate.relative_gap
         state.meters["known"] = known
         if state.active < state.order.size and known > 2.0 * state.meters["estimate"][0]:

@@ -1,12 +1,12 @@
 """The automatic solver: dual coordinate descent, watched by its own progress, with a second-order finish.
 
-Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. From how fast its estimate of the
-gap falls, the work that is left for it is predicted; from the sizes of the problem and the number of rows that bend,
-the work of the Newton steps that are left for the finish. It changes over when those are cheaper, and changes back when
-the finish does not keep what was predicted. It looks early, for smooth losses whose bending rows span the features are
-the finish's own ground: Newton's method needs no good start there, and few steps. Where such a problem has many more
-rows than features, or is steep, it begins with it. All predictions count operations, not seconds: the decisions do not
-depend on the clock, and a fit is repeatable.
+Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. The automatic solver predicts the
+work that coordinate descent has left from how fast its estimate of the gap falls. It predicts the work of the Newton
+steps from the sizes of the problem and the number of rows that bend. It changes over to the finish when the Newton
+steps are cheaper, and changes back when the finish takes far more work than predicted. It makes its first prediction
+early, because Newton's method suits smooth losses whose bending rows span the features: there it needs no good start
+and few steps. Where such a problem has many more rows than features, or is steep, the solver begins with Newton's
+method. All predictions count operations, not seconds: no decision depends on the clock, and a fit is repeatable.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from saddlesvm.solvers.second_order.newton import Newton, NewtonState, bending, 
 from saddlesvm.solvers.second_order.sample import sample_shares
 from saddlesvm.solvers.threaded.descent import with_threads
 
-LOOKS = (2.0, 4.0, 8.0)  # epochs of the first predictions
-NEXT_LOOK = 1.25  # growth of the epochs between two later ones
-PLENTY = 2.25  # rows that bend for each feature, so many that fewer of them later on will still span the features
-SOON, LATE = 0.15, 8.0  # epochs before a change: this share of the finish's predicted work, but not more than so many
-CHEAP = 4.0  # epochs of a Newton step, at most, for a smooth problem to begin with it
-BEND_AT_LAST = 0.5  # share of the rows that bend after the samples, roughly, where the loss' derivative has corners
-STEEP = 1.0  # curvature of the coordinate steps from which the first epochs lead nowhere
-BROKEN_PROMISE = 4.0  # times the predicted work, after which the finish must have shown something
-MORE_PATIENCE = 4.0  # for the finish, when it gets another chance: after as long a time as the run has taken until then
-SHOWN, FALLEN = 0.3, 0.95  # of the gap and of the objective at the change-over: one must be below by then
+LOOKS = (2.0, 4.0, 8.0)  # epochs at which the first predictions are made
+NEXT_LOOK = 1.25  # factor from the epoch of one later prediction to the epoch of the next
+PLENTY = 2.25  # bending rows per feature above which the rows that still bend later on span the features, too
+SOON, LATE = 0.15, 8.0  # before a change-over: share of the finish's predicted work, and epochs, whichever is less
+CHEAP = 4.0  # epochs that a Newton step may cost for a smooth problem to begin with Newton's method
+BEND_AT_LAST = 0.5  # rough share of the rows that bend after the samples, where the loss' derivative has corners
+STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the first epochs make no progress
+BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
+MORE_PATIENCE = 4.0  # factor on `patience` when the solver changes back; the finish then waits till the epochs double
+SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
 COORDINATES, FINISH = "coordinate descent", "Newton"
 
 
 @dataclass
 class Promise(Group):
-    """The work that was predicted for the finish and what it has taken since; gap and objective of the last look."""
+    """The work predicted for the finish, the work it has done since, and the gap and objective at the last look."""
 
     promised: float = 0.0
     spent: float = 0.0
@@ -64,8 +64,10 @@ class Promise(Group):
 
 @dataclass
 class AutoWork(Workspace):
-    """The state of the solver at work (DCDState, ParallelState or NewtonState), which can be made anew from `alpha` and
-    `w`, and the equations of the finish."""
+    """The state of the solver at work (DCDState, ParallelState or NewtonState) and the equations of the finish.
+
+    A resumed run makes both anew, the state from `alpha` and `w`.
+    """
 
     inner: Any = None
     equations: NewtonEquations | None = None
@@ -78,15 +80,15 @@ class AutoState(State):
     Attributes
     ----------
     alpha : ndarray of shape (n_all,)
-        The dual point to go on from (of the solver at work).
+        Dual point of the solver at work; a resumed run goes on from it.
     begun : bool
-        It is chosen what to begin with.
+        Whether the first solver is chosen.
     seen : ndarray of shape (k, 2)
-        Epochs and estimates of coordinate descent, for the rate.
+        Epochs and estimates of coordinate descent, from which its rate is measured.
     patience : float
-        With the finish; grows with every change back.
+        Factor on the work that the finish may do before it shows progress; it grows with every change back.
     rests_until : float
-        Epoch before which the finish gets no other chance.
+        Epoch before which no prediction changes over to the finish again.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
@@ -113,8 +115,8 @@ class Auto(SolverBase):
     memory : float, default=1e9
         Bytes that factored matrices of the finish may take.
     begin : {"coordinate descent", "Newton"}, default="coordinate descent"
-        What to begin with; the finish is worth it where a neighbouring problem, solved before, ended with it. At a
-        neighbour's weights, smooth problems with cheap Newton steps begin with it anyway.
+        Which solver begins when a starting point is given. Begin with "Newton" where the fit of a neighbouring problem
+        ended with it. At a neighbour's weights, smooth problems with cheap Newton steps begin with it anyway.
 
     Examples
     --------
@@ -150,13 +152,13 @@ class Auto(SolverBase):
         return state
 
     def _choose(self, problem: Problem, state: AutoState, target: float) -> None:
-        """What to begin with where no starting point is given."""
+        """Choose the first solver where no starting point is given."""
         state.begun = True
         if self._from_samples(problem, state, target) < np.inf:
             inner = Newton(memory=self.memory).init(problem, state.seed)
             if is_cornerless(problem.loss) or inner.active > problem.n_features:
                 self._begin_with(state, inner, " on samples of the rows")
-            else:  # the samples were solved for nothing
+            else:  # discard the samples' solution, keep its cost
                 state.base_rows, state.base_epochs = inner.rows_touched, inner.epochs
         elif self._is_steep(problem, state):
             self._begin_with(state, Newton(memory=self.memory, warm_up=0).init(problem, state.seed))
@@ -170,12 +172,12 @@ class Auto(SolverBase):
         state.promise.gap_then = state.estimate
 
     def epochs_from_samples(self, problem: Problem, target: float) -> float:
-        """What a fit to this relative gap takes, in epochs of coordinate descent, where it would begin with Newton's
-        method on samples of the rows; infinite where it would not."""
+        """Predicted cost of a fit to this relative gap, in epochs of coordinate descent, where it would begin with
+        Newton's method on samples of the rows; infinite where it would not."""
         return self._from_samples(problem, AutoState(w=nothing(), alpha=np.zeros(problem.y.size)), target)
 
     def _from_samples(self, problem: Problem, state: AutoState, target: float) -> float:
-        """The same, with the run's own equations."""
+        """The prediction of `epochs_from_samples`, with the run's own equations."""
         if not is_smooth(problem.loss) or not sample_shares(problem):
             return np.inf
         descent, passes = descent_epochs(problem, target), passes_cost(problem)
@@ -186,11 +188,11 @@ class Auto(SolverBase):
         return epochs if epochs < descent else np.inf
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
-        """Whether a neighbour's weights leave no more to do, most likely, than one or two cheap Newton steps."""
+        """Whether one or two cheap Newton steps from a neighbour's weights most likely solve the problem."""
         return start.w is not None and needs_no_proximity(problem, state.alpha) and self._is_cheap(problem, state)
 
     def _is_steep(self, problem: Problem, state: AutoState) -> bool:
-        """Whether Newton's method, from zero, needs no more steps than coordinate descent needs epochs to get going."""
+        """Whether the problem is so steep, and Newton steps so cheap, that Newton's method should begin at zero."""
         steep = is_cornerless(problem.loss) and steepness(problem) >= STEEP
         return steep and self._is_cheap(problem, state)
 
@@ -198,7 +200,7 @@ class Auto(SolverBase):
         return self._step_cost(problem, state) <= CHEAP * epoch_cost(problem)
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
-        """A step of the solver at work, and a prediction when it is time for one."""
+        """Do a step of the solver at work, and make a prediction when one is due."""
         if state.work.inner is None:
             self._enter(problem, state, state.phase)
         if not state.begun:
@@ -233,7 +235,7 @@ class Auto(SolverBase):
         return state
 
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
-        """Compare what is left for either solver, and say so."""
+        """Compare the work that either solver has left; note the decision in words, and change over if it says so."""
         rate = fall_rate(_until_now(state))
         if state.epochs < state.rests_until or rate is None:
             return
@@ -262,11 +264,11 @@ class Auto(SolverBase):
             self._change(problem, state, FINISH, why)
 
     def _step_cost(self, problem: Problem, state: AutoState) -> float:
-        """Roughly the seconds of a Newton step whose Hessian has the rows that bend at the present point."""
+        """Rough seconds of a Newton step whose Hessian has the rows that bend at the present point."""
         return passes_cost(problem) + self._solving_cost(problem, state)
 
     def _solving_cost(self, problem: Problem, state: AutoState) -> float:
-        """The part of it that the equations take."""
+        """Rough seconds that the equations of such a step take."""
         bend = bending(problem, state.alpha)
         if state.work.equations is None:
             state.work.equations = NewtonEquations(problem, self.memory)
@@ -299,15 +301,15 @@ class Auto(SolverBase):
         return self._at_work(problem, state).solution(problem, state.work.inner)
 
     def certified(self, problem: Problem, state: AutoState, evaluation: Evaluation) -> AutoState:
-        """Tell the solver at work."""
+        """Pass the certificate on to the solver at work."""
         state.work.inner = self._at_work(problem, state).certified(problem, state.work.inner, evaluation)
         state.w = state.work.inner.w
         return state
 
     def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
-        """Newton's method, where coordinate descent came to a standstill before a prediction said so.
+        """Change over to Newton's method where coordinate descent stalls before a prediction recommends the change.
 
-        Or the other way round, once, where no row bends: Newton's method has nothing to go by there.
+        Where Newton's method stalls because no row bends, and so has no curvature to use, change back once.
         """
         if state.phase == FINISH:
             if state.work.inner.active or state.patience > 1.0:
@@ -323,7 +325,7 @@ class Auto(SolverBase):
 
 
 def _mirror(state: AutoState) -> AutoState:
-    """Show the inner solver's progress as one's own."""
+    """Copy the progress of the solver at work into the state of the run."""
     inner = state.work.inner
     state.w, state.alpha = inner.w, inner.best.alpha if state.phase == FINISH else inner.alpha
     state.rows_touched = state.base_rows + inner.rows_touched
@@ -335,9 +337,9 @@ def _mirror(state: AutoState) -> AutoState:
 
 
 def _note(state: AutoState) -> None:
-    """Remember a new estimate over all rows: those of the active ones fall and rise again when the others come back.
+    """Remember a new estimate over all rows; estimates over the active rows alone rise when the others come back.
 
-    One of zero says nothing: the sum of the dual variables may still be amiss, where the intercept is free.
+    An estimate of zero is left out: with a free intercept the dual variables may not sum to zero yet.
     """
     inner = state.work.inner
     epoch = state.base_epochs + inner.known_at
@@ -346,7 +348,7 @@ def _note(state: AutoState) -> None:
 
 
 def _until_now(state: AutoState) -> np.ndarray:
-    """The estimates over all rows, and the present one where it is lower, or they are long ago."""
+    """Epochs and estimates over all rows; the present epoch, with the lowest estimate known, is appended."""
     seen, now = state.seen, [state.epochs, state.estimate]
     if not seen.size:
         return np.array([now])

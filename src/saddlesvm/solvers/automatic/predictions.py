@@ -1,6 +1,6 @@
-"""What a run takes with either solver, roughly: coordinate descent, or Newton's method.
+"""Rough predictions of how long coordinate descent and Newton's method take.
 
-Operations are counted, in seconds of one machine of which only ratios matter, and never the clock.
+The predictions count operations and never read the clock. They are in seconds of one machine; only their ratios matter.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.costs import epoch_cost, values_cost
 from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
-# A Newton step: passes over the data; its seconds for a row besides, whatever the loss; its seconds besides.
+# Cost of a Newton step: passes over the data, seconds per row on top (for any loss), seconds per step on top.
 PASSES, TERMS, CALLS = 1.3, 1e-8, 1e-4
-AGAIN = 0.4  # of the first factor's cost, for each later one: rows whose share changed by little are kept
-LOOK = 1e-4  # seconds of a prediction
-# Newton steps, at least and for each power of ten of the gap: of losses without corners in their derivative, of other
-# smooth ones, and of those with corners.
+AGAIN = 0.4  # share of the first factor's cost that each later one takes: it keeps rows whose share changed little
+LOOK = 1e-4  # seconds per prediction
+# Newton steps: the least number, and the steps per power of ten that the gap falls by.
 STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
-# What the first choice, for smooth losses on many more rows than features, goes by. Epochs of coordinate descent: some,
-# and for each power of ten of the gap some more, and more with the curvature of its steps. Newton's steps from the
-# solution of samples of the rows: some, and more for each power of ten; and the epochs that the samples and the first
-# look at all rows take, and the seconds of the calls.
+# The first choice, for smooth losses on many more rows than features, compares two predictions. For coordinate descent:
+# the least number of epochs, epochs per power of ten of the gap, and epochs per power of ten and unit of curvature.
 EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
+# For Newton's method begun on samples of the rows: the least number of steps and steps per power of ten of the gap;
+# epochs that the samples and the first look at all rows take; seconds of the calls.
 FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.5, 2e-3
-MOST_POWERS = 10.0  # of ten that the gap can fall by
+MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
 
 
 def steepness(problem: Problem) -> float:
-    """The largest curvature of the median row's term, ``C phi'' ||x_i||^2``: coordinate descent slows down by it."""
+    """The largest curvature of the median row's term, ``C phi'' ||x_i||^2``: the larger, the slower the descent."""
     return coordinate_curvature(problem) * problem.loss.largest_curvature()
 
 
@@ -41,7 +40,7 @@ def descent_epochs(problem: Problem, target: float) -> float:
 
 
 def sampled_epochs(problem: Problem, target: float, a_step: float) -> float:
-    """The same of Newton's method, begun on samples of the rows, if a step takes so many seconds; in epochs, too."""
+    """Cost in epochs of Newton's method, begun on samples of the rows, to `target`; `a_step` is seconds per step."""
     steps = FROM_SAMPLE[0] + FROM_SAMPLE[1] * _powers_of_ten(target)
     return SAMPLING + (SAMPLING_CALLS + steps * a_step) / epoch_cost(problem)
 
@@ -58,22 +57,22 @@ def newton_steps(loss: Loss, gap: float, target: float) -> float:
 
 
 def steps_cost(first: float, passes: float, steps: float) -> float:
-    """Seconds of so many Newton steps, where the first one takes `first`, of which `passes` without its equations."""
+    """Seconds of `steps` Newton steps; the first one takes `first` seconds, `passes` of them without its equations."""
     return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
 
 
 def look_cost(problem: Problem) -> float:
-    """A prediction's cost in epochs, at least one: predictions are not to take longer than what they are about."""
+    """Cost of a prediction in epochs, at least one: predictions must not take longer than the work they predict."""
     return max(1.0, LOOK / epoch_cost(problem))
 
 
 def passes_cost(problem: Problem) -> float:
-    """Seconds of a Newton step without its equations, roughly."""
+    """Rough seconds of a Newton step without its equations."""
     return PASSES * values_cost(problem) + TERMS * problem.members.size + CALLS
 
 
 def fall_rate(seen: np.ndarray) -> float | None:
-    """Fall of log(gap) an epoch over the later half of the run; None while too little is seen."""
+    """Fall of log(gap) per epoch over the later half of the run; None while fewer than two estimates are known."""
     if seen.shape[0] < 2:
         return None
     now, then = seen[-1], seen[max(0, np.searchsorted(seen[:, 0], 0.6 * seen[-1, 0]) - 1)]
