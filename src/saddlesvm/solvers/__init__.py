@@ -1,4 +1,4 @@
-"""The solvers: one algorithm a file, each readable beside its paper; a name stands for one with its defaults."""
+"""The solvers: one algorithm per file, readable beside its paper; a solver's name means it with default options."""
 
 from __future__ import annotations
 

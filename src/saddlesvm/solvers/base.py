@@ -1,6 +1,7 @@
-"""The contract of a solver: options in a small frozen object, ``init``, ``step`` and ``solution``; no loop of its own.
+"""The contract of a solver: options in a small frozen object, and the methods ``init``, ``step`` and ``solution``.
 
-``fit.py`` drives any solver: it decides when to ask for a certificate, when to stop, and what to record.
+A solver has no loop of its own. The loop in :mod:`saddlesvm.fit.loop` drives any solver: it decides when to ask for a
+certificate, when to stop, and what to record.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from saddlesvm.runtime.compiled import inlined, record_of
 
 
 def nothing() -> np.ndarray:
-    """An array for what a run does not need."""
+    """An empty array, for a field that a run does not need."""
     return np.empty(0)
 
 
-FINE_GAP = 1e-5  # relative gap from which float32 weights are continued in float64
+FINE_GAP = 1e-5  # relative gap below which float32 weights become float64
 
 
 @dataclass
@@ -39,15 +40,15 @@ class State:
     rows_touched : int
         Row visits so far.
     epochs : float
-        Row visits divided by the number of rows, or what one pass costs where a step is no row visit.
+        Row visits divided by the number of rows; a solver whose steps are no row visits counts passes.
     estimate : float
         The solver's own cheap estimate of the relative gap; infinite when it has none.
     proven : bool
-        The estimate is the relative gap itself.
+        Whether the estimate is the relative gap itself.
     satisfied : bool
-        The solver's own stopping rule is met.
+        Whether the solver's own stopping rule is met.
     active : int
-        Rows that are still worked on.
+        Rows that the solver still works on.
     """
 
     w: np.ndarray
@@ -62,7 +63,7 @@ class State:
 
     @property
     def kernel_evaluations(self) -> int:
-        """Kernel values computed so far: none, but by the solvers of kernel machines."""
+        """Kernel values computed so far; 0 except in the solvers of kernel machines."""
         return 0
 
 
@@ -79,7 +80,7 @@ class DualState(State):
     random : ndarray of shape (1,), uint64
         The run's own generator.
     offset : ndarray of shape (1,) or (0,)
-        Multiplier of the free intercept, see :func:`~saddlesvm.problem.intercepts.move_offset`; empty for other ones.
+        Multiplier of the free intercept, see :func:`~saddlesvm.problem.intercepts.move_offset`; empty without one.
     meters : ndarray of shape (1,)
         A record with the names of `EPOCH_METERS` among its own.
     known, known_at : float
@@ -103,11 +104,11 @@ class Budget:
     Attributes
     ----------
     rows : int
-        Row visits at most (a solver whose smallest unit is larger does one unit).
+        Row visits at most (a solver whose smallest unit of work is larger does one unit).
     relative_gap : float
-        The fit will ask for a certificate once the solver's estimate is below this: no need to go on within the step.
+        The fit asks for a certificate once the solver's estimate is below this: the step may then end early.
     seconds : float
-        Time at most, for solvers whose units are long.
+        Seconds at most, for solvers whose units of work are long.
     """
 
     rows: int
@@ -116,19 +117,19 @@ class Budget:
 
 
 # The running sums of an epoch, its estimate of the relative gap, and the primal objective (divided by C) that the
-# estimate refers to: that of the last certificate or pass over all rows.
+# estimate is relative to: the objective at the last certificate or at the last pass over all rows.
 EPOCH_METERS = record_of("residual", "paid", "coupled", "estimate", "scale")
 
 
 @inlined
 def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
-    """Turn the sums of a pass, over all rows or some, into an estimate of the relative gap, and begin new ones.
+    """Turn the sums of a pass, over all rows or some, into an estimate of the relative gap, and set them to zero.
 
-    `meters` holds a record with the names of `EPOCH_METERS` among its own. (The record itself would not do: Numba takes
-    a record for one of another type that begins with the same names.)
+    `meters` is an array of one record that has the names of `EPOCH_METERS` among its own. (A plain record would not do:
+    Numba confuses it with a record of another type that begins with the same names.)
 
-    The estimate is relative to the size of the primal objective, as a certificate's gap is while the dual objective is
-    above its negative; half of v.w stands for R(w).
+    The estimate is relative to the size of the primal objective; so is a certificate's gap while the dual objective is
+    above the negative of the primal one. Half of v.w takes the place of R(w).
     """
     m = meters[0]
     if whole:
@@ -138,31 +139,31 @@ def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
 
 
 class Place(NamedTuple):
-    """How far a run has got, for kernels: the place in the pass, and how many rows are active."""
+    """How far a run has got, for kernels: its position in the pass, and its number of active rows."""
 
     position: int
     active: int
 
 
 class Solver(Protocol):
-    """What ``fit.py`` asks of a solver. Options are the fields of a frozen dataclass."""
+    """What the fit's loop asks of a solver. Its options are the fields of a frozen dataclass."""
 
     name: ClassVar[str]
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> Any:
-        """The state to begin with; `start` is a point to begin from."""
+        """Make the first state, at the point `start` where one is given."""
 
     def step(self, problem: Problem, state: Any, budget: Budget) -> Any:
         """Do a bounded amount of work; the arrays of `state` may be changed in place."""
 
     def solution(self, problem: Problem, state: Any) -> Point:
-        """The point that the run stands for: the last one, an average or a random iterate."""
+        """Return the point to certify: the last iterate, an average of iterates or a random one."""
 
     def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
-        """Learn from a certificate (re-check what was set aside, remove rounding errors); the state to go on with."""
+        """Learn from a certificate (re-check rows set aside, remove rounding errors); return the state to continue."""
 
     def on_stall(self, problem: Problem, state: Any) -> Any:
-        """Where neither gap nor objectives move any more: the state to go on with in another way, or None."""
+        """Neither gap nor objectives move any more: return a state that continues in another way, or None."""
 
 
 @dataclass(frozen=True)
@@ -170,15 +171,15 @@ class SolverBase:
     """What the solvers share: their options print, compare, copy, pickle and can be searched over."""
 
     name: ClassVar[str] = ""
-    any_penalty: ClassVar[bool] = False  # or half a square only
+    any_penalty: ClassVar[bool] = False  # whether the solver takes any penalty; else only half the squared norm
 
     @property
     def ends_itself(self) -> bool:
-        """Whether a stopping rule of its own ends a run, should the fit's tolerance not."""
+        """Whether the solver has a stopping rule of its own, which ends a run besides the fit's tolerance."""
         return False
 
     def on_stall(self, problem: Any, state: Any) -> Any:
-        """There is no other way."""
+        """Return None: the solver has no other way to continue."""
         return None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -195,7 +196,7 @@ class SolverBase:
         """Raise ValueError for an option out of range."""
 
     def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
-        """Nothing to learn from a certificate, unless a solver says otherwise."""
+        """Return the state as it is; a solver that learns from certificates overrides this."""
         return state
 
 
@@ -211,9 +212,9 @@ AnyDualState = TypeVar("AnyDualState", bound=DualState)
 def refresh_weights(problem: Problem, state: AnyDualState, evaluation: Evaluation) -> AnyDualState:
     """Take the rebuilt weights of a certificate over, so that rounding errors do not add up.
 
-    Close to the optimum float32 weights are too coarse; from there on they are float64 (the data stay as they are).
+    Close to the optimum float32 weights are too coarse: they become float64 there (the data stay as they are).
     """
-    if not problem.intercept.constrained:  # else the evaluation balanced the dual variables, and the state did not
+    if not problem.intercept.constrained:  # else these weights belong to balanced dual variables, not to the state's
         state.w[:-1] = evaluation.coef if evaluation.pull is None else evaluation.pull
     alpha = state.alpha[problem.members] if problem.intercept.constrained else state.alpha
     state.w[-1] = problem.intercept.last(evaluation.intercept, state.offset, problem.C, alpha)
@@ -238,7 +239,7 @@ def residual_and_loss(terms: Terms, i: int, a: float, z: float) -> Any:
 
 
 def start_alpha(problem: Problem, start: Point | None) -> np.ndarray:
-    """A copy of the dual variables to begin with: those of `start`, or zeros; shape (n_all,), float64."""
+    """A copy of the first dual variables: those of `start`, or zeros; shape (n_all,), float64."""
     if start is None or start.alpha is None:
         return np.zeros(problem.y.size)
     alpha = np.array(start.alpha, dtype=np.float64)
@@ -250,7 +251,7 @@ def start_alpha(problem: Problem, start: Point | None) -> np.ndarray:
 def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> np.ndarray:
     """The pull ``v(alpha)`` in the precision of the data, shape (d + 1,): w itself where R is half the squared norm.
 
-    A free intercept is taken over from `start`.
+    `start` gives the free intercept, if the problem has one.
     """
     w = dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
     if start is not None and start.w is not None and problem.intercept.constrained:
@@ -259,5 +260,5 @@ def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> n
 
 
 def start_offset(problem: Problem, start: Point | None) -> np.ndarray:
-    """The multiplier of a free intercept to begin with, shape (1,): that of `start`, or zero; empty without one."""
+    """The first multiplier of a free intercept, shape (1,): that of `start`, or zero; empty without an intercept."""
     return problem.intercept.multiplier(None if start is None else start.w)

@@ -1,19 +1,19 @@
 """Block minimisation of the dual, for rows that are not in memory.
 
-The rows are cut into blocks. One at a time is read, its dual variables move against the shared weights by one or a few
-passes of dual coordinate descent, all others stay:
+The rows are cut into blocks. The solver reads one block at a time and improves its dual variables against the shared
+weights by one or a few passes of dual coordinate descent; all other variables stay:
 
     a_B  <-  (about) argmax_{a_B} D(a_B, a_rest),      w  <-  w + C sum_{i in B} (change of a_i) x_i
 
-A sweep visits all rows once, and judges the weights that it began with on the way (see
-:mod:`saddlesvm.problem.on_disk`). The weights are kept in float64 and corrected after each block by the rows whose
-variable changed, so that they are w(a) but for the last bits, also where coordinate descent runs in float32.
+A sweep visits all rows once. On the way it computes the sums that certify the weights it began with (see
+:mod:`saddlesvm.problem.on_disk`). The weights are float64. After each block the rows whose variable changed correct
+them, so that they equal w(a) but for the last bits, also where coordinate descent runs in float32.
 
-What the paper does not have: blocks are put together anew in each sweep, from chunks of some megabytes. With blocks
-that stay the same, what should move from one block's variables to another's moves slowly, the more rows a block has and
-the larger C is; put together anew, a sweep with k passes over each block does about as much as k passes over data in
-memory (20,000 x 20 rows, C = 0.1, 8 blocks of 16 chunks: a gap of 1e-4 in 28 sweeps of one pass and 14 of two, as in
-memory; 3e-2 with blocks that stay).
+Unlike the paper, the solver composes the blocks anew in each sweep, from chunks of some megabytes. With fixed blocks,
+the optimum's share of each block settles slowly, the more slowly the more rows a block has and the larger C is. With
+new blocks, a sweep of k passes over each block does about as much as k passes over data in memory (20,000 x 20 rows,
+C = 0.1, 8 blocks of 16 chunks: a gap of 1e-4 in 28 sweeps of one pass and 14 of two, as in memory; a gap of 3e-2 with
+fixed blocks).
 
 Source: Yu, Hsieh, Chang and Lin (2010), "Large linear classification when data cannot fit in memory", algorithms 1 and
 2, section 4.
@@ -38,19 +38,19 @@ from saddlesvm.runtime.randomness import draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing, start_offset
 from saddlesvm.solvers.dcd import DCD
 
-READING = 2.0  # what reading a row costs, in visits of it: a guess between fast and slow disks
-MOST_VISITS = 2.0  # of a row while its block is in memory: reading is then the slower half only where disks are slow
+READING = 2.0  # cost of reading a row, in row visits: a guess between fast and slow disks
+MOST_VISITS = 2.0  # visits per row, at most, while its block is in memory: with more, only slow disks would gain
 SEEDS = 2**31 - 1
 
 
 @dataclass
 class Judgement(Group):
-    """What the last whole sweep found out.
+    """The findings of the last whole sweep.
 
     Attributes
     ----------
     model : ndarray of shape (d + 1,)
-        The weights that it judged; empty before its end.
+        The weights that the sweep judged; empty before the first sweep ends.
     primal_paid, bound_conjugates : float
         Sums over all rows of ``s phi`` at these weights, and of ``s phi*(-a / s)`` at the dual point.
     bound_w : ndarray of shape (d + 1,)
@@ -74,18 +74,18 @@ class BlocksState(State):
     alpha : ndarray of shape (n_all,)
         Dual variables.
     edges : ndarray of shape (n_chunks + 1,)
-        How the rows are cut.
+        Row numbers at which the chunks begin and end.
     order, following : ndarray of shape (n_chunks,)
-        The chunks in the order of this sweep, and of the next one (known when the last block of this one is due).
+        The chunks in the order of this sweep, and of the next one (drawn when the last block of this one is due).
     position : int
         Chunks done in this sweep.
     judged, coming : ndarray of shape (d + 1,)
-        The weights that this sweep judges, and those that the next one will.
+        The weights that this sweep judges, and the weights that the next sweep will judge.
     paid, conjugates : float
         Sums over this sweep's rows so far of ``s phi`` at the judged weights, and of ``s phi*(-a / s)``.
     last : Judgement
     fall : float
-        By how much the residual of a block fell from its first to its second pass, when last seen.
+        Ratio of a block's residual in its second pass to that in its first, when last measured.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
@@ -112,15 +112,15 @@ class Blocks(SolverBase):
     Parameters
     ----------
     passes : int, default=0
-        Passes of coordinate descent over a block while it is in memory: more of them suit slow disks. 0 for as many as
-        pay on fast ones, up to two visits a row: another pass while what it is expected to gain for each visit is above
-        what reading and visiting the block have gained on average.
+        Passes of coordinate descent over a block while it is in memory; more passes suit slow disks. 0 chooses the
+        number, up to two visits per row: another pass follows while its expected gain per visit is above the average
+        gain that reading and visiting the block had so far.
     rows : int, default=0
         Rows of a block; 0 for as many as the memory given allows.
 
     Examples
     --------
-    Chosen by itself where mapped rows take more than half of `memory`; an object says how:
+    Estimators choose this solver where mapped rows take more than half of `memory`; an object sets its options:
 
     >>> import tempfile
     >>> from saddlesvm import LinearSVC, Store
@@ -144,7 +144,7 @@ class Blocks(SolverBase):
                 raise ValueError(f"{option} must be a whole number, at least 0; got {given!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlocksState:
-        """Zeros or the given dual point; nothing is read unless there is one."""
+        """Begin at zero, without reading any row, or at the given dual point."""
         streamed = _streamed(problem)
         alpha = streamed.duals
         alpha[:] = 0.0 if start is None or start.alpha is None else start.alpha
@@ -162,10 +162,10 @@ class Blocks(SolverBase):
     def step_together(
         self, problems: Sequence[Problem], states: Sequence[BlocksState], budgets: Sequence[Budget]
     ) -> list[BlocksState]:
-        """Read one block for several problems over the same files, whose runs have the same seed and are as far."""
+        """Read one block for several problems over the same files; their runs have one seed and the same progress."""
         streamed = [self.settled(problem, state) for problem, state in zip(problems, states, strict=True)]
         due = [self.next_blocks(problem, state) for problem, state in zip(streamed, states, strict=True)]
-        chunks, then = due[0]  # those of all: they are drawn alike
+        chunks, then = due[0]  # the same seed gives every problem the same chunks
         judged, coming = [state.judged for state in states], [upcoming(state) for state in states]
         block = streamed[0].reader.fetch(chunks, judged, then, coming)
         for state, budget in zip(states, budgets, strict=True):
@@ -174,7 +174,7 @@ class Blocks(SolverBase):
 
     @staticmethod
     def settled(problem: Problem, state: BlocksState) -> StreamedProblem:
-        """Bring the state of a run that is continued from a checkpoint to its places: its array, today's blocks."""
+        """Adapt the state of a resumed run: use the problem's array of dual variables, and its present blocks."""
         streamed = _streamed(problem)
         if state.alpha is not streamed.duals:
             streamed.duals[:] = state.alpha
@@ -185,7 +185,7 @@ class Blocks(SolverBase):
 
     @staticmethod
     def next_blocks(problem: StreamedProblem, state: BlocksState) -> tuple[list[int], list[int]]:
-        """The chunks of the block that is due, and of the one after it; with the last one a sweep is prepared."""
+        """The chunks of the block that is due, and of the block after it; the last block prepares the next sweep."""
         size, count = problem.reader.per_block, state.order.size
         stop = min(state.position + size, count)
         if stop == count and not state.following.size:
@@ -196,7 +196,7 @@ class Blocks(SolverBase):
         return state.order[state.position : stop].tolist(), then.tolist()
 
     def visit(self, problem: StreamedProblem, state: BlocksState, block: RowBlock) -> BlocksState:
-        """Judge a block's rows by their margins, improve their variables, note both."""
+        """Add a block's losses at the judged weights to the sums, and improve its dual variables."""
         local, z = problem.local(block), block.margins_of(state.judged)
         alpha = block.gather(state.alpha)
         z = z if local.members.size == z.size else z[local.members]
@@ -235,10 +235,10 @@ class Blocks(SolverBase):
             state.w += local.C * change
 
     def _another(self, state: BlocksState, gains: list[float], visits: float, active: float) -> bool:
-        """Whether a further pass over the block pays, from the residuals that the passes so far have found.
+        """Whether a further pass over the block pays, judged by the residuals of the passes so far.
 
-        `visits` and `active` are of a row on average: those so far, and those of the next pass. The first block of a
-        sweep has two passes, to see by how much the residual falls.
+        `visits` and `active` are average visits per row, so far and in the next pass. The first block of a sweep has
+        two passes, to measure by how much the residual falls.
         """
         done = len(gains)
         if self.passes or done == 0:
@@ -267,7 +267,7 @@ class Blocks(SolverBase):
         state.epochs = float(state.sweeps)
 
     def solution(self, problem: Problem, state: BlocksState) -> Point:
-        """The last iterate, with what the last sweep proved (which a free intercept's unbalanced sum forbids)."""
+        """The last iterate, with the certificate of the last sweep (without it where the intercept is free)."""
         streamed = _streamed(problem)
         if state.offset.size or not state.last.model.size:
             return Point(state.w, state.alpha, tracks=True)
@@ -283,7 +283,7 @@ class Blocks(SolverBase):
 
 
 def upcoming(state: BlocksState) -> np.ndarray:
-    """The weights that judge the block after the one that is due."""
+    """The weights at which the block after the next one is judged."""
     return state.coming if state.coming.size else state.judged
 
 
@@ -294,7 +294,7 @@ def _judged(problem: StreamedProblem, state: BlocksState) -> Evaluation:
 
 
 def _cut(problem: StreamedProblem, state: BlocksState) -> BlocksState:
-    """Begin a sweep over the blocks as they are cut now."""
+    """Begin a sweep over the present blocks."""
     state.edges = problem.reader.edges.copy()
     state.order = np.arange(problem.reader.n_chunks, dtype=np.int32)
     shuffle(state.random, state.order, state.order.size)

@@ -5,8 +5,9 @@ For row i, with ``G_k = e_ik + x_i . w_k`` and ``A = C ||x_i||^2``, the block is
     (A / 2) sum_k (a_k - a_ik)^2 + sum_k G_k (a_k - a_ik)    with  sum_k a_k = 0,  a_k <= s_i [k = y_i],
 
 which is ``a_k = min(s_i [k = y_i], (beta - B_k) / A)``, ``B_k = G_k - A a_ik``, with the threshold beta that makes the
-sum zero: found exactly after sorting. Rivals of a row that sit at their bound with a slope below every free one's are
-set aside, and a row with no rival left is set aside too; all come back before the end.
+sum zero; sorting finds it exactly. A row's rivals are the classes other than its own. The solver sets aside a rival
+that sits at its bound with a slope below those of all classes off their bounds, and a row that has no rival left. All
+rivals and rows come back before the end.
 
 Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale multi-class
 linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and others (2008), LIBLINEAR, appendix E.
@@ -31,24 +32,24 @@ from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, n
 
 # The running figures of a pass.
 METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
-SETTLED = 1e-12  # spread of the slopes at which a block counts as optimal
-RECHECK = 0.1  # of the last gap over all rows: once the active ones are below it, the others are looked at again
+SETTLED = 1e-12  # difference of the largest and smallest slope up to which a block counts as optimal
+RECHECK = 0.1  # share of the last gap over all rows: once the active rows' gap is below it, all rows come back
 
 
 class Lists(NamedTuple):
-    """The rows and classes of a run: the rows in their order, and of each the classes it works on.
+    """The rows of a run in their order, and the classes that each row still works on.
 
     Attributes
     ----------
     codes : ndarray of shape (n_all,)
-        Each row's own class.
+        The class of each row.
     order : ndarray of shape (n,)
         Active rows first.
     random : ndarray of shape (1,), uint64
     classes : ndarray of shape (n_all, K)
         The class numbers in each row's own order: those it still works on first.
     counts : ndarray of shape (n_all,)
-        How many those are.
+        How many classes each row still works on.
     """
 
     codes: np.ndarray
@@ -59,7 +60,7 @@ class Lists(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room for one number a class."""
+    """Scratch arrays with one number per class."""
 
     z: np.ndarray  # scores
     G: np.ndarray  # slopes
@@ -99,7 +100,7 @@ def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, sorted_D:
 
 @inlined
 def set_aside(classes: np.ndarray, count: int, a: np.ndarray, G: np.ndarray, own: int, low: float) -> int:
-    """Move the rivals that are at zero with a slope below `low` behind the other classes; how many stay."""
+    """Move the rivals that are at zero with a slope below `low` behind the other classes; return how many stay."""
     q = 0
     while q < count:
         k = classes[q]
@@ -142,7 +143,10 @@ def ascend(
     shrink: bool,
     meters: np.ndarray,
 ) -> Any:
-    """Visit rows until the pass ends or `most` scores are computed: place, active rows, scores, passes ended."""
+    """Visit rows until the pass ends or `most` scores are computed.
+
+    Returns the position in the pass, the active rows, the scores computed, and the passes that ended (0 or 1).
+    """
     codes, order, random, classes, counts = lists
     position, active = place
     K, m = alpha.shape[1], meters[0]
@@ -203,13 +207,13 @@ class JointState(State):
     classes : ndarray of shape (n_all, K), int16
         The class numbers in each row's own order: those it still works on first.
     counts : ndarray of shape (n_all,), int32
-        How many those are.
+        How many classes each row still works on.
     scored : int
         Scores ``x_i . w_k`` computed so far; n K of them are an epoch.
     known : float
         The last gap seen over all rows.
     whole : bool
-        The current pass goes over all classes of all rows.
+        Whether the current pass goes over all classes of all rows.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
@@ -231,14 +235,14 @@ class CrammerSinger(SolverBase):
     Parameters
     ----------
     shrinking : bool, default=True
-        Set classes of a row, and rows, aside that sit at their bounds.
+        Set aside the classes of a row, and the rows, whose variables sit at their bounds.
     """
 
     name: ClassVar[str] = "crammer_singer"
     shrinking: bool = True
 
     def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointState:
-        """Zeros or the given dual point; all rows and classes active."""
+        """Begin at zero or at the given dual point, with all rows and classes active."""
         n, K = problem.y.size, problem.n_classes
         alpha = np.zeros((n, K)) if start is None or start.alpha is None else np.array(start.alpha, dtype=np.float64)
         if alpha.shape != (n, K):
@@ -260,7 +264,7 @@ class CrammerSinger(SolverBase):
         )
 
     def step(self, problem: JointProblem, state: JointState, budget: Budget) -> JointState:
-        """Passes over what is active, at most as many scores as ``budget.rows`` rows have."""
+        """Pass over the active rows and classes; compute at most as many scores as ``budget.rows`` rows have."""
         n, K = state.order.size, problem.n_classes
         left = budget.rows * K
         while left > 0:
@@ -289,7 +293,7 @@ class CrammerSinger(SolverBase):
 
     @staticmethod
     def _call_back(state: JointState) -> None:
-        """All classes of all rows are active again."""
+        """Make all classes of all rows active again."""
         state.active, state.position, state.whole = state.order.size, 0, True
         state.counts[:] = state.classes.shape[1]
 
@@ -298,7 +302,7 @@ class CrammerSinger(SolverBase):
         return Point(by_class(problem.X, state.w), state.alpha, tracks=True)
 
     def certified(self, problem: Any, state: JointState, evaluation: Evaluation) -> JointState:
-        """Take the rebuilt weights over; call all back when the gap is not where the active classes see it."""
+        """Take the rebuilt weights over; call all classes back when the gap is far above what the active ones show."""
         state.known = evaluation.certificate.relative_gap
         if state.known > 2.0 * state.estimate:
             self._call_back(state)

@@ -36,14 +36,14 @@ from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 
 # The numbers that a run carries along.
 NUMBERS = record_of("scale", "gathered", "squared_norm", "intercept", "intercept_sum")
-SMALLEST_SCALE = 1e-3  # below it the scale is multiplied into the weights, before sums of unlike size cancel
-WINDOW_GROWTH = math.sqrt(2.0)
-CAUTION = 2.0  # how much shorter than the longest stable step the first one is on a squared loss
-FORGET = 0.25  # weight that the sub-gradients seen keep whenever the iterations double
+SMALLEST_SCALE = 1e-3  # below it the scale is multiplied into the weights, so that large sums do not cancel
+WINDOW_GROWTH = math.sqrt(2.0)  # ratio of the iterations at which two consecutive windows end
+CAUTION = 2.0  # longest stable step divided by the first step, for losses with unbounded slopes
+FORGET = 0.25  # factor on the weight of earlier sub-gradients whenever the number of iterations doubles
 
 
 class Draws(NamedTuple):
-    """Which rows an iteration takes; `slopes` and `chosen` are room for a batch."""
+    """Which rows an iteration takes; `slopes` and `chosen` are scratch arrays for a batch."""
 
     order: np.ndarray
     replace: bool
@@ -54,11 +54,11 @@ class Draws(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How far steps go."""
+    """The lengths of the steps."""
 
     delay: float  # iterations by which the step sizes are put off
-    radius: float  # of the ball that w stays in; infinite without projection
-    lift: float  # squared value of the virtual feature where the intercept is free (and moved apart from w), else zero
+    radius: float  # radius of the ball that w stays in; infinite without projection
+    lift: float  # squared value of the virtual feature where the intercept is free (and moves apart from w), else zero
 
 
 class Iterate(NamedTuple):
@@ -73,7 +73,7 @@ class Iterate(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The sub-gradients seen, one place for each row: their sums, and how many they are."""
+    """The sub-gradients seen, one place per row: their sums, and their numbers."""
 
     slope_sums: np.ndarray
     visits: np.ndarray
@@ -167,15 +167,15 @@ class Pegasos(SolverBase):
     Parameters
     ----------
     batch_size : int, default=1
-        Rows an iteration, from 1 to n.
+        Rows per iteration, from 1 to n.
     projection : bool, default=False
         Project onto the ball of radius ``1 / sqrt(lambda)`` (times the root of the mean loss at w = 0 for losses other
         than the hinge), which holds the optimum.
     sampling : {"permutation", "replacement"}, default="permutation"
         A new random order each epoch, or independent draws.
     output : {"tail_average", "last", "average", "random"}, default="tail_average"
-        The average of the second half of the iterates (its last 30 to 50 %, as the end is not known beforehand), the
-        last iterate, the average of all, or a random one.
+        The average of the last iterates (30 to 50 % of them: the end is not known beforehand), the last iterate, the
+        average of all iterates, or a random one.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class Pegasos(SolverBase):
         one_of("output", self.output, ("tail_average", "last", "average", "random"))
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PegasosState:
-        """w = 0. Pegasos forgets any start in its first iteration, so `start` is not used."""
+        """Begin at w = 0. Pegasos forgets any start in its first iteration, so it ignores `start`."""
         width, n = problem.n_features + 1, problem.members.size
         if self.batch_size > n:
             raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {n}")
@@ -219,7 +219,7 @@ class Pegasos(SolverBase):
         )
 
     def step(self, problem: Problem, state: PegasosState, budget: Budget) -> PegasosState:
-        """Iterations over at most ``budget.rows`` rows, at least one."""
+        """Do iterations over at most ``budget.rows`` rows, but at least one iteration."""
         iterations = max(1, budget.rows // self.batch_size)
         epoch = max(1, problem.members.size // self.batch_size)
         if state.iteration >= max(2 * state.forgotten, epoch):
@@ -289,7 +289,7 @@ class Pegasos(SolverBase):
 
     @staticmethod
     def mean_dual(state: PegasosState) -> np.ndarray:
-        """Minus the mean sub-gradient of each row, recent ones weighing more; zero for rows not seen yet."""
+        """Minus the mean sub-gradient of each row, recent ones weigh more; zero for rows not visited yet."""
         return -np.divide(state.slope_sums, state.visits, out=np.zeros(state.visits.size), where=state.visits > 0)
 
     @staticmethod
@@ -309,8 +309,8 @@ def _window_end(state: PegasosState) -> int:
 def first_steps(problem: Problem) -> float:
     """Iterations by which the step sizes are put off: ``eta_t = 1 / (lambda (t + t0))``.
 
-    Zero, as published, for losses with bounded sub-gradients. Others, such as the squared ones, would overshoot without
-    bound as long as ``eta_t s phi'' ||x||^2 > 1``, which t0 rules out.
+    Losses with bounded sub-gradients have ``t0 = 0``, as published. With other losses, such as the squared ones, the
+    steps would overshoot without bound as long as ``eta_t s phi'' ||x||^2 > 1``; t0 rules this out.
     """
     if has_bounded_slopes(problem.loss):
         return 0.0
@@ -320,11 +320,11 @@ def first_steps(problem: Problem) -> float:
 
 
 def _iterate_of(state: PegasosState) -> np.ndarray:
-    """The present weights in float64, the free intercept behind them."""
+    """The present weights in float64, followed by the free intercept."""
     return np.append(state.numbers["scale"] * state.w.astype(np.float64), state.numbers["intercept"])
 
 
 def _sum_of(state: PegasosState) -> np.ndarray:
-    """The sum of the iterates since the window began, the free intercept's behind it."""
+    """The sum of the iterates since the window began, followed by the sum of the free intercepts."""
     lazy = state.numbers["gathered"] * state.w.astype(np.float64) - state.u
     return np.append(lazy, state.numbers["intercept_sum"])

@@ -19,17 +19,17 @@ METHODS = ("init", "step", "solution")
 def register_solver(kind: Kind) -> Kind:
     """A class decorator that lets ``solver="name"`` mean this solver, in Python, on the command line, in model files.
 
-    The class is a frozen dataclass derived from :class:`saddlesvm.solvers.base.SolverBase`: its class variable ``name``
-    is what it is called, its fields are its options, ``init``, ``step`` and ``solution`` are the algorithm. The fit's
-    loop does the rest: certificates, limits, checkpoints, traces, Ctrl-C. A class of the same name and module replaces
-    the former one.
+    The class is a frozen dataclass derived from :class:`saddlesvm.solvers.base.SolverBase`. Its class variable ``name``
+    names the solver, its fields are the options, its methods ``init``, ``step`` and ``solution`` are the algorithm. The
+    fit's loop does the rest: certificates, limits, checkpoints, traces, Ctrl-C. A class of the same name and module
+    replaces the former one.
 
     Raises
     ------
     TypeError
         The class is no dataclass derived from SolverBase, or lacks a method.
     ValueError
-        It has no name, or another solver has that name.
+        The class has no name, or another solver has that name.
 
     Examples
     --------
@@ -81,12 +81,12 @@ def make_solver(solver: str | SolverBase) -> Any:
 
 
 def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
-    """A solver object from ``"name"`` or ``"name:option=value,option=value"``, of those `among` which it may be.
+    """A solver object from ``"name"`` or ``"name:option=value,option=value"``; `among` holds the allowed solvers.
 
     Raises
     ------
     ValueError
-        It is no text, or the name or an option is unknown.
+        `solver` is no text, or the name or an option is unknown.
     """
     if not isinstance(solver, str):
         raise ValueError(f"solver must be one of {', '.join(among)}, or a solver object that fits; got {solver!r}")

@@ -45,7 +45,7 @@ SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "cyclic": C
 
 
 class Draws(NamedTuple):
-    """In which order rows are visited, and how far an epoch has got."""
+    """The order in which rows are visited, and the position in the epoch."""
 
     order: np.ndarray
     sampling: int
@@ -62,10 +62,10 @@ class Iterate(NamedTuple):
 
 
 class Average(NamedTuple):
-    """What the average of the iterates is made of.
+    """The sums from which the average of the iterates is computed.
 
-    ``total[i]`` gathers alpha[i] times the number of steps it kept that value, up to step ``since[i]`` of the clock;
-    both are empty when no average is wanted.
+    ``total[i]`` sums alpha[i] over the steps up to step ``since[i]`` of the clock, which counts row visits; both arrays
+    are empty when no average is wanted.
     """
 
     total: np.ndarray
@@ -141,9 +141,9 @@ def modified_sgd(terms: Terms, order: np.ndarray, alpha: np.ndarray, w: np.ndarr
 class SDCAState(DualState):
     """The dual state, and what an average or a random output needs of the second half of the run.
 
-    Windows end at epochs 1, 2, 4, 8 ...; the current one and the one before it together cover at least the second
+    Windows end at epochs 1, 2, 4, 8 ...; the current window and the one before it together cover at least the second
     half of the run. `total` (with `since` and `clock`) gathers the current window's sum of iterates, `earlier` holds
-    that of the one before; `candidate` is a random iterate of the current window, `chosen` one of both.
+    the sum of the window before. `candidate` is a random iterate of the current window, `chosen` one of both windows.
     """
 
     total: np.ndarray = field(default_factory=nothing)
@@ -165,7 +165,7 @@ class SDCA(SolverBase):
     sampling : {"permutation", "replacement", "cyclic"}, default="permutation"
         A new random order each epoch, independent draws, or the order of the data.
     start : {"zero", "sgd"}, default="zero"
-        Begin at alpha = 0 or with one epoch of Modified-SGD. A given starting point goes before it.
+        Begin at alpha = 0 or with one epoch of Modified-SGD. A given starting point replaces either.
     output : {"last", "average", "random"}, default="last"
         The last iterate, the average of (at least) the second half of them, or a random one of these.
 
@@ -218,7 +218,7 @@ class SDCA(SolverBase):
         return state
 
     def step(self, problem: Problem, state: SDCAState, budget: Budget) -> SDCAState:
-        """Visit at most ``budget.rows`` rows (a whole epoch for an average or a random output)."""
+        """Visit at most ``budget.rows`` rows, or a whole epoch where the output is an average or random."""
         n = state.order.size
         if self.output == "last":
             self._visit(problem, state, budget.rows, budget.relative_gap)
@@ -234,7 +234,7 @@ class SDCA(SolverBase):
         return state
 
     def solution(self, problem: Problem, state: SDCAState) -> Point:
-        """The dual point the run stands for, and the running w where that is the last one."""
+        """The dual point that `output` asks for; with the running w where it is the last iterate."""
         if self.output == "random":
             return Point(alpha=state.chosen)
         if self.output == "average" and state.clock > state.earlier_start:
