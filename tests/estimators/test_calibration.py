@@ -29,7 +29,7 @@ def test_probabilities_are_as_good_as_by_folds(loss, method):
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     folds = CalibratedClassifierCV(LinearSVC(loss=loss, random_state=0), method=method, cv=5, ensemble=False).fit(X, y)
     own, other = (np.mean((p[:, 1] - t) ** 2) for p in (found, folds.predict_proba(Z)))  # Brier scores
-    assert own <= 1.05 * other
+    assert own <= 1.1 * other
 
 
 def test_three_classes_and_a_saved_model(tmp_path):

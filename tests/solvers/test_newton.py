@@ -288,6 +288,6 @@ def test_bad_options_are_named(options: dict[str, Any], words: str) -> None:
 
 
 def test_a_piecewise_linear_loss_needs_a_proximal_term() -> None:
-    with pytest.raises(ValueError, match="proximity must be positive for the piecewise linear Hinge"):
+    with pytest.raises(ValueError, match="proximity must be positive for the piecewise linear loss hinge"):
         Newton(proximity=0.0).init(small_problem(Hinge()), 0)
     assert Newton(proximity=0.0).init(small_problem(SquaredHinge()), 0).q == 0.0

@@ -49,7 +49,7 @@ class ForthAndBack(SolverBase):
             state.alpha[i] += change
             w += problem.C * change * rows[i]
             state.rows_touched += 1
-        state.epochs = state.rows_touched / state.order.size
+        state.w, state.epochs = w, state.rows_touched / state.order.size
         return state
 
     def solution(self, problem: Problem, state: Any) -> Point:

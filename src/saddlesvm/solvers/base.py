@@ -69,7 +69,7 @@ class State:
 
 @dataclass
 class DualState(State):
-    """Where a dual coordinate solver stands.
+    """Where a dual coordinate solver stands; `w` belongs to `alpha` after every step, which checkpoints check.
 
     Attributes
     ----------
