@@ -1,1 +1,1 @@
-"""What is solved: losses, intercepts, the problem, and the certificate of a point."""
+"""The problem to solve: losses, penalties, intercepts, and the certificate of a point."""

@@ -2,7 +2,7 @@
 
 The gap is a proof: ``P(w) - P(w*) <= P(w) - D(a)`` for every dual feasible a (weak duality). A dual solver hands over
 its a, and w(a) is rebuilt from it here; a primal solver hands over w, and a dual point is derived from the
-sub-gradients at its margins and improved by a line search on its scale. That bound may be loose; it is true.
+sub-gradients at its margins and improved by a line search on its scale. That bound may be loose, but it always holds.
 
 With a free intercept the dual has the constraint ``sum_i a_i = 0``. A point that violates it is balanced first, by
 shortening variables of the heavier sign, those strictly inside their bounds before all others (which costs the bound
@@ -33,13 +33,12 @@ from saddlesvm.problem.sums import (
 from saddlesvm.problem.terms import Pointwise
 
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
-PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # between three factors; steps up to which their parabola is trusted
+PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; most steps below the largest that a top is trusted at
 
 
 def relative(gap: float, primal: float, dual: float) -> float:
     """A gap relative to the larger of both objectives' sizes; zero where both are zero, infinite for an infinite gap.
-
-    The larger of both, because an objective may be negative: a primal objective below zero proves nothing by its sign.
+    The larger size, because an objective may be negative or near zero.
     """
     size = max(abs(primal), abs(dual))
     if size == 0.0:
@@ -105,7 +104,7 @@ class Certificate:
 
     @classmethod
     def of(cls, strength: Strength, sums: Sums) -> Certificate:
-        """The certificate that sums over the rows and both regularisers make.
+        """The certificate computed from the sums over the rows and from both regularisers.
 
         Every certificate is made here: a bound on the rounding of the sums belongs here too.
         """
@@ -119,7 +118,7 @@ class Certificate:
         return cls(primal, dual, certificates[0].form)
 
     def bounded_by(self, other: Certificate) -> Certificate:
-        """What the bound of another point of the same problem proves of this one's model."""
+        """This point's model with the dual bound of another point of the same problem."""
         return Certificate(self.primal, other.dual, self.form)
 
     def better_of(self, other: Certificate) -> Certificate:
@@ -159,7 +158,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Point:
-    """What a solver hands over: a primal point, a dual point, or both.
+    """The result of a solver: a primal point, a dual point, or both.
 
     Attributes
     ----------
@@ -200,9 +199,9 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     problem : Problem
     point : Point
     exact : bool, default=True
-        False allows one pass over the data instead of two where ``point.tracks``: w is then not rebuilt, and the
-        dual objective is off by half the squared rounding error of w. For glances on the way, and not for the last
-        word unless w is kept in float64, where that error is far below the rounding of the sums.
+        False allows one pass over the data instead of two where ``point.tracks``: w is then not rebuilt, and the dual
+        objective is off by half the squared rounding error of w. Use it during a fit, and for the final certificate
+        only if w is kept in float64, where that error is far below the rounding of the sums.
     given_offset : bool, default=False
         Judge a free intercept as it stands in ``point.w``, instead of replacing it by the best one.
     """
@@ -251,7 +250,7 @@ def _against_dual(problem: Problem, w: np.ndarray, z: np.ndarray, offset: float,
 
 
 def _centred(problem: Problem, z: np.ndarray, offset: float) -> tuple[Pointwise, np.ndarray, np.ndarray, float]:
-    """What :func:`loss_sums` takes, the offset taken off the labels where the loss is one of residuals.
+    """The arguments of :func:`loss_sums`, with the offset subtracted from the labels of a regression loss.
 
     Where the dual variables of a free intercept sum to zero, neither objective changes. But where the labels are far
     from zero, their products with the dual variables are large and cancel, and their rounding errors do not.
@@ -270,9 +269,9 @@ def best_scale(
 
     `pull` is ``v(alpha)``.
 
-    The top of the parabola through three factors near 1, or near the largest one with a finite R*. Most losses declare
-    that the dual is that parabola; for the others, and for other penalties than half a square, a top that is not near
-    is looked for by Brent's method, to `precision`. What the factor misses by enters the objective squared.
+    The factor is the top of the parabola through three factors near 1, or near the largest one with a finite R*. Most
+    losses declare that the dual is that parabola. For other losses, and for penalties other than half a square, Brent's
+    method looks for a top farther away, to `precision`. An error of the factor enters the objective squared.
     """
 
     conjugate, most = problem.regularizer.conjugate_along(pull), problem.regularizer.domain_scale(pull)

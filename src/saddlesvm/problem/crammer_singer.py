@@ -109,7 +109,7 @@ def evaluate_joint(
 ) -> Evaluation:
     """Certify a point: dual variables of shape (n_all, K), weights of shape (K, d + 1), or both.
 
-    Weights that are left out are ``w(alpha)``; a dual point that is left out is :func:`dual_of_weights`.
+    Missing weights are computed as ``w(alpha)``, a missing dual point by :func:`dual_of_weights`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What tells one problem and solver from another, so that a checkpoint is continued by the fit that wrote it only."""
+"""Fingerprints of a problem and its solver, so that only the fit that wrote a checkpoint continues it."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
     Absent         w has no intercept
     Regularized    b = scale w_last: the last weight is that of a virtual feature of value `scale`, and is penalised
-    Free           the last weight is not penalised; for that the dual variables have a given sum, sum_i a_i = total
+    Free           the last weight is not penalised; in return the dual variables have a given sum, sum_i a_i = total
 
-The total is zero where the losses are all that sees the intercept. Another total belongs to an objective with the term
-``C total b``, as that of a one-class machine.
+The total is zero where only the losses depend on the intercept. Another total belongs to an objective with the term ``C
+total b``, such as that of a one-class machine.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ InterceptName = Literal["none", "regularized", "free"]
 
 @dataclass(frozen=True)
 class Intercept:
-    """What the kinds of intercept share; each says below what it does in another way.
+    """The base class of the kinds of intercept; each subclass overrides what differs.
 
     Attributes
     ----------
     name : str
-        What options, model files and checkpoints call it.
+        The name in options, model files and checkpoints.
     present : bool
         The model has one.
     constrained : bool
@@ -51,7 +51,7 @@ class Intercept:
 
     @classmethod
     def value(cls, scaling: float, norms: Callable[[], np.ndarray]) -> float:
-        """The value that the virtual feature gets: `scaling`, where the user's choice counts.
+        """The value of the virtual feature: `scaling`, where the user's choice counts.
 
         Parameters
         ----------
@@ -63,22 +63,22 @@ class Intercept:
 
     @property
     def homogeneous(self) -> bool:
-        """Whether what is asked of the dual variables holds for their multiples too."""
+        """Whether multiples of feasible dual variables satisfy the constraint on their sum too."""
         return True
 
     @property
     def lift(self) -> float:
-        """What the virtual feature adds to a row's squared norm though no penalty sees it."""
+        """The virtual feature's part of a row's squared norm that no penalty sees."""
         return 0.0
 
     @property
     def in_kernel(self) -> float:
-        """What it adds to every kernel value."""
+        """The amount that the intercept adds to every kernel value."""
         return 0.0
 
     @property
     def of_block(self) -> Intercept:
-        """What takes its place in the problem of some rows' dual variables against all others' as they are."""
+        """The intercept of a block's problem, in which the dual variables of all other rows are fixed."""
         return self
 
     def seen(self, w: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ class Intercept:
         return 0.0
 
     def paid(self, offset: float) -> float:
-        """What an offset costs beside the losses, divided by C."""
+        """The cost of an offset beside the losses, divided by C."""
         return 0.0
 
     def told(self, w: np.ndarray, offset: float) -> float:
@@ -102,7 +102,7 @@ class Intercept:
         return float(w[-1] * self.scale)
 
     def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-        """Dual variables with the sum that is asked for; the array itself where none is."""
+        """Dual variables with the required sum; the array itself where no sum is required."""
         return alpha
 
     def multiplier(self, w: np.ndarray | None) -> np.ndarray:
@@ -110,7 +110,7 @@ class Intercept:
         return np.zeros(0)
 
     def last(self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray) -> float:
-        """The last weight of a dual solver whose model has this intercept; a multiplier goes to where it belongs.
+        """The last weight of a dual solver whose model has this intercept; updates the multiplier in place.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Free(Intercept):
 
     @classmethod
     def value(cls, scaling: float, norms: Callable[[], np.ndarray]) -> float:
-        """That of a typical row."""
+        """The size of a typical row."""
         return float(np.sqrt(norms().mean())) or 1.0
 
     @property
@@ -184,7 +184,7 @@ class Free(Intercept):
 
     @property
     def of_block(self) -> Intercept:
-        """A penalty on the distance from the present multiplier: that is what :func:`move_offset` makes of it."""
+        """A regularised intercept: :func:`move_offset` penalises the distance from the present multiplier."""
         return Regularized(self.scale)
 
     def seen(self, w: np.ndarray) -> np.ndarray:
@@ -196,7 +196,7 @@ class Free(Intercept):
         return np.append(w[:-1], 0.0), float(w[-1] * self.scale)
 
     def best(self, terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
-        """The minimiser of the losses, and of what the total asks for."""
+        """The minimiser of the losses plus the total times the offset."""
         return best_offset(terms, members, z, start, self.total)
 
     def paid(self, offset: float) -> float:
@@ -226,7 +226,7 @@ class Free(Intercept):
         return np.array([0.0 if w is None else float(w[-1])])
 
     def last(self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray) -> float:
-        """The multiplier, moved to the intercept, and what the dual variables add to it."""
+        """The multiplier, moved to the intercept, plus the contribution of the dual variables."""
         offset[0] = intercept / self.scale
         return float(offset[0] + strength * self.scale * (float(alpha.sum()) - self.total))
 
@@ -265,8 +265,8 @@ def make_intercept(given: str | Intercept, scale: float) -> Intercept:
 def move_offset(w: np.ndarray, offset: np.ndarray) -> None:
     """A step of the method of multipliers for the constraint ``sum_i a_i = 0`` of a free intercept.
 
-    The virtual weight is ``offset + C scale sum_i a_i``: a proximal term draws it towards the offset, and after a pass
-    the offset moves to where it stands. At rest the sum is zero, and the intercept is not penalised.
+    The virtual weight is ``offset + C scale sum_i a_i``: a proximal term draws it towards the offset, and after each
+    pass the offset takes its value. When both stop moving, the sum is zero, and the intercept is not penalised.
     """
     if offset.size:
         last = w.size - 1
@@ -324,7 +324,8 @@ def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: flo
 def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
     """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
 
-    Stays feasible. A sum that shortening cannot reach, which a total of zero never is, ends as near as it comes.
+    The variables stay feasible. Shortening always reaches a total of zero; for another total it comes as near as it
+    can.
     """
     positive = negative = inner_positive = inner_negative = 0.0
     for i in members:

@@ -233,7 +233,7 @@ def make_kernel_problem(
 
 @dataclass(frozen=True)
 class KernelPoint:
-    """What a kernel solver hands over.
+    """The result of a kernel solver.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ class KernelPoint:
 
     @property
     def tracks(self) -> bool:
-        """No: what a solver keeps rests on float32 kernel values, and proves nothing."""
+        """False: a solver's running values come from float32 kernel values, which prove nothing."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""What each row's margin would be, had the model been trained without it: an estimate, and bounds that are proven.
+"""The margin of each row under a model trained without it: an estimate, and proven bounds.
 
 Estimate. With ``beta_i = C a_i`` and ``h_i = C s_i phi''_i``, one Newton step from the trained model to the one without
 row i moves its margin from ``z_i`` to
@@ -33,12 +33,12 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 
 FACTORED = 2_500  # features up to which H is factored
-SAMPLED = 64  # rows whose t is solved for, where features are too many for a factor
+SAMPLED = 64  # rows whose t is computed, where features are too many for a factor
 SOLVED = 1e-2  # relative residual of these solutions
-STRETCH = 0.5  # of the typical distance of a margin from its corner, over which corners are rounded
-NEXT_TO_NOTHING = 1e-4  # the same for losses without corners, where it is a plain difference quotient
-FREE = 1e-9  # of the mean diagonal of H: what stands for no penalty on a free intercept
-AT_ONCE = 4_000_000  # values of dense rows that are worked on at a time
+STRETCH = 0.5  # width of rounded corners, as a share of the margins' typical distance from them
+NEXT_TO_NOTHING = 1e-4  # the same share for losses without corners, a plain difference quotient
+FREE = 1e-9  # share of the mean diagonal of H; the penalty that replaces none on a free intercept
+AT_ONCE = 4_000_000  # values of dense rows per piece of work
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def row_estimates(
     gap : float
         Of the model and the dual variables, in the C form.
     seed : int, default=0
-        Of the choice of the rows that are sampled.
+        Seed for the choice of the sampled rows.
     """
     z = margins(problem, w)
     width = _stretch(problem, z)

@@ -11,7 +11,7 @@ from saddlesvm.runtime.exp_log import exp_of_negative, log_of
 
 LOGIT_STEPS = 100
 LOGIT_ROUNDING = 1e-11
-LOGIT_TOLERANCE = 0.3  # of a Halley step that is the last: what it misses by is of the order of its cube
+LOGIT_TOLERANCE = 0.3  # size of Halley's last step; its error is of the order of its cube
 
 
 @inlined
@@ -61,8 +61,8 @@ def logit_step(b: float, m: float, q: float, s: float) -> float:
 
 @inlined
 def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> float:
-    """The same from farther away: Halley's method guarded by a bracket, and by bisection wherever a step is not half
-    as long as the one before (for large q it may cycle)."""
+    """Solve the same equation from farther away: Halley's method guarded by a bracket, and by bisection wherever a step
+    is not half as long as the one before (for large q it may cycle)."""
     low, high = -m - q * (s - b), -m + q * b
     t = min(max(t, low), high)
     p = sigmoid(t)

@@ -3,7 +3,7 @@
 For a row with margin ``z = x.w + b``, label or target ``y`` and weight ``s`` the primal pays ``s phi(z)``, and the dual
 variable ``a`` of the row enters as ``-s phi*(-a / s)``. A loss is a NamedTuple whose fields are its options, with these
 methods (:class:`Loss`), and traits that it declares as it is registered (:class:`Traits`). Solvers, kernels,
-certificates, model files and the command line ask for these alone, so that a loss of yours is served as any other.
+certificates, model files and the command line ask for these alone, so that a user's own loss works like any other.
 
 Three properties are part of the contract: the smallest value of phi is 0; a classification loss depends on ``y z``
 alone, a regression loss on ``z - y`` alone; and the methods are arithmetic that Numba can compile.

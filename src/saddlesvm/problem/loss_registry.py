@@ -179,7 +179,7 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
     loss : str, Loss or class
         A registered name or an alias, alone or with options (``"pinball:tau=0.8"``), a loss object, or its class.
     task : {"classification", "regression"}, optional
-        What it must be for.
+        The task that the loss must serve.
     **given
         Options of those losses that have them, where the text does not say; no loss need have any of them.
 
@@ -249,7 +249,7 @@ def loss_from_plain(plain: Mapping[str, Any]) -> Any:
     Raises
     ------
     UnregisteredLoss
-        It was not.
+        The loss was not registered.
     """
     name, origin, text = plain["loss"], plain.get("origin"), plain.get("text")
     kind: Any = LOSSES.get(name)

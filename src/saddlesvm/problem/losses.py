@@ -1,4 +1,4 @@
-"""The losses that come with the package, and all that is asked of a loss.
+"""The losses that come with the package, and the names for writing new ones.
 
 ============================  ==============================  ==========================================
 loss                          phi(z)                          -phi*(-a), with b = a y

@@ -162,7 +162,7 @@ class Logistic(NamedTuple):
         return g, g
 
     def curvature(self, z: float, y: float) -> float:
-        p = sigmoid(-y * z)  # the sign makes no difference, but to the compiler: it is the subgradient's exponential
+        p = sigmoid(-y * z)  # with this sign the compiler sees that the subgradient takes the same exponential
         return p * (1.0 - p)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:

@@ -1,9 +1,9 @@
-"""A problem whose rows are read block by block, and certificates that need no reading of their own.
+"""A problem whose rows are read block by block, and certificates that need no extra pass over the data.
 
 Weak duality holds for any pair of a primal and a dual point. A sweep over the blocks therefore proves two things on the
 way: each block, as it is read, gives its share of ``P(v)`` for the weights v from when the sweep began, and once its
 dual variables have moved, its share of ``D(a)``. At the end of the sweep ``P(v) - D(a)`` bounds how far v is from the
-optimum, with a of a sweep later: no pass over the data was spent on it, and both sums are in float64.
+optimum, where a is one sweep newer than v. This certificate needs no pass of its own, and both sums are in float64.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from saddlesvm.rows.files import BlockReader, RowBlock, rows_between
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import FromFiles, Passes, squared_norms
 
-SAMPLED = 256  # rows that stand for all
+SAMPLED = 256  # rows in a sample that represents all rows
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedProblem(Problem):
     """A problem over rows in files.
 
-    ``X`` are the mapped rows; whatever passes over all of them reads them block by block (:attr:`passes`). Labels are
-    kept as int8, ``norms`` are filled as the blocks are read for the first time.
+    ``X`` are the mapped rows; every pass over all of them reads them block by block (:attr:`passes`). Labels are kept
+    as int8; the first reading of each block fills ``norms``.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class StreamedProblem(Problem):
         return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights)
 
     def local(self, block: RowBlock) -> Problem:
-        """The problem of one block's rows against all others' as they are."""
+        """The problem of one block's rows, with all other dual variables fixed."""
         weights = block.gather(self.weights) if self.weights.size else self.weights
         members = np.arange(block.size, dtype=np.int32)
         return Problem(
@@ -89,7 +89,7 @@ def sampled(X: Rows) -> np.ndarray:
 
 
 def sampled_norms(X: Rows) -> np.ndarray:
-    """Squared norms of some rows: a glance that costs next to nothing."""
+    """Squared norms of some rows: a cheap sample."""
     return np.array([squared_norms(rows_between(X, i, i + 1), 1)[0] for i in sampled(X)])
 
 
@@ -101,7 +101,7 @@ class JudgedPoint(Point):
     ----------
     judged : Evaluation
     enough : float
-        The relative gap from which the judged model will do, whatever else could be certified by reading all rows.
+        The relative gap below which the judged model is used without reading all rows for a better certificate.
     """
 
     judged: Evaluation = field(kw_only=True)
@@ -111,7 +111,7 @@ class JudgedPoint(Point):
 def evaluate_streamed(
     problem: StreamedProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
-    """What the sweep has proven where that will do or a glance is asked for; otherwise passes over the blocks."""
+    """The sweep's own certificate where it is small enough or need not be exact; otherwise passes over the blocks."""
     if isinstance(point, JudgedPoint) and (not exact or point.judged.certificate.relative_gap <= point.enough):
         return point.judged
     plain = Point(point.w, point.alpha, point.tracks)

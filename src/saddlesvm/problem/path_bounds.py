@@ -9,7 +9,8 @@ and C together. For fits at C1 < C2 and ``C = (1 - t) C1 + t C2`` therefore, for
 
 The first is smallest at ``u = 1/2 - (R2 - R1 + C (L2 - L1)) / ||w1 - w2||^2``, cut to [0, 1]: linear in C. So both
 sides are quadratic in t on at most three pieces, and the largest relative gap between two fits is found in closed form:
-it is at the end of a piece, or where the derivative of the quotient, another quadratic, is zero. Nothing is sampled.
+it is at the end of a piece, or where the derivative of the quotient, another quadratic, is zero. No values of C are
+sampled.
 
 Theory: Giesen, Mueller, Laue and Swiercy (2012), "Approximating concave parametric optimization problems"; Ndiaye, Le,
 Fercoq, Salmon and Takeuchi (2019), "Safe grid search with optimal complexity".
@@ -23,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.polynomial import Polynomial
 
-SAFETY = 1e-12  # of the objective: the rounding of the bounds below is far smaller
+SAFETY = 1e-12  # share of the objective; the rounding of the bounds below is far smaller
 
 
 @dataclass(frozen=True, eq=False)

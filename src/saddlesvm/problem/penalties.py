@@ -1,8 +1,9 @@
-"""The penalties: what a regulariser charges for the weight of one feature, and the weight that belongs to a pull.
+"""The penalties: the cost of the weight of one feature, and the weight that belongs to a pull.
 
 The regulariser is ``R(w) = sum_j r(w_j)`` over the features; ``v = C sum_i a_i x_i`` is how the dual variables pull at
-the weights, and ``w = grad R*(v)`` what they lead to. A penalty is a small NamedTuple that holds its options and says
-of one feature, in Python as in compiled kernels (:func:`charge`, :func:`charge_conjugate`, :func:`weight`):
+the weights, and ``w = grad R*(v)`` what they lead to. A penalty is a small NamedTuple that holds its options and has
+these methods for one feature, in Python as in compiled kernels (:func:`charge`, :func:`charge_conjugate`,
+:func:`weight`):
 
 =================  =======================================================================================
 value(w)           ``r(w)``, zero at zero and nowhere below
@@ -12,7 +13,7 @@ curvature(v)       ``r*''(v)``: 1 where the weight follows the pull, 0 where it 
 domain_scale(v)    the largest factor in [0, 1] that brings v to where ``r*`` is finite; 1 where it always is
 =================  =======================================================================================
 
-and of the whole:
+and this one for the whole penalty:
 
 =================  =======================================================================================
 identity()         whether ``weight(v)`` is v: R is half the squared norm, no code is needed to tell w from v
@@ -114,7 +115,7 @@ class ElasticNet(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """A penalty, and what the whole objective is multiplied by so that it contains half a square."""
+    """A penalty, and the factor for the whole objective that makes it contain half a square."""
 
     penalty: Penalty
     share: float

@@ -1,4 +1,4 @@
-"""One regularised risk problem: rows, labels, weights, loss, lambda, intercept. Nothing else knows about C.
+"""One regularised risk problem: rows, labels, weights, loss, lambda, intercept. Only this file relates C and lambda.
 
     P(w) = (1/n) sum_i s_i phi_i(x_i . w) + (lambda/2) ||w||^2          or, times n C = 1 / lambda,
     C sum_i s_i phi_i(x_i . w) + (1/2) ||w||^2                          with  C = 1 / (lambda n).
@@ -102,9 +102,9 @@ class Problem:
     uses_lambda : bool
         Report objectives in the lambda form instead of the C form.
     threads : int
-        That a pass over the rows may use.
+        Most threads of a pass over the rows.
     penalty : Penalty
-        Of the features' weights.
+        The penalty of the features' weights.
     share : float
         What objectives in the C form are multiplied by to be told, see :class:`Strength`.
     """
@@ -136,7 +136,7 @@ class Problem:
 
     @property
     def reading_time(self) -> float:
-        """Seconds of a pass over the members in their order, at least, roughly."""
+        """A rough lower bound on the seconds of a pass over the members in order."""
         return rows.reading_time(self.X, self.members.size * self.values_per_row)
 
     @cached_property
@@ -161,12 +161,12 @@ class Problem:
 
     @cached_property
     def regularizer(self) -> Regularizer:
-        """What is charged for weights: the penalty, and the intercept's share."""
+        """The cost of weights: the penalty, and the intercept's share."""
         return Regularizer(self.penalty, self.intercept)
 
     @cached_property
     def terms(self) -> Terms:
-        """The problem as compiled kernels take it."""
+        """The problem in the form that compiled kernels take."""
         return Terms(self.X, self.loss, self.y, self.weights, self.norms, self.C, self.penalty)
 
     def terms_of(self, part: Part) -> Terms:

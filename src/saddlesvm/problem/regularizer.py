@@ -1,6 +1,6 @@
 """The regulariser: the penalty of the features' weights, and half a square of a regularised intercept's.
 
-Whatever asks for ``R(w)``, ``R*(v)`` or ``w = grad R*(v)`` asks here. Both have shape (d + 1,), the place of the
+All code takes ``R(w)``, ``R*(v)`` and ``w = grad R*(v)`` from this file. Both have shape (d + 1,), the place of the
 virtual feature last. The last weight is its own pull: a regularised intercept is charged half its square, and a free
 one nothing.
 """
@@ -45,7 +45,7 @@ def weigh(penalty: Penalty, v: np.ndarray, w: np.ndarray) -> None:
 def square(seen: np.ndarray) -> float:
     """The sum of an array's squares."""
     flat = seen.ravel()
-    return float(np.einsum("j,j", flat, flat))  # not BLAS: its threads would go on spinning, and take the fit's cores
+    return float(np.einsum("j,j", flat, flat))  # not BLAS, whose threads would spin on and take the fit's cores
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 from saddlesvm.runtime.compiled import inlined
 
 INF = math.inf
-EDGE = 1.0 + 1e-15  # a + (s - a) may miss s by a rounding error
+EDGE = 1.0 + 1e-15  # relative slack at a bound: a + (s - a) may miss s by a rounding error
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""What compiled kernels see of a problem."""
+"""The parts of a problem that compiled kernels take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saddlesvm.runtime.compiled import inlined
 
 
 class Terms(NamedTuple):
-    """What a compiled kernel needs of a problem."""
+    """A problem as a compiled kernel takes it."""
 
     X: Rows
     loss: Loss
@@ -25,7 +25,7 @@ class Terms(NamedTuple):
 
 
 class Pointwise(NamedTuple):
-    """The part of the terms that does not see the rows: kernels over it need no version for each layout."""
+    """The terms without the rows: kernels over them need only one version for all layouts of rows."""
 
     loss: Loss
     y: np.ndarray

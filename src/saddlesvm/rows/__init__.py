@@ -1,1 +1,1 @@
-"""Where rows are and how they are read: dense, sparse, in memory, mapped or in blocks of files, through a kernel."""
+"""Where rows are kept and how they are read: dense or sparse; in memory, mapped, or in blocks of files; by a kernel."""

@@ -1,9 +1,9 @@
-"""Blocks of rows, read from their files one ahead of the one that is worked on.
+"""Blocks of rows, read from files; the next block is read while the present one is worked on.
 
-The rows are cut into chunks of some megabytes of neighbours, and a block is any choice of chunks: which ones go
-together is drawn anew in each sweep. They are copied from the file with plain reads into one of two buffers that are
-used again and again: only these count as memory of the process. The pages that the system keeps of a file are its own
-affair, and are given up when something else needs the space.
+The rows are cut into chunks of some megabytes of neighbours, and a block is any choice of chunks: each sweep draws anew
+which chunks form a block. Chunks are copied from the file with plain reads into one of two buffers that are reused:
+only these count as memory of the process. The system caches pages of the files too, and drops them when something else
+needs the space.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from saddlesvm.rows.layouts import CSR, Dense, Rows
 
 AHEAD = 8  # chunks that the system is asked to fetch while one is read and looked at
 
-ONE_POSITION = threading.Lock()  # a file that is read without a position of its own has one for all threads
+ONE_POSITION = threading.Lock()  # all threads share one position in a file that is read without `preadv`
 
 
 def read_at(file: int, buffer: memoryview, position: int) -> int:
-    """Read bytes of a file from `position` into a buffer, as many as come at once; how many. 0 at its end."""
+    """Read bytes of a file from `position` into a buffer, with one call; returns how many, 0 at the end of the file."""
     if hasattr(os, "preadv"):
         return os.preadv(file, [buffer], position)
     with ONE_POSITION:
@@ -68,7 +68,7 @@ def is_mapped(X: Any) -> bool:
 
 
 class Column:
-    """An array of which pieces along its first axis are read from its file; copied, where it is in memory."""
+    """An array whose pieces along the first axis are read from its file, or copied from memory."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -95,7 +95,7 @@ class Column:
             position, left = position + done, left[done:]
 
     def expect(self, start: int, stop: int) -> None:
-        """Ask the system to fetch the items from `start` to `stop` meanwhile."""
+        """Ask the system to fetch the items from `start` to `stop` in the background."""
         if self.file is not None and self.place is not None and hasattr(os, "posix_fadvise") and start < stop:
             length = (stop - start) * self.item
             os.posix_fadvise(self.file, self.place.offset + start * self.item, length, os.POSIX_FADV_WILLNEED)
@@ -117,9 +117,9 @@ class RowBlock:
     parts : list of slice
         The rows of each chunk in the whole matrix.
     X : Dense or CSR
-        The values of all m rows, in a buffer that is used again for the block after the next.
+        The values of all m rows, in a buffer that the block after the next reuses.
     judged : sequence of ndarray of shape (d + 1,)
-        The weights that were handed in with the request.
+        The weights given with the request.
     margins : ndarray of shape (len(judged), m)
         ``x_i . w`` for each of them, in float64.
     """
@@ -136,7 +136,7 @@ class RowBlock:
         return self.margins.shape[1]
 
     def margins_of(self, w: np.ndarray) -> np.ndarray:
-        """``x_i . w`` of the rows, shape (m,), for one of the judged weights (the very array)."""
+        """``x_i . w`` of the rows, shape (m,), for one of the judged weights (the same array object)."""
         return self.margins[[id(one) for one in self.judged].index(id(w))]
 
     def gather(self, array: np.ndarray) -> np.ndarray:
@@ -152,7 +152,7 @@ class RowBlock:
 
 
 class Buffer:
-    """Room for one block; what the rows of a dense or CSR matrix are read into."""
+    """Memory for one block of dense or CSR rows."""
 
     def __init__(self, columns: Sequence[Column], most_rows: int, most_values: int, judges: int) -> None:
         shapes = [(most_values,), (most_values,), (most_rows + 1,)]
@@ -174,7 +174,7 @@ class BlockReader:
     per_block : int
         Chunks in a block, at most.
     norms : ndarray of shape (n,)
-        Filled with the squared norms of the rows as each chunk is read for the first time.
+        Receives the squared norms of the rows when each chunk is read for the first time.
     judges : int, default=1
         How many weights a request may ask margins for.
     """
@@ -207,7 +207,7 @@ class BlockReader:
         self.close()
 
     def close(self) -> None:
-        """Wait for the read under way, and give buffers and files back."""
+        """Wait for the read under way, then release buffers and files."""
         if self.thread is not None:
             self.thread.shutdown(wait=True, cancel_futures=True)
         self.thread, self.pending, self.buffers = None, None, []
@@ -221,7 +221,7 @@ class BlockReader:
         then: Sequence[int] = (),
         then_judged: Sequence[np.ndarray] = (),
     ) -> RowBlock:
-        """The block of the given chunks, its rows judged by the given weights; the block `then` is read meanwhile.
+        """The block of the given chunks, with the margins of the given weights; reads the block `then` ahead.
 
         Raises
         ------
@@ -294,7 +294,7 @@ class BlockReader:
         return CSR(*matrix, self.X.bias, self.X.n_features)
 
     def _look(self, block: RowBlock, chunk: int, part: slice, first: int, last: int) -> None:
-        """Norms (at the first reading) and margins of a chunk, while the processor's cache holds it."""
+        """Compute norms (at the first reading) and margins of a chunk while the processor's cache holds it."""
         chunk_rows = rows_between(block.X, first, last)
         if not self.normed[chunk]:
             norms = np.empty(last - first)
@@ -309,7 +309,7 @@ class BlockReader:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written: the kernels for mapped rows then serve those in a buffer too."""
+    """A view that cannot be written: rows in a buffer then use the kernels compiled for mapped rows."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,8 +1,8 @@
 """Rows of a kernel matrix over the active points: computed in blocks by BLAS, held in a bounded cache.
 
-These rows steer a solver and prove nothing, so they are held in float32, as in LIBSVM, and computed in float32 where
-that is accurate enough. One product of a block of 64 to 512 rows with all active points runs at the speed of the
-processor's matrix multiplication; the same rows one after the other run at the speed of its memory.
+These rows only steer a solver; certificates do not use them. So they are held in float32, as in LIBSVM, and computed in
+float32 where that is accurate enough. One product of a block of 64 to 512 rows with all active points runs at the speed
+of the processor's matrix multiplication; the same rows one after the other run at the speed of its memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy import sparse
 
 from saddlesvm.rows.kernels import Kernel, Matrix, dense_if_quicker, in_float64
 
-DENSE_VALUES = 2**24  # values that a block of sparse rows may take when it is made dense
+DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most
 FLOAT32_EXPONENT = 1024.0  # largest exponent of the radial kernel that float32 still resolves to about 1e-4
 
 
@@ -30,7 +30,7 @@ class RowSource(Protocol):
         """Write the kernel values of points `rows` against all active points into `out`."""
 
     def restrict(self, keep: np.ndarray) -> RowSource:
-        """The same over the points `keep` only."""
+        """The same source over the points `keep` only."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class RowCache:
         return self.slot[rows]
 
     def touch(self, rows: np.ndarray) -> int:
-        """Note that the rows of these points, where held, are in use; how many are held."""
+        """Mark those rows of these points that are held as recently used; returns how many are held."""
         self.clock += 1
         slots = self.slot[rows]
         held = slots[slots >= 0]

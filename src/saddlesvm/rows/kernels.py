@@ -1,7 +1,7 @@
 """Mercer kernels: their functions, their parameters, and sums of them over support vectors, in float64.
 
-The functions are those of :mod:`sklearn.metrics.pairwise`. What a certificate or a prediction rests on is computed
-here, in float64 throughout; the float32 rows that steer a solver are those of :mod:`saddlesvm.rows.kernel_rows`.
+The functions are those of :mod:`sklearn.metrics.pairwise`. Certificates and predictions use the values computed here,
+in float64 throughout; :mod:`saddlesvm.rows.kernel_rows` computes the float32 rows that steer a solver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 Matrix: TypeAlias = Any  # a dense array, a CSR matrix or a CSR array
 
 KERNELS: tuple[str, ...] = (*sorted(set(PAIRWISE_KERNEL_FUNCTIONS)), "precomputed")
-WORTH_DENSE = 0.05  # share of non-zeros from which dense arithmetic on a sparse matrix is the quicker one
+WORTH_DENSE = 0.05  # share of non-zeros above which dense arithmetic on a sparse matrix is faster
 BLOCK_VALUES = 2**21  # values of a float64 block of the kernel matrix
 
 
@@ -55,11 +55,11 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """The metric for people."""
+        """The name of the metric to show."""
         return self.metric if isinstance(self.metric, str) else getattr(self.metric, "__name__", "callable")
 
     def centres(self, X: Matrix, chosen: np.ndarray) -> Any:
-        """What stands for the rows `chosen` of the training data as second argument of the kernel."""
+        """The second argument of the kernel for the rows `chosen` of the training data."""
         return chosen if self.precomputed else X[chosen]
 
     def __call__(self, A: Matrix, centres: Any) -> np.ndarray:
@@ -111,7 +111,7 @@ def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | Non
 
 
 def dense_if_quicker(X: Matrix) -> Matrix:
-    """`X`, or a dense copy of a sparse matrix with so few zeros that products with it are quicker."""
+    """`X`, or a dense copy of a sparse matrix with so few zeros that dense products are faster."""
     if sparse.issparse(X) and X.nnz > WORTH_DENSE * X.shape[0] * X.shape[1]:
         return X.toarray()
     return X

@@ -1,8 +1,7 @@
 """Rows of a design matrix, dense or CSR, float32 or float64, in memory or mapped from a file.
 
-A kernel calls ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X, i)`` and never knows which layout or
-precision it works on: the bodies below are chosen by type. Unrolling lives here only, prefetching in
-:mod:`saddlesvm.rows.prefetch` only.
+A kernel calls ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X, i)`` without regard to layout or precision:
+types choose among the bodies below. Only this file unrolls loops; only :mod:`saddlesvm.rows.prefetch` prefetches.
 
 An intercept that is a feature of constant value `bias` is appended virtually: ``w`` has one place more than X has
 columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place stays untouched.
@@ -22,7 +21,7 @@ from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import kernel, operation
 
-AT_ONCE = 2**13  # rows of which those with a coefficient are listed at once
+AT_ONCE = 2**13  # rows per list of those with a coefficient
 U = np.uint64
 DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
 
@@ -87,7 +86,7 @@ def n_values(X: Rows) -> int:
 
 
 def reading_time(X: Rows, values: float) -> float:
-    """Seconds of a pass in their order over rows with so many stored values, at least, roughly."""
+    """A rough lower bound on the seconds of a pass, in order, over rows with `values` stored values."""
     return values * (X.values.itemsize / DENSE_SPEED if isinstance(X, Dense) else SPARSE_TIME)
 
 
@@ -213,7 +212,7 @@ def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
 
 @kernel
 def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray, chosen: np.ndarray) -> None:
-    """:func:`add_rows`, those with a coefficient listed in `chosen` first, as many at once as it has places for."""
+    """:func:`add_rows` in portions: list the rows with a coefficient in `chosen`, up to its length, then add them."""
     for start in range(0, members.size, chosen.size):
         count = 0
         for k in range(start, min(start + chosen.size, members.size)):

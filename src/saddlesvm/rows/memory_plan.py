@@ -1,4 +1,4 @@
-"""How data that do not fit into memory are cut up: from the memory given to the rows of a block."""
+"""How data that do not fit into memory are cut into blocks: from the given memory follow the rows per block."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.layouts import Dense, Rows
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-FITS = 0.5  # of the memory: what mapped data may take and still be trained on in place
-BLOCKS_SHARE = 0.55  # of the memory, for the two blocks that are in it at once; the rest is for rows' variables
-VARIABLES_SHARE = 0.25  # of the memory, beyond which the variables of the rows go to a mapped file
-RESERVE = 96 * 2**20  # for compiled code and the small things, but never more than a fifth of the memory
-FEWEST_BLOCKS = 8  # where data are cut at all: reading ahead then hides all but the first block
-CHUNK_BYTES = 1 << 22  # of neighbouring rows that are read at once
-FEWEST_CHUNKS = 24  # in a block: each sweep puts others together
-WORK_BYTES = 40  # a row of the block at work: labels, order, members, former variables, steps
+FITS = 0.5  # share of the memory; mapped data up to this size are trained on in place
+BLOCKS_SHARE = 0.55  # share of the memory for the two blocks held at once; the rest is for the rows' variables
+VARIABLES_SHARE = 0.25  # share of the memory; larger variables of the rows go to a mapped file
+RESERVE = 96 * 2**20  # bytes for compiled code and small arrays, at most a fifth of the memory
+FEWEST_BLOCKS = 8  # blocks per sweep where data are cut: reading ahead then hides all but the first block
+CHUNK_BYTES = 1 << 22  # bytes of neighbouring rows per read
+FEWEST_CHUNKS = 24  # chunks per block, so that each sweep can mix them anew
+WORK_BYTES = 40  # bytes per row of the present block: labels, order, members, former variables, steps
 LEAST_MEMORY = 16 * 2**20
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """How training goes about data in files.
+    """How training reads data in files.
 
     Attributes
     ----------
     memory : int
-        Bytes that it may take.
+        Bytes that training may take.
     edges : ndarray of shape (n_chunks + 1,)
         The first row of each chunk, and the number of rows.
     per_block : int
@@ -42,7 +42,7 @@ class MemoryPlan:
     mapped : bool
         The variables of the rows are kept in a file too.
     folder : str or None
-        Where that file goes; None for the system's place for temporary files.
+        The folder of that file; None for the system's folder for temporary files.
     """
 
     memory: int
@@ -81,7 +81,7 @@ def memory_bytes(memory: Any) -> int:
 
 
 def available_memory() -> int:
-    """Bytes of memory that the system could give, as far as it says so."""
+    """Bytes of memory that the system reports as available."""
     limits = [2**63]
     try:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -104,7 +104,7 @@ def matrix_bytes(X: Rows) -> int:
 
 
 def does_not_fit(X: Any, memory: int | None) -> bool:
-    """Whether X is mapped from files and larger than half of the memory given, or of what there is."""
+    """Whether X is mapped from files and larger than half of the given (or else the available) memory."""
     if not is_mapped(X):
         return False
     size = matrix_bytes(rows.as_rows(X))
@@ -112,7 +112,7 @@ def does_not_fit(X: Any, memory: int | None) -> bool:
 
 
 def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = None, most_rows: int = 0) -> MemoryPlan:
-    """Cut the rows into chunks of about equal bytes; two blocks of them go into the memory with all else.
+    """Cut the rows into chunks of about equal bytes, so that two blocks and all else fit into the memory.
 
     Parameters
     ----------
@@ -120,11 +120,11 @@ def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = N
     memory : int or None
         Bytes; None for half of what is available.
     problems : int
-        That are solved side by side.
+        Number of problems solved side by side.
     folder : str, optional
-        For the variables of the rows, where they are too many for the memory.
+        Holds the file of the rows' variables, where they are too many for the memory.
     most_rows : int, default=0
-        Of a block; 0 for as many as the memory allows.
+        Most rows of a block; 0 for as many as the memory allows.
 
     Raises
     ------

@@ -1,9 +1,8 @@
-"""Passes: one text for work over all rows, part by part, wherever the rows are.
+"""Passes: work over all rows, part by part, written once for every place where rows may be.
 
-A pass hands each part of the rows to a function. :class:`InMemory` parts them among threads, :class:`FromFiles` reads
-one block after the other; the partitions of a cluster are parted already
-(:class:`saddlesvm.cluster.part.Part`). What is written once over passes, such as margins or the sums of a certificate,
-works in all these places.
+A pass hands each part of the rows to a function. :class:`InMemory` divides the rows among threads, :class:`FromFiles`
+reads one block after the other, and a cluster holds its rows in partitions (:class:`saddlesvm.cluster.part.Part`). Code
+over passes, such as margins or the sums of a certificate, works in all these places.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Part(NamedTuple):
     rows : ndarray of shape (m,)
         The numbers of the part's rows within `X`.
     place : slice
-        Where these rows stand among all rows of the pass.
+        The positions of these rows among all rows of the pass.
     first, last : int
         `X` holds the rows from `first` to `last` of the whole matrix; -1 as `last` says that it is the whole matrix.
     """
@@ -51,7 +50,7 @@ class Part(NamedTuple):
 class Passes(ABC):
     """How to pass over some rows of a matrix.
 
-    A place where rows may live (memory, files, a device) is a subclass that says what :meth:`each` does.
+    Each place for rows (memory, files, a device) is a subclass that defines :meth:`each`.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class Passes(ABC):
 
     @abstractmethod
     def each(self, work: Callable[[Part], Answer]) -> Iterable[Answer]:
-        """What `work` returns for each part, in the order of the parts; for some parts it may run at the same time."""
+        """What `work` returns for each part, in the order of the parts; several parts may run at the same time."""
 
     def total(self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]) -> np.ndarray:
         """The sum over all parts of what `work` adds to an array of zeros of the given shape, in float64."""
@@ -99,7 +98,7 @@ class Passes(ABC):
 
 @dataclass(frozen=True, eq=False)
 class InMemory(Passes):
-    """Passes over rows in memory, parted among threads where that pays.
+    """Passes over rows in memory, divided among threads where that saves time.
 
     Attributes
     ----------
@@ -178,16 +177,16 @@ class FromFiles(Passes):
 
 
 def in_parts(work: Callable[[slice], Answer], size: int, seconds: float, threads: int) -> list[Answer]:
-    """What `work` says of each of some contiguous parts of ``range(size)``, in their order.
+    """What `work` returns for each of several contiguous parts of ``range(size)``, in their order.
 
     Parameters
     ----------
     work : callable
-        Called with a slice; at the same time as for other parts.
+        Called with a slice, for several parts at the same time.
     size : int
         Number of rows.
     seconds : float
-        What one thread would take, roughly; little is not worth another.
+        A rough estimate for one thread; short work starts no further thread.
     threads : int
         At most this many parts.
     """

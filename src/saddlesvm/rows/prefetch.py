@@ -1,6 +1,6 @@
 """Rows that will be read soon, brought into the processor's caches: how far ahead suits which layout and processor.
 
-The operations take the rows of :mod:`saddlesvm.rows.layouts`, and pick their bodies by type. They change nothing.
+The operations take the rows of :mod:`saddlesvm.rows.layouts`, and pick their bodies by type. They change no values.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from numba.extending import intrinsic
 from saddlesvm.runtime.compiled import INTERPRETED, inlined, operation
 
 U = np.uint64
-HEADER_AHEAD = 12  # rows whose places in memory (and dual variable, label, norm) are fetched
-SPARSE_AHEAD = 6  # sparse rows whose values are fetched, into the second cache
-FIRST_CACHE, SECOND_CACHE = 3, 2  # of the processor, as the instruction counts them
-# Dense rows are fetched as it suits the kind of processor (by whose name Numba keeps its kernels apart).
+HEADER_AHEAD = 12  # rows ahead whose addresses (and dual variable, label, norm) are fetched
+SPARSE_AHEAD = 6  # sparse rows ahead whose values are fetched into the second cache
+FIRST_CACHE, SECOND_CACHE = 3, 2  # caches of the processor, as the instruction numbers them
+# How dense rows are fetched depends on the processor; Numba keys its cache by the processor's name too.
 WHOLE_ROWS = get_host_cpu_name().startswith("znver")
-# AMD's, as measured on Zen 5: whole, so many bytes ahead, but one row at least and so many at most. In their order, the
-# processor fetches shorter rows by itself.
+# AMD, measured on Zen 5: fetch whole rows WHOLE_BYTES bytes ahead, at least 1 and at most WHOLE_MOST rows ahead. Where
+# rows are read in order, the processor itself fetches those shorter than WHOLE_LEAST bytes.
 WHOLE_BYTES, WHOLE_MOST, WHOLE_LEAST = 6144, 16, 256
-# The two ends of a row so many bytes ahead, and four rows at least: its pages are looked up by the time it is fetched.
+# Touch both ends of the row ENDS_BYTES bytes ahead, at least ENDS_LEAST rows: the processor then has its pages looked
+# up by the time the row is fetched.
 ENDS_BYTES, ENDS_LEAST = 32768, 4
-# Others, as measured on Intel's Xeon: the first half, so many bytes at most, and the processor notices the rest; long
-# rows two ahead, others six; short ones whole, into the second cache. In their order, rows of these sizes only.
+# Other processors, measured on Intel's Xeon: fetch the first half of a row, at most HALF_MOST bytes; the processor
+# itself then fetches the rest. Rows above LONG bytes are fetched LONG_AHEAD rows ahead, others ROW_AHEAD; rows below
+# SHORT bytes whole, into the second cache. Where rows are read in order, only those of STREAM_LEAST to STREAM_MOST
+# bytes are fetched.
 HALF_MOST, LONG, LONG_AHEAD, ROW_AHEAD, SHORT = 2048, 2048, 2, 6, 512
 STREAM_LEAST, STREAM_MOST, STREAM_BYTES, STREAM_ROWS = 128, 2048, 4000, 8
 LINE = 64  # bytes in a cache line
@@ -58,14 +61,14 @@ def _prefetch_into(cache: int) -> Any:
     return prefetch_line
 
 
-# Bring the cache line that lies so many bytes behind the start of an array near, or into the second cache.
+# Bring the cache line at a byte offset from the start of an array into the first cache, or into the second one.
 prefetch_line: Callable[..., None] = _prefetch_into(FIRST_CACHE)
 prefetch_line_far: Callable[..., None] = _prefetch_into(SECOND_CACHE)
 
 
 @inlined
 def prefetch_item(array: np.ndarray, i: int) -> None:
-    """Bring the cache line of ``array[i]`` near."""
+    """Bring the cache line of ``array[i]`` into the first cache."""
     prefetch_line(array, U(i) * U(array.itemsize))
 
 
@@ -153,7 +156,7 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
 
 @operation(_pick_next_ahead)
 def next_ahead(X: Any, members: np.ndarray, k: int) -> None:
-    """Fetch the row that is soon to come after the k-th member, where they are all rows, or nearly, in their order."""
+    """Fetch a row that comes soon after the k-th member; for members that are (nearly) all rows, in order."""
 
 
 @inlined

@@ -1,1 +1,1 @@
-"""What every kernel stands on: compilation, randomness, threads, interrupts, the values that options allow."""
+"""What every kernel uses: compilation, randomness, threads, interrupts, and checks of option values."""

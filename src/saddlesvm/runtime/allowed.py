@@ -1,4 +1,4 @@
-"""What options may be: each kind once, and one message for all of them."""
+"""The kinds of values that options allow: each kind is defined once, and one function writes the message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Allowed(NamedTuple):
 
 
 def check(name: str, given: Any, allowed: Allowed) -> None:
-    """Raise ValueError, with the option's name and what it may be, for a value that is not allowed."""
+    """Raise ValueError for a value that is not allowed; the message names the option and what it may be."""
     if not allowed.holds(given):
         raise ValueError(f"{name} must be {allowed.words}; got {given!r}")
 

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, that of fits, of comparisons and of files: drawn by rich, loaded when one is."""
+"""The progress bar of fits, comparisons and file readers on standard error; rich draws it, loaded at first use."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ BAR_WIDTH = 30  # characters
 
 
 class Bar:
-    """A bar that is there from now on, and gone without a trace once it is stopped.
+    """A bar that appears at once, and leaves no trace after :meth:`stop`.
 
     Parameters
     ----------
     parts : str
-        What stands beside each other: of "spinner", "count" (pieces of all), "bar", "words", "elapsed", "remaining".
+        The parts to show, from left to right: "spinner", "count" (pieces done of all), "bar", "words", "elapsed",
+        "remaining".
     words : str
-        What is being done; shown as it is, whatever brackets it has.
+        What is being done; shown literally, brackets included.
     total : float, default=1.0
-        What it takes for the bar to be full.
+        The amount of work at which the bar is full.
     """
 
     def __init__(self, parts: str, words: str, total: float = 1.0) -> None:
@@ -39,15 +40,15 @@ class Bar:
         self.drawn.start()
 
     def show(self, words: str | None = None, completed: float | None = None) -> None:
-        """Draw other words, or how much is complete; what is left out stays."""
+        """Change the words, the amount that is complete, or both; None leaves one as it is."""
         self.drawn.update(self.task, description=words, completed=completed)
 
     def advance(self) -> None:
-        """One more piece is complete."""
+        """Count one more piece as complete."""
         self.drawn.advance(self.task)
 
     def say(self, line: str) -> None:
-        """Print a line above the bar, which stays."""
+        """Print a line above the bar; the line stays on the screen."""
         self.drawn.console.print(line, highlight=False)
 
     def stop(self) -> None:

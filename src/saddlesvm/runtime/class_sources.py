@@ -1,10 +1,11 @@
 """The classes that compiled kernels depend on through their argument types, and the text that defines them.
 
 Classes from outside the package, such as a user's own loss, must not stand in the index that all processes read: a
-process that cannot import their module could not read it. So kernels for such a class have an index of their own, named
-by the text of the file that defines the class as it was when the class was made: a change to that file is a new name,
-and never meets old code. A class that other processes cannot import (typed in, or made inside a function) has no index;
-its kernels are compiled in each process. What the class takes over from further files of the user is not watched.
+process that cannot import their module could not read it. So kernels for such a class have an index of their own. Its
+name is derived from the text of the file that defines the class, as it was when the class was made: a changed file
+gives a new name, and never meets old code. A class that other processes cannot import (typed in, or made inside a
+function) has no index; its kernels are compiled in each process. Changes to other files that the class uses are not
+noticed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PACKAGE = __name__.partition(".")[0]
 
 
 def python_class(numba_type: types.Type) -> type | None:
-    """The NamedTuple class behind a Numba type; None when it is something else."""
+    """The NamedTuple class behind a Numba type; None for other types."""
     return getattr(numba_type, "instance_class", None)
 
 
@@ -41,7 +42,7 @@ def is_outside(kind: type) -> bool:
 
 
 def mark_source(kind: Any) -> None:
-    """Note the text of the file that defines a class, as it is now: cached kernels for the class are known by it."""
+    """Mark a class with the present text of the file that defines it; cached kernels for it are found by this mark."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if file is not None and os.path.isfile(file) and is_outside(kind):
         kind.kernel_source = hashlib.sha256(

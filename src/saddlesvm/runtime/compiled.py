@@ -1,18 +1,19 @@
-"""How this project compiles its kernels: one decorator, one way to give an operation a body by type.
+"""How this project compiles its kernels: one decorator, and one way to choose the body of an operation by type.
 
 Kernels are plain Python functions compiled by Numba. They release the GIL, are cached on disk, and may reassociate
 sums (which is what lets a dot product be vectorised), but keep NaN and infinity: shrinking compares with infinity.
 
-Numba keys its cache by the file a kernel stands in only. After a change to what kernels of other files take over
-(losses, ``logit.py``, ``exp_log.py``, ``layouts.py``) those are stale: ``python -m saddlesvm.clear_cache``
+Numba keys its cache only by the file that defines a kernel. A change to code that kernels of other files inline
+(losses, ``logit.py``, ``exp_log.py``, ``layouts.py``) leaves those kernels stale: ``python -m saddlesvm.clear_cache``
 removes every cached kernel of this package.
 
 Processes that compile at the same time number their files alike, and the index that one of them writes last may then
-lead to code that the other has written for other types. So the files of each process have names of their own here; what
-such an index misses is compiled once more. What is in them is checked (:mod:`saddlesvm.runtime.kernel_cache`).
+lead to code that the other has written for other types. So the files of each process have names of their own here, and
+a kernel that such an index misses is compiled once more. A checksum protects the contents of the files
+(:mod:`saddlesvm.runtime.kernel_cache`).
 
 With ``NUMBA_DISABLE_JIT=1`` every kernel is the Python function that it is written as, which takes hundreds of times as
-long, and can be followed in a debugger.
+long, and which a debugger can follow.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def cached(compiled: Any, function: Callable[..., Any]) -> Any:
 
 
 def quiet(function: Function) -> Function:
-    """A kernel that Python runs, with the arithmetic of compiled code: nothing is said of what is not finite."""
+    """A kernel that Python runs, with the arithmetic of compiled code: no warning about values that are not finite."""
 
     @functools.wraps(function)
     def silent(*arguments: Any) -> Any:
@@ -106,7 +107,7 @@ def kernel(function: Function) -> Function:
     """Compile `function` at its first call for each combination of argument types; cached on disk, without the GIL.
 
     A kernel makes no arrays: it is compiled without reference counting, whose atomic operations cost more than a
-    short row does. One that must make some is an :func:`allocating_kernel`.
+    short row does. A kernel that must make arrays is an :func:`allocating_kernel`.
     """
     compiled: Any = cached(njit(function, **PLAIN), function)
     return compiled
@@ -121,7 +122,7 @@ def allocating_kernel(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile a small helper that becomes part of the kernels that call it, and so needs no cache of its own.
 
-    Called from Python it is compiled anew in every process, which takes longer than most fits: only tests do.
+    A call from Python compiles it anew in every process, which takes longer than most fits: only tests call it so.
     """
     compiled: Any = njit(function, **(PLAIN | INLINE))
     return compiled

@@ -1,7 +1,7 @@
-"""What of a run's state is durable: the arrays, numbers and texts that a checkpoint holds, each under a name.
+"""The durable part of a run's state: the arrays, numbers and texts that a checkpoint holds, each under a name.
 
-A state is a dataclass. Its other fields are a :class:`Group` of such things or a :class:`Workspace`, which the run
-makes anew where it is missing.
+A state is a dataclass. A field that is not durable itself is a :class:`Group` of durable values, or a
+:class:`Workspace`, which the run makes anew where it is missing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def stored_fields(state: Any) -> dict[str, Any]:
 
 
 def restored(fresh: Any, stored: Mapping[str, Any], prefix: str = "") -> Any:
-    """A state (or a group) like the `fresh` one, with what was stored.
+    """A state (or a group) like the `fresh` one, with the stored values.
 
     Its workspaces are new and empty; any other field that was not stored is None.
     """

@@ -1,9 +1,10 @@
 """The exponential and the logarithm without a branch, a table or a call.
 
-The C library's take one number at a time. Loops over these become vector instructions, some fifteen times as fast: the
-logistic loss of all rows then costs less than their margins. Both reduce their argument to a short interval around the
-point where the function is simple, by powers of two that are the exponent bits of a double, and take a polynomial there
-(Muller and others 2018, "Handbook of floating-point arithmetic", chapter 10).
+The functions of the C library take one number at a time. The compiler turns loops over the functions here into vector
+instructions, some fifteen times as fast: the logistic loss of all rows then costs less than their margins. Both
+functions reduce their argument to a short interval around the point where the function is simple, by powers of two that
+are the exponent bits of a double, and take a polynomial there (Muller and others 2018, "Handbook of floating-point
+arithmetic", chapter 10).
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from numba.np.numpy_support import as_dtype
 from saddlesvm.runtime.compiled import INTERPRETED, inlined
 
 FRACTION = 52  # bits of a double below its exponent
-LEAST = -707.0  # below, exponentials are hardly numbers of full precision any more
-TINY = 1e-300  # instead of zero, whose logarithm is then multiplied by zero or not used
+LEAST = -707.0  # the least exponent; below it, exponentials hardly have full precision
+TINY = 1e-300  # replaces zero as an argument; callers multiply its logarithm by zero or ignore it
 LOG_2, ROOT_2 = float(np.log(2.0)), float(np.sqrt(2.0))
-ROOT_HALF = int(np.sqrt(np.float64(0.5)).view(np.int64))  # its bits
+ROOT_HALF = int(np.sqrt(np.float64(0.5)).view(np.int64))  # the bits of sqrt(1/2)
 # The powers of the series from the highest one down: 1 / 12! to 1 / 0!, and 1 / 21 to 1 / 1.
 HIGHEST, FACTORIALS = math.factorial(12), tuple(float(math.factorial(k)) for k in range(11, -1, -1))
 LAST_ODD, ODDS = 21.0, tuple(float(k) for k in range(19, 0, -2))
@@ -51,7 +52,7 @@ double_of = _reread(types.float64, types.int64)
 def exp_of_negative(t: float) -> float:
     """``exp(t)`` for t <= 0, to a relative accuracy of ``(4 - t) 1e-16``; zero where it is below 1e-307."""
     near = LEAST if t < LEAST else t
-    k = np.int32(near / LOG_2 - 0.5)  # the nearest whole number: what is behind the point is cut off
+    k = np.int32(near / LOG_2 - 0.5)  # the nearest whole number: the conversion cuts off the fraction
     r = near - k * LOG_2
     p = 1.0 / HIGHEST
     for factorial in FACTORIALS:

@@ -1,4 +1,4 @@
-"""Ctrl-C during a fit: a flag that the loop reads between two steps, so that no state is torn."""
+"""Ctrl-C during a fit sets a flag; the loop reads it between two steps, so that the state stays consistent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 
 class Handler:
-    """What Ctrl-C calls: the first one sets the event, a second one raises KeyboardInterrupt."""
+    """The signal handler of Ctrl-C: the first signal sets the event, a second one raises KeyboardInterrupt."""
 
     def __init__(self, event: threading.Event) -> None:
         self.event = event
@@ -26,8 +26,8 @@ def interruptible(stop: threading.Event | None = None) -> Iterator[threading.Eve
     """An event that the first Ctrl-C sets; a second one raises KeyboardInterrupt at once.
 
     Only the main thread can catch signals, and only where the default handler is in place. Within an outer call, in any
-    thread, the event is the outer one's, so that Ctrl-C ends all the fits of a path or a search; elsewhere, and where
-    `stop` is handed in, the event is just that.
+    thread, all inner calls share the outer event, so that Ctrl-C ends all the fits of a path or a search. Elsewhere,
+    and where `stop` is given, no signal handler is installed.
     """
     handler = signal.getsignal(signal.SIGINT)
     if stop is None and isinstance(handler, Handler):

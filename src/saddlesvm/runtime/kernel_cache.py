@@ -20,11 +20,12 @@ DIGEST_BYTES = 32
 
 
 class CheckedCacheFile(IndexDataCacheFile):
-    """Numba's files of one kernel, each with a checksum of what it holds in front.
+    """Numba's files of one kernel, each of which begins with a checksum of its contents.
 
     A file that is damaged, was written by something else, or belongs to a user who owns neither this package nor this
-    process, counts as missing: it is thrown away if it can be, and the kernel is compiled anew. So is one for which
-    there is no room on the disk. The checksum finds damage. It keeps nobody off who may write where the files are.
+    process, counts as missing: it is deleted if possible, and the kernel is compiled anew. A kernel for which the disk
+    has no room is compiled anew too. The checksum finds damage; it does not protect from somebody who may write to the
+    folder.
     """
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Names from files as they may be shown: what would steer a terminal, or turn the direction of text, is spelled out."""
+"""Text from files made safe to show: characters that steer a terminal or turn the direction of text are spelled out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 
 __all__ = ["one_line", "shown", "unbroken"]
 
-JOINERS = "\u200c\u200d"  # of several scripts, and of emoji: they change no direction and no line
+JOINERS = "\u200c\u200d"  # joiners of several scripts and of emoji: they change neither direction nor line
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
 LONGEST = 2_000  # characters of a message
 
@@ -28,7 +28,7 @@ def _spelled(mark: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """`text` with nothing but its line breaks, and what no encoding has, spelled out: a line of a file stays one."""
+    """`text` with its line breaks and lone surrogates spelled out, so that it stays one line of a file."""
     return LINE_BREAKS.sub(lambda found: _spelled(found[0]), text)
 
 
