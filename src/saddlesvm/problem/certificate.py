@@ -33,7 +33,7 @@ from saddlesvm.problem.sums import (
 from saddlesvm.problem.terms import Pointwise
 
 ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
-PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; most steps below the largest that a top is trusted at
+PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; steps below them where a top is trusted
 
 
 def relative(gap: float, primal: float, dual: float) -> float:
