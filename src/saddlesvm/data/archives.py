@@ -1,8 +1,8 @@
-"""Zip files of plain arrays from strangers: what they claim is compared with the file before anything is allocated.
+"""Untrusted zip files of plain arrays: their claims are compared with the file before any memory is allocated.
 
-Models, checkpoints and ``.npz`` data are zip files of ``NAME.npy``. An :class:`Archive` looks at the directory of such
-a file first (how many members, under which names, how large, packed in which way), then at the header of each array,
-whose shape must explain its size to the byte. Only then is an array made, and filled piece by piece.
+Models, checkpoints and ``.npz`` data are zip files of ``NAME.npy``. An :class:`Archive` first checks the directory of
+such a file (number, names, sizes and packing of the members), then the header of each array, whose shape must explain
+its size to the byte. Only then it makes an array, and fills it piece by piece.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import numpy as np
 
 __all__ = ["DAMAGE", "Archive", "ArrayHeader", "open_archive", "parsed_json", "read_header", "short"]
 
-# What the reading of a damaged file raises, below and in the libraries: each becomes one line of its reader.
+# The exceptions that reading a damaged file raises, here and in the libraries; readers turn each into one line.
 DAMAGE = (
     OSError, ValueError, KeyError, TypeError, IndexError, EOFError, RuntimeError, AttributeError, AssertionError,
     ArithmeticError, SyntaxError, MemoryError, NotImplementedError, struct.error, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 
-_DIRECTORY_BYTES = 1 << 21  # of the directory at the end of a zip file: some 20,000 members
-_SLACK_BYTES = 1 << 26  # that any file may expand to
+_DIRECTORY_BYTES = 1 << 21  # bytes of a zip file's directory, at most: some 20,000 members
+_SLACK_BYTES = 1 << 26  # bytes that any file may expand to
 _TEXT_SLACK = 1 << 23  # bytes of JSON that any file may hold
 _TEXT_RATIO = 16
-_NODES = 400_000  # values in the JSON of any file
-_NODE_BYTES = 6  # of the file for each further one: a value takes some ten times that in memory
-_DEFLATE_MOST = 1032  # what deflate can do at most
+_NODES = 400_000  # values that the JSON of any file may have
+_NODE_BYTES = 6  # bytes of the file per further value, which takes some ten times that in memory
+_DEFLATE_MOST = 1032  # highest quotient of unpacked and packed bytes that deflate reaches
 _PIECE = 1 << 20
 _PLAIN = frozenset("biufcUS")
 
@@ -55,7 +55,7 @@ class ArrayHeader:
 
 
 def read_header(file: IO[bytes]) -> ArrayHeader:
-    """The header of a ``.npy`` array; the file stands behind it then.
+    """The header of a ``.npy`` array; moves the file to the byte after it.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
         raise ValueError(f"an array of the .npy version {version[0]}.{version[1]}; versions 1.0 and 2.0 are read")
     try:
         shape, fortran, dtype = readers[version](file)
-    except tokenize.TokenError as error:  # of NumPy's second look, at headers of Python 2
+    except tokenize.TokenError as error:  # raised when NumPy tries headers of Python 2
         raise ValueError(f"an array with a damaged header: {error}") from None
     if dtype.hasobject or (dtype.kind not in _PLAIN and dtype.names is None):
         raise ValueError(f"an array of type {dtype}; numbers, bools and text are allowed")
@@ -78,13 +78,13 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
 
 
 def short(value: Any, most: int = 80) -> str:
-    """`value` for a message, cut where it is long."""
+    """`value` as text for a message, cut to `most` characters."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
 class _Bounded:
-    """A file of which no more than so many bytes may be asked for at once, for as long as a bound is set."""
+    """A file that refuses to read more bytes at once than its bound, while one is set."""
 
     def __init__(self, file: IO[bytes], bound: int | None) -> None:
         self.file, self.bound = file, bound
@@ -106,11 +106,12 @@ class Archive:
     file : binary file
         Open for reading.
     expansion : int
-        Beyond 64 MB what is read may take this many times the bytes of the file. What is stored as it is takes no more.
+        Quotient of memory and file size that reading may reach beyond 64 MB. Members stored unpacked never exceed the
+        file's size.
     others : tuple of str
         Names of members that are no arrays.
     lenient : bool, default=False
-        Leave members out that are neither, instead of refusing the file.
+        Skip members that are neither arrays nor in `others`, instead of refusing the file.
 
     Raises
     ------
@@ -141,7 +142,7 @@ class Archive:
             self.left = self.most
 
     def _spend(self, n_bytes: int) -> None:
-        """Count what is read against what may be."""
+        """Count the bytes read against the allowed total."""
         self.left -= n_bytes
         if self.left < 0:
             total = self.most - self.left

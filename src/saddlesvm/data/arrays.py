@@ -21,7 +21,7 @@ __all__ = ["npz_source", "read_npz"]
 
 _CSR = ("data", "indices", "indptr", "shape")
 _DENSE = ("X", "x", "data", "images")
-_EXPANSION = 200  # times its size that a file may have in memory, beyond 64 MB; a conversion takes any
+_EXPANSION = 200  # memory per byte of a file, at most, beyond 64 MB; a conversion has no limit
 _LABELS = ("y", "label", "labels", "target")
 
 
@@ -30,7 +30,7 @@ def read_npz(path: Path, *, label: Label = None, n_features: int | None = None) 
 
     The rows are either `data`, `indices`, `indptr` and `shape` (CSR, as `scipy.sparse.save_npz` writes it; CSC too), or
     the first that is there of `X`, `x`, `data`, `images`; rows of more than one dimension are flattened. The labels
-    are the first of `y`, `label`, `labels`, `target`, or the array named by `label`. Other arrays are not looked at.
+    are the first of `y`, `label`, `labels`, `target`, or the array named by `label`. Other arrays are ignored.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def _csr_parts(archive: Archive, n_bytes: int) -> Iterator[sp.csr_matrix]:
 
 
 def _csr_shape(archive: Archive) -> tuple[int, int]:
-    """What a sparse matrix says of its rows and columns."""
+    """The numbers of rows and columns that a sparse matrix states."""
     header = archive.header("shape")
     if header.shape != (2,) or header.dtype.kind not in "iu":
         raise ValueError(
@@ -182,7 +182,7 @@ def _csr_shape(archive: Archive) -> tuple[int, int]:
 
 
 def _refuse_csr(archive: Archive, n_pointers: int) -> None:
-    """Refuse parts of a sparse matrix whose types or lengths do not go together, before they are read."""
+    """Refuse parts of a sparse matrix whose types or lengths disagree, before reading them."""
     data, indices, indptr = (archive.header(name) for name in _CSR[:3])
     whole = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
     if not whole:

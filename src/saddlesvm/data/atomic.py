@@ -19,7 +19,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file that takes the name `path` only when the block ends without an exception.
 
     The bytes go to a temporary name in the same folder, are flushed to disk, and the file is then renamed. A symbolic
-    link is followed. What is there and is no regular file (a pipe, a device) is written to directly.
+    link is followed. An existing path that is no regular file (a pipe, a device) is written to directly.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk: what was renamed there then outlives a loss of power."""
+    """Flush the names in a folder to the disk, so that renamed files survive a loss of power."""
     # some systems cannot open a folder; the rename has happened all the same
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

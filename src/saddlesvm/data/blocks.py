@@ -1,4 +1,4 @@
-"""A data file a few rows at a time: what every format hands to a conversion."""
+"""Data files in blocks of rows: the interface between the readers of all formats and a conversion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Block(NamedTuple):
     y : ndarray of shape (n,), Cells, or None
     weights : ndarray of shape (n,) or None
     share : float
-        How much of the source is done, 0 to 1.
+        Share of the source read so far, 0 to 1.
     """
 
     X: Any
@@ -35,23 +35,23 @@ Blocks = Callable[[int], Iterator[Block]]
 
 @dataclass(frozen=True)
 class Source:
-    """A data file whose first bytes were looked at.
+    """A data file whose format is known, ready to be read in blocks.
 
     Attributes
     ----------
     name : str
-        As it was given.
+        The name as the user gave it.
     format : str
     sparse : bool
     width : int or None
-        Number of features; None where only the last row tells.
+        Number of features; None where it is known only after the last row.
     dtype : dtype
         float32 or float64: what holds the values.
     has_labels, has_weights : bool
     n_bytes : int
-        On the disk.
+        Size on the disk.
     blocks : callable
-        Takes the number of bytes that a block may need, about, and begins at the first row.
+        Takes the approximate number of bytes per block; every call begins at the first row.
     feature_names : list of str, or None
     label_name : str or None
     zero_based : bool or None

@@ -17,9 +17,9 @@ CACHE = ".store"
 
 
 def cached(path: Path, *, advance: Callable[[float], Any] | None = None, **options: Any) -> Store:
-    """The store ``NAME.store`` beside a file: the one that is there if it still fits, one that is written now if not.
+    """The store ``NAME.store`` beside a file: an existing one if it still fits the file, else a new one.
 
-    It fits when the file has the size and time of change, and is read with the options, that the store names.
+    A store fits when it names the present size and time of change of the file, and the same options of reading.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ from saddlesvm.data.table import Label, Task, float_type
 __all__ = ["MEMORY", "convert", "read_with"]
 
 MEMORY = 256 << 20
-_BLOCKS_IN_MEMORY = 16  # what a block of rows needs on its way: text, parsed, in order, as it is written
+_BLOCKS_IN_MEMORY = 16  # copies of a block of rows in memory at once: text, parsed, sorted, written
 
 
 def convert(
@@ -62,8 +62,7 @@ def convert(
     n_features : int, optional
         As in :func:`read`; by default LIBSVM text has as many features as occur in any of the files.
     memory : int, default=268435456
-        Bytes that the rows on their way may take, about; 8 bytes a row of some formats' labels and row pointers come
-        on top.
+        Approximate bytes for the rows under way; labels and row pointers of some formats add 8 bytes a row.
     overwrite : bool, default=False
         Replace a store of that name.
     advance : callable, optional
@@ -120,7 +119,7 @@ def convert(
 
 
 def read_with(*, dtype: Any, **options: Any) -> dict[str, Any]:
-    """The options of reading as the header of a store has them."""
+    """The options of reading in the form that the header of a store holds."""
     return {**options, "dtype": None if dtype is None else str(np.dtype(dtype))}
 
 
@@ -191,7 +190,7 @@ def _scaled(X: Any, scale: float, dtype: Any) -> Any:
 
 
 def _origin(source: Source, n_rows: int) -> dict[str, Any]:
-    """What the header says of a source."""
+    """The entry of a source in the header."""
     path = Path(source.name)
     facts = path.stat() if path.is_file() else None
     return {

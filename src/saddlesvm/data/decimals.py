@@ -22,8 +22,8 @@ __all__ = ["is_space", "parse_decimal", "powers_of_five"]
 
 U = np.uint64
 SMALLEST_POWER, LARGEST_POWER = -342, 308
-EXACT_BELOW, EXACT_ABOVE = 27, 55  # powers of ten for which the product below is always long enough
-DIGITS = 19  # that always fit into 64 bits
+EXACT_BELOW, EXACT_ABOVE = 27, 55  # range of powers of ten (-27 to 55) for which the product is always long enough
+DIGITS = 19  # decimal digits that always fit into 64 bits
 MINUS, PLUS, POINT, ZERO, SMALL_E, LARGE_E = (np.uint8(ord(mark)) for mark in "-+.0eE")
 
 

@@ -1,7 +1,7 @@
-"""Compressed files to their last byte: what stands behind the compressed data must be compressed data again.
+"""Compressed files read to their last byte: any data after a compressed stream must be another such stream.
 
-Python's own bzip2 and xz files end at the first byte that they do not understand, and say nothing of the rest. These
-refuse it. Nothing is decompressed that nobody asked for, and xz gets no more memory than its highest preset needs.
+Python's own bzip2 and xz files silently stop at the first byte that they do not understand; the classes here refuse
+such a file. They decompress only as much as the caller reads, and xz gets no more memory than its highest preset needs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["open_bz2", "open_xz"]
 
 PIECE = 1 << 18
 MEMORY = 1 << 27  # bytes: twice what the dictionary of the highest preset takes
-PADDING = 4  # bytes: xz files may have zeros behind them, so many at a time
+PADDING = 4  # bytes: zeros after an xz stream come in multiples of this
 
 
 class Decompressed(io.RawIOBase):

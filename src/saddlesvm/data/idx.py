@@ -20,8 +20,8 @@ __all__ = ["idx_source", "read_idx"]
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MOST_DIMENSIONS = 8
-_SLACK_BYTES = 1 << 26  # that any file may expand to
-_EXPANSION = 200  # times its size that a compressed file may expand to, beyond these
+_SLACK_BYTES = 1 << 26  # bytes that any file may expand to
+_EXPANSION = 200  # bytes per byte of a compressed file, at most, beyond these
 _PIECE = 1 << 20
 _ENDINGS = ("", ".gz", ".bz2", ".xz")
 
@@ -119,7 +119,7 @@ def _head(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def _read_up_to(file: IO[bytes], count: int) -> bytes:
-    """So many bytes, or as many as there are: room is made for what is there only."""
+    """The next `count` bytes, or fewer at the end; memory grows only with the bytes that exist."""
     pieces = []
     while count and (piece := file.read(min(count, _PIECE))):
         pieces.append(piece)

@@ -1,4 +1,4 @@
-"""Bad input gets its error here, before any work: the one place where data are converted and checked.
+"""The one place where data are converted and checked: bad input raises its error here, before any work.
 
 float32 and float64, dense C-contiguous and CSR (with int32 or int64 indices), read-only or mapped, pass without a copy.
 Everything else that scikit-learn accepts is converted once.
@@ -24,7 +24,7 @@ PRECISIONS = (np.float64, np.float32)
 
 
 def parts_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Rows, labels and weights; those of the store where X is one and no labels are given."""
+    """Rows, labels and weights; without `y`, a store as X supplies its labels, and its weights if none are given."""
     if isinstance(X, Store) and y is None:
         return X.X, X.y, X.sample_weight if sample_weight is None else sample_weight
     return X, y, sample_weight
@@ -109,7 +109,7 @@ def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
     ----------
     X : Dense or CSR
     threads : int, default=1
-        At most so many pass over the rows.
+        Most threads of the pass over the rows.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Labels that come in pieces: numbers or text is known at the end, and how many classes there are."""
+"""Labels that arrive in pieces: only the end tells whether they are numbers or text, and how many classes there are."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from saddlesvm.data.store_files import GrowingArray, Scratch
 
 __all__ = ["Cells", "LabelColumn", "is_number"]
 
-CLASSES_LISTED = 10_000  # distinct numbers beyond which labels are not listed as classes
-TEXTS_KEPT = 100_000  # distinct texts that are held in memory
+CLASSES_LISTED = 10_000  # most distinct numbers that are listed as classes
+TEXTS_KEPT = 100_000  # most distinct texts that are held in memory
 
 
 class Cells(list[str]):
@@ -85,7 +85,7 @@ class LabelColumn:
             self.runs.append((kind, y.size))
 
     def _take_for_numbers(self) -> None:
-        """Put numbers in the place of the codes of their spellings."""
+        """Replace the codes of spelled numbers by the numbers."""
         text = next((text for text in self.codes if not (self.spelled and is_number(text))), None)
         if text is not None and len(self.codes) > TEXTS_KEPT:
             raise DataError(f"{self.name}: has more than {TEXTS_KEPT:,} different texts as labels, such as {text!r}")

@@ -50,7 +50,7 @@ _SOLVER_OF_LOSS = {
 }
 _CRAMMER_SINGER = "MCSVM_CS"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_LONGEST_LINE = 1 << 24  # characters: a weight of each of half a million classes
+_LONGEST_LINE = 1 << 24  # characters, enough for the weights of half a million classes
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A block of LIBSVM text, parsed in compiled code; what is unusual in any way is left to Python, line by line."""
+"""Parsing of a block of LIBSVM text in compiled code, which leaves every unusual line to Python."""
 
 from __future__ import annotations
 

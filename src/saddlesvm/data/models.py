@@ -33,8 +33,8 @@ _HEADER = "model.json"
 _KINDS = "biufcUS"
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _FIRST = b"PK\x03\x04"
-_EXPANSION = 100  # times its size that a model may have in memory, beyond 64 MB: weights may be zeros mostly
-_STORED_BYTES = 1 << 22  # of an array from which on it is not packed: unpacked it is read back at once, from any file
+_EXPANSION = 100  # memory per byte of a model file, at most, beyond 64 MB: most weights may be zero
+_STORED_BYTES = 1 << 22  # bytes; larger arrays are stored unpacked, which no limit on expansion refuses
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 

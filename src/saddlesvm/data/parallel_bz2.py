@@ -1,7 +1,7 @@
 """bzip2 on all cores: the blocks of a file are compressed one by one, so they can be decompressed side by side.
 
-A block begins with 48 fixed bits, at any bit of the file; between two such marks it is made a file of its own, for
-Python's `bz2`, which lets other threads run. Where anything is odd, the file is read in the ordinary way.
+A block begins with 48 fixed bits, at any bit of the file; the bits between two such marks are made a file of their own,
+for Python's `bz2`, which lets other threads run. A file with anything unusual is read in the ordinary way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["open_parallel_bz2"]
 BLOCK, END = 0x314159265359, 0x177245385090
 MARK_BITS, CRC_BITS = 48, 32
 CRC_MASK = (1 << CRC_BITS) - 1
-MARK_BYTES = 11  # that a mark and the checksum behind it may touch
+MARK_BYTES = 11  # bytes that a mark and the checksum after it may touch
 HEAD, HEAD_BYTES, HEAD_BITS = re.compile(rb"BZh[1-9]"), 4, 32
 PIECE = 1 << 20
 MOST_WORKERS = 16

@@ -1,4 +1,4 @@
-"""Parquet, through pyarrow where that is installed."""
+"""Parquet files, read with pyarrow where it is installed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from saddlesvm.data.table import Label, Raw, float_type
 
 __all__ = ["parquet_source", "read_parquet"]
 
-_STRINGS = 1 << 24  # bytes of the texts and lists in the footer, as the file says
+_STRINGS = 1 << 24  # most bytes of the texts and lists in the footer, as the file states them
 _VALUE_BYTES = 8
-_SLACK_BYTES = 1 << 26  # that any file may take in memory
-_EXPANSION = 1000  # times its size that a file may take in memory, beyond these
+_SLACK_BYTES = 1 << 26  # bytes that any file may take in memory
+_EXPANSION = 1000  # memory per byte of a file, at most, beyond these
 _ROW_INDEX = re.compile(r"__index_level_\d+__")
 
 

@@ -1,4 +1,4 @@
-"""One door for every kind of data: `read`."""
+"""One function for every kind of data: `read`."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _store(name: str, label: Label, dtype: Any, scale: float) -> Store:
 def _table_of(
     store: Store, name: str, found: str, label: Label, n_features: int | None, task: Task | None, started: float
 ) -> Table:
-    """The rows of a store, mapped: nothing of them is read here."""
+    """The rows of a store, mapped; no values are read here."""
     y = None if label is False else store.y
     header = store.header
     return Table(

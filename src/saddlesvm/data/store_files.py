@@ -122,7 +122,7 @@ class StoreFolder:
             raise DataError(f"{self.given}: is not a store, so it is not overwritten; remove it, or give another name")
 
     def _take(self) -> None:
-        """Make the folder anew; what a killed conversion left there is removed, one that lives is not disturbed."""
+        """Make the folder anew: remove what a killed conversion left there, but leave a running one alone."""
         if self.path.exists():
             with self._lock_on(self.path):
                 shutil.rmtree(self.path)
@@ -170,7 +170,7 @@ class StoreFolder:
 
 @contextmanager
 def writing(name: str) -> Iterator[None]:
-    """Turn what the system refuses (no space, no access, no such folder) into a `DataError` that names the store."""
+    """Turn errors of the system (no space, no access, no such folder) into a `DataError` that names the store."""
     try:
         yield
     except OSError as error:

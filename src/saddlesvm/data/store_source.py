@@ -1,4 +1,4 @@
-"""A store as one of the sources of another: parts of a data set are put together."""
+"""A store as a source of another store, to put parts of a data set together."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class StoreWriter:
     dtype : float32, float64 or None
         None takes that of the first block, or float64 where it is not one of the two.
     n_features : int, optional
-        Of a sparse store, when more than occur; by default the width of the widest block.
+        Number of features of a sparse store; by default the width of the widest block.
     overwrite : bool, default=False
         Replace a store of that name.
     feature_names : sequence of str, optional

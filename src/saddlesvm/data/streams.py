@@ -1,4 +1,4 @@
-"""Opening a file: its compression and its format, both told by what it holds, and errors that name it."""
+"""Opening files: content tells compression and format, and errors name the file."""
 
 from __future__ import annotations
 

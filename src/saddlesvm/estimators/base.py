@@ -1,4 +1,4 @@
-"""What all estimators share: options of the solver, C or lambda, labels, weights, and what is kept of a fit."""
+"""The base of all estimators: options of the solver, C or lambda, labels, weights, and the attributes of a fit."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Estimator(BaseEstimator):
         return make_solver(self.solver)
 
     def _check_common(self) -> None:
-        """Check the options that every estimator has, but for those that have a check of their own."""
+        """Check the options that every estimator has, except those with a check of their own."""
         for name, allowed in COMMON.items():
             check(name, getattr(self, name), allowed)
         self._strength()

@@ -1,4 +1,4 @@
-"""Probabilities from scores: curves fitted to what a model would say of rows that it was not trained on.
+"""Probabilities from scores: curves fitted to the scores of rows that the model was not trained on.
 
 Source: Platt (1999), "Probabilistic outputs for support vector machines"; Lin, Lin and Weng (2007) for the targets;
 Zadrozny and Elkan (2002) for isotonic curves.

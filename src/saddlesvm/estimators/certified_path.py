@@ -21,7 +21,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.path_bounds import Interval, Knot
 from saddlesvm.rows.scores import linear_scores
 
-GRID = 61  # values of C of a default grid: ten in every factor of 10, over six of them
+GRID = 61  # values of C in a default grid: ten per factor of 10, over six such factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class CertifiedPath:
         return self._between([getattr(model, name) for model in self.models], C)
 
     def _between(self, values: Sequence[Any], C: float) -> Any:
-        """The mixture for C of what each knot has."""
+        """The mixture for C of the knots' values."""
         k, interval = self._place(C)
         if interval is None:
             return values[k]

@@ -61,7 +61,7 @@ def certify(
         zero, and it is free where it is not.
     intercept_scaling : float, default=1.0
     width, epsilon : float
-        Of the smooth hinge and of the epsilon-insensitive losses.
+        Width of the smooth hinge; half-width of the tube of the epsilon-insensitive losses.
     refine : int, default=0
         Epochs of dual coordinate ascent, begun at the dual point, that tighten the bound. The model is not touched.
 
@@ -136,7 +136,7 @@ def certify_model(
     sample_weight: Any = None,
     refine: int = 0,
 ) -> list[Certificate]:
-    """The same of a fitted estimator, whichever way it splits its classes: a certificate for each sub-problem.
+    """Certify a fitted estimator, however it splits its classes: one certificate for each sub-problem.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def certify_model(
     X, y, sample_weight, refine
         As in :func:`certify`; every class of the model must occur in `y`, and no other.
     C, lam : float, optional
-        Instead of the model's own. Without them the model's dual point is used, where it has one for so many rows.
+        Replace the model's own. Without them the model's dual point is used, if it has one for this number of rows.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Choosing C by cross-validation: in every fold the fits go up the grid of C, each from where the last one ended."""
+"""Choosing C by cross-validation: each fold fits an ascending grid of C, each fit starting at the last one's result."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ RULES = ("best", "one_standard_error")
 
 
 def reached_by_all(Cs: np.ndarray, folds: Sequence[Fold]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The C that every fold has come to, their scores and their gaps, shape (k, n_folds); fewer than all: a warning.
+    """The values of C that every fold reached, with scores and gaps, shape (k, n_folds); warns if some are missing.
 
     Raises
     ------
     KeyboardInterrupt
-        There are none.
+        No value of C was reached by every fold.
     """
     k = min(len(fold) for fold in folds)
     if k == 0:
@@ -45,7 +45,7 @@ def reached_by_all(Cs: np.ndarray, folds: Sequence[Fold]) -> tuple[np.ndarray, n
 
 
 def standard_errors(scores: np.ndarray) -> np.ndarray:
-    """Of the mean of each row's scores, shape (k,); NaN with one column."""
+    """Standard errors of the mean of each row's scores, shape (k,); NaN with one column."""
     k, n_folds = scores.shape
     return scores.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(k, np.nan)
 
@@ -85,12 +85,12 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     C_ : float
         The chosen one.
     Cs_ : ndarray of shape (k,)
-        Those that were tried.
+        The values of C that were tried.
     scores_ : ndarray of shape (k, n_folds)
     mean_scores_, standard_errors_ : ndarray of shape (k,)
         Errors of NaN with one fold.
     relative_gaps_ : ndarray of shape (k, n_folds)
-        What each fit proved.
+        The relative gap that each fit proved.
     best_estimator_ : LinearSVC
         Fitted to all rows with ``C_``.
     classes_, coef_, intercept_, certificate_, n_features_in_
@@ -178,7 +178,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _fit_folds(
         self, template: LinearSVC, X: Any, y: np.ndarray, weights: np.ndarray | None, splits: list[Any], Cs: np.ndarray
     ) -> list[Fold]:
-        """Fit a path in each fold; those that follow an interrupted one have nothing."""
+        """Fit a path in each fold; the folds after an interrupted one are empty."""
         scorer = check_scoring(template, scoring=self.scoring)
 
         def one_fold(train: np.ndarray, test: np.ndarray, interrupted: threading.Event) -> Fold:
@@ -197,7 +197,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return parallel(delayed(one_fold)(train, test, stop) for train, test in splits)
 
     def _choose(self) -> int:
-        """The place of the chosen C; one without a score in some fold (NaN) is never chosen."""
+        """The index of the chosen C; a C without a score in some fold (NaN) is never chosen."""
         if np.isnan(self.mean_scores_).all():
             raise ValueError(f"scoring={self.scoring!r} gave NaN in some fold for every C: there is none to choose")
         best = int(np.nanargmax(self.mean_scores_))

@@ -1,8 +1,8 @@
 """LinearSVC and LinearSVR on a Dask cluster: the same models and certificates, on rows that are on many machines.
 
 The rows stay where they are. In each round every partition improves its own part of the dual against the shared
-weights; as many numbers as there are features go up and down, and the duality gap is computed where the data are. See
-:mod:`saddlesvm.cluster.rounds`. Needs Dask: ``pip install 'saddlesvm[dask]'``.
+weights; each partition sends and receives one number per feature, and the workers compute the duality gap where the
+data are. See :mod:`saddlesvm.cluster.rounds`. Needs Dask: ``pip install 'saddlesvm[dask]'``.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         return self
 
     def _factors(self, client: Client, blocks: list[PartTasks]) -> np.ndarray | None:
-        """What the class weights multiply row weights by, a class."""
+        """The factor of the class weights for the row weights of each class."""
         if self.class_weight is None:
             return None
         if self.class_weight == "balanced":

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-SPREAD = 100.0  # quotient of the largest and the smallest feature norm from which scaling pays
+SPREAD = 100.0  # quotient of the largest and the smallest feature norm above which scaling helps
 BLOCK_VALUES = 4_000_000
 NAMED = 5
 GLANCED_ROWS = 1_000
-HARDLY = 0.01  # share of the losses in the objective below which C is beyond separability
+HARDLY = 0.01  # share of the losses in the objective; below it C is larger than separable data need
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that makes a problem hard, and the cure."""
+    """One property that makes a problem hard, and its remedy."""
 
     problem: str
     cure: str
@@ -64,7 +64,7 @@ def scale_hint(X: Any) -> list[Finding]:
 
 
 def separability(model: Any) -> list[Finding]:
-    """Whether the losses hardly count in the objective of a fitted model: C is then beyond what the data ask for."""
+    """A finding where the losses hardly count in the objective of a fitted model: C is then larger than needed."""
     certificate = model.certificate_
     norm = 0.5 * float(np.sum(np.square(model.coef_))) * (1.0 if certificate.form == "C" else (model.lam or 1.0))
     if certificate.primal <= 0.0 or norm < (1.0 - HARDLY) * certificate.primal:

@@ -1,4 +1,4 @@
-"""How a linear model would do on its own rows, had each been left out of its training: without training again."""
+"""Leave-one-out estimates of a linear model's error on its own rows, without training again."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.leave_one_out import RowEstimates, row_estimates
 from saddlesvm.problem.problem import make_problem
 
-MOST_TAKEN = 0.8  # of the freedom of the rows that bend the objective, above which no estimate is trusted
-LARGEST_SPREAD = 0.5  # of sampled leverages, above which it is not either
-FOLDS = 5  # that take the place of estimates that cannot be trusted
-LARGEST_GAP = 0.05  # relative gap of a model that may be estimated
+MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
+LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted
+FOLDS = 5  # folds that replace estimates that cannot be trusted
+LARGEST_GAP = 0.05  # largest relative gap of a model with estimates
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Estimates of what a model would say of each of its rows, had it been trained without it.
+    """Estimates of the score that a model trained without a row would give to this row, for every row.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class LeaveOneOut:
     standard_error : float
         Of `error`, as if the rows were independent.
     inside : int
-        Rows that bend the objective: the estimate rests on them.
+        Number of rows that bend the objective; the estimate is computed from them.
     taken : float
         Share of these rows' freedom that the model takes up, from 0 to 1: near 1 it fits whatever they say.
     proven : int or None
@@ -50,7 +50,7 @@ class LeaveOneOut:
         regression, or more than two classes.
     trusted : bool
     reasons : list of str
-        Why not, if not.
+        Why the estimates are not trusted; empty if they are.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class LeaveOneOut:
 
 
 def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) -> LeaveOneOut:
-    """Estimate what a fitted model would say of each row, had it been trained without it.
+    """Estimate the score that a model trained without a row would give to this row, for every row.
 
     It is an estimate, of one Newton step a row from the fitted model, and costs about one pass and a factor of a d x d
     matrix; with more than 2,500 features, solutions of linear systems for a sample of the rows.
@@ -87,7 +87,7 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
     model : LinearSVC or LinearSVR
         Fitted to these rows, with ``multi_class="ovr"``.
     X, y, sample_weight
-        What it was fitted to.
+        The data that the model was fitted to.
 
     Returns
     -------

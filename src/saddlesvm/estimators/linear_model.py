@@ -1,4 +1,4 @@
-"""What the linear estimators share: the training of their sub-problems, and what is kept of it."""
+"""The base of the linear estimators: it trains their sub-problems and keeps the results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from saddlesvm.solvers.dcd import DCD
 
 
 class Training(NamedTuple):
-    """What a linear model is the solution of: its sub-problems, their loss, and the weights of the rows."""
+    """The training problem of a linear model: its sub-problems, their loss, and the weights of the rows."""
 
     problems: list[SubProblem]
     loss: Loss
@@ -45,7 +45,7 @@ class Training(NamedTuple):
 
 
 class LinearModel(CallbackSupport, Estimator):
-    """What the linear estimators share: options, the fit of one problem, and what is kept of it."""
+    """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
     C: Any
     lam: float | None
@@ -89,7 +89,7 @@ class LinearModel(CallbackSupport, Estimator):
         Raises
         ------
         ValueError
-            It is none that there is.
+            There is no such penalty.
         """
         asked = getattr(self, "penalty", "l2")  # estimators from outside may have none
         if asked == "l2":
@@ -121,7 +121,7 @@ class LinearModel(CallbackSupport, Estimator):
         return MemoryRows(plain._replace(bias=scale), norms, threads)
 
     def _former(self) -> FormerFit | None:
-        """What a warm start goes on from; None without one."""
+        """The former fit that a warm start continues; None without one."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
         coef, intercept = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
@@ -130,7 +130,7 @@ class LinearModel(CallbackSupport, Estimator):
         return FormerFit(self.dual_coef_, coef, intercept, self._fitted_C, uses_lambda, phases)
 
     def begin_at(self, coef: Any, intercept: Any, duals: Any, C: float, like: LinearModel) -> None:
-        """Let the next fit begin at given weights and dual variables, as if they had been fitted with `C`.
+        """Let the next fit begin at given weights and dual variables, as if a fit with `C` had found them.
 
         Parameters
         ----------
@@ -206,16 +206,16 @@ class LinearModel(CallbackSupport, Estimator):
         )
 
     def _bar(self, count: int) -> Any:
-        """A bar for so many sub-problems, where one is wanted; a context in any case."""
+        """A context that shows a progress bar for `count` sub-problems, if `verbose` asks for one."""
         return ProgressBar(self.tol, count, self.max_iter, self.max_time) if self.verbose else contextlib.nullcontext()
 
     def _goes_by_blocks(self, X: Any, solver: Any) -> bool:
-        """Whether the rows are read block by block, as they do not fit into memory; else they are used in place.
+        """Whether the rows are read block by block, because they do not fit into memory.
 
         Raises
         ------
         ValueError
-            They must be, but the solver or the way to split classes cannot.
+            The rows do not fit, but the solver or the way to split classes cannot read blocks.
         """
         memory = None if self.memory is None else memory_bytes(self.memory)
         asked = isinstance(solver, Blocks)

@@ -1,4 +1,4 @@
-"""LinearSVC: a drop-in replacement for scikit-learn's that says how far from the optimum it is."""
+"""LinearSVC: a drop-in replacement for scikit-learn's, with a proven bound on its distance from the optimum."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     l1_ratio : float, default=0.15
         Of the elastic net; at least 0, below 1.
     dual : "auto" or bool, default="auto"
-        Kept for compatibility and without effect: the same optimum is found either way.
+        Kept for compatibility, without effect: both values lead to the same optimum.
     tol : float, default=1e-4
         Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
     C : float or "auto", default=1.0
@@ -132,7 +132,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, CSR
         over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default more
         than half of the memory that is available, are read and trained on block by block. Rows that are in memory
-        already are used in place, whatever it says.
+        already are always used in place.
 
     Attributes
     ----------
@@ -156,9 +156,9 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     calibration_ : ndarray of shape (k, 2) or (k, 2, m)
         With `probability`: slope and offset of each sub-problem's sigmoid, or the corners of its isotonic curve.
     C_, choice_, path_ : float, Choice, CertifiedPath
-        With ``C="auto"``: the chosen C, the leave-one-out estimates it rests on, and the path.
+        With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
     phases_ : dict of str to float
-        Seconds of solving by what was at work.
+        Seconds of solving in each phase, by the name of the phase.
     seconds_solving_, seconds_certifying_ : float
     seconds_compiling_ : float
         What the fit spent on compiling kernels, which are kept for the next time; no part of the others, nor of
@@ -387,7 +387,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         Notes
         -----
         lambda stays what it is in the first call: `lam`, or ``1 / (C n)`` with the n of that call. ``certificate_``
-        speaks of the rows of the last call.
+        holds for the rows of the last call only.
         """
         loss = self.check_options()
         first = not hasattr(self, "_stream")
@@ -429,7 +429,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         return self.decide(self._scores(X))
 
     def decide(self, scores: np.ndarray) -> np.ndarray:
-        """The class that scores of shape (n, 1), (n, n_classes) or (n, n_pairs) speak for, shape (n,)."""
+        """The predicted class for scores of shape (n, 1), (n, n_classes) or (n, n_pairs), shape (n,)."""
         if scores.shape[1] == 1:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
         if self.multi_class == "ovo":

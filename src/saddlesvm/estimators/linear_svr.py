@@ -1,4 +1,4 @@
-"""LinearSVR: a drop-in replacement for scikit-learn's that says how far from the optimum it is."""
+"""LinearSVR: a drop-in replacement for scikit-learn's, with a proven bound on its distance from the optimum."""
 
 from __future__ import annotations
 
@@ -168,5 +168,5 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         return self.decide(linear_scores(X, self.coef_[None, :], np.array([self.intercept_])))
 
     def decide(self, scores: np.ndarray) -> np.ndarray:
-        """The targets that scores of shape (n, 1) stand for, shape (n,)."""
+        """The predicted targets for scores of shape (n, 1), shape (n,)."""
         return scores[:, 0]

@@ -1,6 +1,6 @@
-"""Whether the arrays and numbers in a saved model make up a model: asked before any of them is used.
+"""Checks that the arrays and numbers in a saved model form a model, before any of them is used.
 
-A model file may come from anyone. What it holds is compared with what this package writes: closed lists of names,
+A model file may come from anyone. The checks compare its contents with what this package writes: closed lists of names,
 types, shapes that fit each other, finite numbers, indices in range.
 """
 

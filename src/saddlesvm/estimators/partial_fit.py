@@ -1,4 +1,4 @@
-"""Pegasos over batches of rows that come one after the other: what ``partial_fit`` keeps between two calls."""
+"""Pegasos over batches of rows that arrive one after the other: the state that ``partial_fit`` keeps between calls."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight
     Parameters
     ----------
     given : array-like or None
-        What this call names.
+        The classes that this call names.
     known : ndarray or None
-        Those of the calls, or the fit, before.
+        The classes of earlier calls, or of an earlier fit.
     first : bool
-        This call begins the stream.
+        Whether this call begins the stream.
 
     Raises
     ------

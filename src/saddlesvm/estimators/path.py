@@ -25,9 +25,9 @@ class RegularizationPath:
     ----------
     Cs : ndarray of shape (k,)
     models : list of LinearModel
-        A fitted one for each C.
+        One fitted model for each C.
     seconds : ndarray of shape (k,)
-        Of each fit, given its neighbour.
+        Seconds of each fit, started from its neighbour.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class RegularizationPath:
 
 
 def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
-    """A grid of C, ascending: the given values, or so many between 1e-3 and 1e3.
+    """A grid of C, ascending: the given values, or `Cs` values between 1e-3 and 1e3.
 
     Raises
     ------

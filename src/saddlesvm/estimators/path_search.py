@@ -25,16 +25,16 @@ from saddlesvm.runtime.allowed import POSITIVE, check
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.interrupt import interruptible
 
-FIT_SHARE = 0.2  # of the gap asked for: what each fit proves itself, the rest is for the Cs between
-ENDS = (1e-3, 1e3)  # of C, where none are given
-GAP = 1e-2  # relative gap, where none is given
-NARROW = 1e-9  # of the quotient of two neighbouring Cs: nothing is fitted between closer ones
+FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
+ENDS = (1e-3, 1e3)  # smallest and largest C of a path by default
+GAP = 1e-2  # relative gap of a path by default
+NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
 
 Fitted = tuple[Knot, Any]
 
 
 class Stopper:
-    """The user's callbacks, of which one that asks to stop ends the whole path, and not only the fit under way."""
+    """The user's callbacks; if one asks to stop, the whole path ends, not only the present fit."""
 
     def __init__(self, callbacks: Sequence[Any], stop: threading.Event) -> None:
         self.callbacks, self.stop = callbacks, stop

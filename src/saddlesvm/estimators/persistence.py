@@ -1,4 +1,4 @@
-"""Estimators to files and back: plain arrays and JSON, no pickle, nothing executed on loading."""
+"""Saving and loading estimators: plain arrays and JSON, no pickle; loading executes no code from the file."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
-    """The estimator, once everything in the file was found to be what it must be."""
+    """The estimator, after every value in the file has been checked."""
     options, saved = tuple(name for name in entry.parameters if name not in UNSAVED), entry.saved
     names = {"options": options, "numbers": saved.numbers, "arrays": saved.arrays, "matrices": saved.matrices}
     check_stored(arrays, meta, names)

@@ -1,4 +1,4 @@
-"""The register of estimators: what model files, the command line, `certify` and Dask ask of each of them.
+"""The register of estimators: the facts that model files, the command line, `certify` and Dask need of each.
 
 An estimator from outside the package registers as those inside do::
 
@@ -6,7 +6,7 @@ An estimator from outside the package registers as those inside do::
     class Mine(LinearModel):
         ...
 
-What a class owes, and what it gets for it, stands at :func:`register_estimator`.
+:func:`register_estimator` says what a class must provide, and what it gets in return.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "
 Task = Literal["classification", "regression"]
 Kind = TypeVar("Kind", bound=type)
 METHODS = ("fit", "predict", "get_params", "check_options")
-WRITTEN_ELSEWHERE = ("liblinear",)  # options of the command line that no estimator has as a parameter
+WRITTEN_ELSEWHERE = ("liblinear",)  # options of the command line that are not parameters of estimators
 
 
 @dataclass(frozen=True)
