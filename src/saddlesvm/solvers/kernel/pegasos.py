@@ -27,7 +27,7 @@ from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import below, seeded
 from saddlesvm.solvers.base import Budget, SolverBase, State, one_of
 
-CHUNK = 4096  # draws that are made, and looked through for rows to compute, at a time
+CHUNK = 4096  # rows that are drawn at a time, and searched for kernel rows to compute
 
 
 @allocating_kernel
@@ -164,7 +164,7 @@ class KernelPegasos(SolverBase):
     Parameters
     ----------
     batch_size : int, default=1
-        Rows a step (k in the paper).
+        Rows per step (k in the paper).
     block : int, default=64
         Kernel rows to compute at a time.
     output : {"last", "average"}, default="last"
@@ -193,7 +193,7 @@ class KernelPegasos(SolverBase):
             raise ValueError(f"batch_size and block must be at least 1; got {self.batch_size} and {self.block}")
 
     def init(self, problem: KernelProblem, seed: int, start: Point | None = None) -> KernelPegasosState:
-        """The state at zero; the steps of the method leave no room for another start.
+        """Begin at zero; the first step of the method would forget any other start.
 
         Raises
         ------

@@ -36,9 +36,9 @@ INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the
 INNER_STEPS = 100_000
 SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
-PAIR = 2  # rows of a pair: what is computed, and what is held already, must have room for one each
-EXACT_ROWS = 512  # up to so many rows, all are one working set, and their kernel matrix is computed in float64
-WHOLE_ACCURACY = 1e-11  # violation to leave where the working set is the whole problem
+PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
+EXACT_ROWS = 512  # rows up to which all rows are one working set, and their kernel matrix is float64
+WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem
 
 
 @dataclass
@@ -262,7 +262,7 @@ def measure(problem: KernelProblem, state: KernelState) -> None:
 
 
 def set_aside(problem: KernelProblem, state: KernelState) -> None:
-    """Leave out rows so far outside the margin that no violating pair can have them, if these are many."""
+    """Set aside rows so far outside the margin that no violating pair can contain them, if there are many."""
     if state.estimate > SHRINK_GAP:
         return
     unused = state.beta[state.at_work] == 0.0

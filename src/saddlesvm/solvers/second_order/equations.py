@@ -1,16 +1,16 @@
-"""Newton's equations ``(R + X_J' B_J X_J) d = r`` for the rows J that bend, in whichever way is cheapest.
+"""Newton's equations ``(R + X_J' B_J X_J) d = r`` for the rows J that bend, solved in the cheapest way.
 
-Few features: Cholesky of the matrix itself, or, where there are many more rows than features, of the matrix of a random
-sample of them. Few active rows: Cholesky of ``X_J R^-1 X_J' + B_J^-1``. Neither, or both dear beside products with the
-matrix: conjugate gradients. All but an exact factor over features ends in conjugate gradients on the exact matrix, with
-the factor as the preconditioner (Nocedal and Wright 2006, algorithm 5.3): one iteration over rows, and another one
-where rounding asks for refinement; a few where a factor is of a sample, or of what the matrix was before.
+With few features: Cholesky of the matrix itself, or, where there are many more rows than features, of the matrix of a
+random sample of the rows. With few active rows: Cholesky of ``X_J R^-1 X_J' + B_J^-1``. Otherwise, or where factors
+cost much more than products with the matrix: conjugate gradients. An exact factor over features solves the equations
+alone; with any other factor as the preconditioner, conjugate gradients solve them on the exact matrix (Nocedal and
+Wright 2006, algorithm 5.3). A factor over rows takes one iteration, or two where rounding asks for refinement; the
+factor of a sample, or of an earlier matrix, takes a few.
 
-A sample of k rows for each feature brings the condition of the matrix down to about ``((1 + r) / (1 - r))^2`` with
-``r = k^-1/2``, however it was before (Avron, Maymounkov and Toledo 2010, "Blendenpik: supercharging LAPACK's
-least-squares solver").
+A sample of k rows per feature brings the condition of any matrix down to about ``((1 + r) / (1 - r))^2`` with
+``r = k^-1/2`` (Avron, Maymounkov and Toledo 2010, "Blendenpik: supercharging LAPACK's least-squares solver").
 
-R is one, but for the weight of a free intercept, where it is a number that is small beside the data.
+R is one, except for the weight of a free intercept, where it is a number much smaller than the data.
 Memory: blocks of rows in float64, the factors within a stated number of bytes, never a widened copy of X.
 """
 
@@ -33,25 +33,25 @@ from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Map, conju
 from saddlesvm.solvers.second_order.row_factor import RowFactor
 from saddlesvm.solvers.second_order.sample import ranks
 
-FREE_PENALTY = 1e-8  # R of a free intercept: next to nothing, so that no active row means no division by zero
-NEGLIGIBLE = 1e-9  # bend times squared norm of a row that the Hessian can do without, beside R
-PLAIN_SHARE = 0.5  # of a factor's cost that plain conjugate gradients may take before it
-PATIENCE = 10  # iterations of plain conjugate gradients that must be cheaper than a factor for them to be tried
-MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50
-FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # expected of them: so many, and more with the root of the matrix' condition
-FEW = 0.8  # of the features: more active rows than that are better conditioned over features, whatever the cost
-NOTHING = 2e-5  # seconds of a factor, for which no other way is looked at
-# Seconds of a product with the matrix, for each value of an active row.
+FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
+NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the Hessian leaves a row out (R is 1)
+PLAIN_SHARE = 0.5  # share of a factor's cost that plain conjugate gradients may take before the factor is made
+PATIENCE = 10  # iterations of plain conjugate gradients that this share must allow, or they are not tried
+MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50  # iterations of conjugate gradients
+FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # iterations expected: the least, and per root of the matrix' condition
+FEW = 0.8  # active rows per feature above which a factor over rows is too badly conditioned, whatever its cost
+NOTHING = 2e-5  # seconds: a factor over features that takes less is used without a look at other ways
+# Seconds per value of an active row, in a product with the matrix.
 DENSE_PRODUCT, SPARSE_PRODUCT = {np.dtype(np.float32): 2.5e-10, np.dtype(np.float64): 5e-10}, 2.5e-9
 TOO_MANY = 15  # iterations of conjugate gradients with the factor of a sample, at most
-DIGITS = 4.0  # log of what these bring the error down by: each does so by the root of a sample's rows for each feature
-SAMPLE, LARGER = 4.0, 2.0  # rows for each feature that a sample has at least; times as many in the next larger one
-HEAVIEST = 2.0  # active rows that a factor of the heaviest ones still helps, as a multiple of the latter
+DIGITS = 4.0  # log of the factor by which they reduce the error; each reduces it by the root of the rows per feature
+SAMPLE, LARGER = 4.0, 2.0  # rows per feature of the smallest sample; growth of this number from one sample to the next
+HEAVIEST = 2.0  # active rows, per row of a factor of the heaviest ones, up to which that factor helps
 PLAIN, SAMPLED = "conjugate gradients", "features, a sample of rows"
 
 
 class Way(NamedTuple):
-    """How to solve: what it is called, its seconds, roughly, and what a factor over features has to do."""
+    """A way to solve the equations: its name, its rough cost in seconds, and the update of a factor over features."""
 
     name: str
     cost: float
@@ -68,12 +68,12 @@ class NewtonEquations:
     memory : float
         Bytes that the factors may take.
     seed : int, default=0
-        Of the samples of the rows.
+        Seed of the samples of the rows.
 
     Attributes
     ----------
     below : float
-        The rank below which the rows lie that the equations are about: they may be those of a sample.
+        The equations are about the rows whose rank is below this; 1 for all rows, less for a sample.
     """
 
     problem: Problem
@@ -104,7 +104,7 @@ class NewtonEquations:
         return ranks(self.problem.y.size, self.seed)
 
     def solve(self, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
-        """The direction d, to a residual of `forcing` times the right hand side's (in the preconditioner's norm).
+        """The direction d; its residual is at most `forcing` times the right hand side, in the preconditioner's norm.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class NewtonEquations:
         return direction
 
     def _solve(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
-        """Conjugate gradients alone while they may be cheaper than the factor, then with it."""
+        """Try plain conjugate gradients while they may be cheaper than the factor, then use the factor."""
         passes = self.problem.passes.among(active)
 
         def matrix(v: np.ndarray) -> np.ndarray:
@@ -157,8 +157,8 @@ class NewtonEquations:
         return direction
 
     def expected(self, active: np.ndarray, bend: np.ndarray) -> float:
-        """Seconds of :meth:`solve`, roughly, without a proximal term: those of the cheapest way, or of conjugate
-        gradients alone where fewer of them than a factor costs are likely to do.
+        """Rough seconds of :meth:`solve` without a proximal term: those of the cheapest way, or of plain conjugate
+        gradients where these are likely to be cheaper still.
         """
         cost = self.cheapest(active, bend).cost
         condition = float(np.median(bend[active] * self.problem.norms[active]))
@@ -166,9 +166,9 @@ class NewtonEquations:
         return cost if self.stiff else min(cost, iterations * self._product_cost(active))
 
     def cheapest(self, active: np.ndarray, bend: np.ndarray) -> Way:
-        """The way that costs least among those that fit the memory.
+        """The cheapest way that fits into the memory.
 
-        Conjugate gradients with the diagonal alone are what is left when no factor fits.
+        Where no factor fits, that is conjugate gradients with the diagonal as the preconditioner.
         """
         ways = self._over_features(active, bend)
         if ways and ways[0].cost < NOTHING:
@@ -182,7 +182,7 @@ class NewtonEquations:
         return min(ways, key=lambda way: way.cost)
 
     def _over_features(self, active: np.ndarray, bend: np.ndarray) -> list[Way]:
-        """The ways over features, where they fit: with all active rows, and with a sample of them."""
+        """The ways over features that fit into the memory: with all active rows, and with samples of them."""
         if self.penalty.size > self.most_features:
             return []
         per_row, product = self.problem.values_per_row, self._product_cost(active)
@@ -199,7 +199,7 @@ class NewtonEquations:
         return ways
 
     def _product_cost(self, active: np.ndarray) -> float:
-        """Seconds of a product with the matrix, roughly."""
+        """Rough seconds of a product with the matrix."""
         X = self.problem.X
         each = SPARSE_PRODUCT if isinstance(X, CSR) else DENSE_PRODUCT[dtype_of(X)]
         return active.size * self.problem.values_per_row * each
@@ -211,7 +211,7 @@ class NewtonEquations:
         return lambda v: v / diagonal
 
     def _factor(self, way: Way, active: np.ndarray, bend: np.ndarray) -> Map:
-        """Factor in the given way; the function that applies the inverse, or, when that fails, the diagonal's."""
+        """Factor in the given way; return the function that applies the inverse, or the diagonal's if that fails."""
         try:
             if way.plan is not None:
                 factor = self.sampled if way.name == SAMPLED else self.features

@@ -1,7 +1,7 @@
-"""Cholesky of Newton's matrix over features, kept up to date by the rows whose share of it changed.
+"""Cholesky of Newton's matrix over features; the rows whose share changed update the matrix.
 
-The matrix is ``R + sum_i b_i x_i x_i'``. Between two Newton steps few rows enter or leave the active set; the sum over
-rows then changes by theirs alone, and what is left to pay is the factorisation.
+The matrix is ``R + sum_i b_i x_i x_i'``. Between two Newton steps few rows enter or leave the active set: an update
+adds or subtracts these rows alone, and then factors the matrix.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from saddlesvm.solvers.second_order.kernels import add_outer_sparse, moved_share
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, LOOP_SPEED, SYRK_SPEED, blocks, cholesky, widened
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
-AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: to see what changed takes longer
+AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: finding the changes would take longer
 REBUILD = 0.7  # the sum over rows is formed anew when more than this share of them changed
 
 
@@ -29,12 +29,12 @@ class Update(NamedTuple):
     active : ndarray of shape (a,)
         The rows that are in the sum afterwards.
     rows, shares : ndarray of shape (k,)
-        Those whose share changes, and what it changes to.
+        The rows whose share changes, and their new shares.
     unit : float
     anew : bool
-        The sum is formed from nothing.
+        Whether the sum is formed from nothing.
     exact : bool
-        No row keeps an old share that is not its own any more.
+        Whether every row has its present share; else some rows keep an old one.
     """
 
     active: np.ndarray
@@ -90,7 +90,7 @@ class FeatureFactor:
         return gone
 
     def cost(self, plan: Update, values_per_row: float) -> float:
-        """Seconds that :meth:`update` will take, roughly."""
+        """Rough seconds that :meth:`update` will take."""
         d, times = self.penalty.size, self.factor.itemsize / 8.0
         each = 0.5 * values_per_row**2 / LOOP_SPEED if isinstance(self.X, CSR) else times * d * d / SYRK_SPEED
         return plan.rows.size * each + times * d**3 / (3.0 * BLAS_SPEED)

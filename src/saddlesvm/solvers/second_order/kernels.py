@@ -25,12 +25,12 @@ from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 
 SEARCH_STEPS = 100
-STILL_NEAR = 32  # rows that are read twice in turn
-WIDEN = 10.0  # the search along a line looks at most so many times further at once
+STILL_NEAR = 32  # rows that are read again while they are in the cache
+WIDEN = 10.0  # factor by which the search along a line extends its step at once, at most
 
 
 class SmoothedTerms(NamedTuple):
-    """What the rows pay, a proximal term added, one place for each member: such loops become vector instructions.
+    """The members' losses with a proximal term; arrays hold one place per member, so that loops become vector code.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Line(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What the rows answer to margins; kernels put it there.
+    """The rows' multipliers and sums at given margins; kernels write them into these arrays.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Answers(NamedTuple):
 
 @inlined
 def within_bounds(loss: Loss, a: float, y: float, s: float) -> float:
-    """`a`, brought back to the bound that rounding took it over."""
+    """`a`, moved back to its bound where rounding took it beyond."""
     if conjugate(loss, a, y, s) < np.inf:
         return a
     low, high = bounds(loss, y, s)
@@ -122,10 +122,10 @@ def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float
 
 @inlined
 def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start: int, stop: int) -> None:
-    """What the members from `start` to `stop` answer to their margins; the sums grow.
+    """Compute the multipliers of the members from `start` to `stop` at their margins, and add to the sums.
 
-    A loop with a proximal term and one without: were the choice left to `response`, the logistic loss would not become
-    vector instructions (51 instead of 4 ns a row).
+    One loop has a proximal term and one has not. With the choice inside a single loop, the logistic loss would not
+    become vector instructions (51 instead of 4 ns per row).
     """
     loss, C, q, alpha, bend, sums = terms.loss, terms.C, terms.q, answers.alpha, answers.bend, answers.sums
     paid = conjugates = coupled = active = 0.0
@@ -155,7 +155,7 @@ def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start
 
 @kernel
 def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
-    """What the members answer to their margins."""
+    """Compute the multipliers and sums of all members at their margins."""
     respond_between(terms, z, answers, 0, z.size)
 
 
@@ -169,8 +169,10 @@ def respond_to_weights(
     answers: Answers,
     pulled: np.ndarray,
 ) -> None:
-    """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``. Reads every row once: a
-    few are still in the cache when they are multiplied again."""
+    """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``.
+
+    Memory delivers every row once: the kernel takes a few rows at a time, which are in the cache at their second use.
+    """
     for start in range(0, members.size, STILL_NEAR):
         stop = min(start + STILL_NEAR, members.size)
         for k in range(start, stop):

@@ -16,7 +16,7 @@ from saddlesvm.solvers.second_order.kernels import fill, gram_sparse
 Map = Callable[[np.ndarray], np.ndarray]
 
 BLOCK_VALUES = 2**20  # float64 values of a block of widened rows
-BLAS_SPEED, SYRK_SPEED, LOOP_SPEED = 3e10, 6e10, 1e9  # operations a second, to compare ways: only their ratios matter
+BLAS_SPEED, SYRK_SPEED, LOOP_SPEED = 3e10, 6e10, 1e9  # operations per second; only their ratios matter
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:

@@ -5,14 +5,14 @@ Each Newton step minimises a quadratic model of
     F(w) = 1/2 w'Rw + C sum_i e_i(x_i.w),     e_i(z) = max_a  -s_i phi_i*(-a/s_i) - a z - (q/2) (a - c_i)^2,
 
 followed by an exact search along the line. F is the augmented Lagrangian of the dual problem with centre c and
-penalty ``t = C / q``. Its gradient is ``Rw - w(a)`` with ``a`` the maximisers, which are dual feasible: every step has
-its certificate for nothing,
+penalty ``t = C / q``. Its gradient is ``Rw - w(a)`` with ``a`` the maximisers, which are dual feasible: every step
+yields a certificate without further passes,
 
     gap(w, a) = 1/2 ||w - w(a)||^2 + C sum_i [s_i phi_i(z_i) + s_i phi_i*(-a_i/s_i) + a_i z_i],
 
-the first term what Newton's method has left to do, the second what the proximal term has. When the first is small
-beside the second, the centre moves to a and q shrinks (Rockafellar 1976). A row enters the Hessian
-``R + X_J' B_J X_J`` only where its multiplier lies strictly between its bounds, and these are few.
+whose first term Newton's method brings to zero, and whose second term the moves of the centre do. When the first is
+small beside the second, the centre moves to a and q shrinks (Rockafellar 1976). A row enters the Hessian
+``R + X_J' B_J X_J`` only where its multiplier lies strictly between its bounds; usually few rows do.
 
 Smooth losses need no proximal term: with ``q = 0`` this is Newton's method itself. Where fewer rows bend than there
 are features, those with corners in their derivative (the squared and smooth hinge, the squared epsilon-insensitive
@@ -57,24 +57,25 @@ from saddlesvm.solvers.second_order.kernels import (
 )
 from saddlesvm.solvers.second_order.sample import sample_of, sample_shares
 
-SETTLED = 0.1  # share of the gap at which the first term is small enough for the centre to move
-GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps that a centre took, and what q is then divided by
+SETTLED = 0.1  # ratio of the gap's first term to its second at which the centre moves
+GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, at most: divisor of q when it moves
 TOO_LONG = 40  # Newton steps at one centre after which q grows
-BACK = 4.0  # what it is then multiplied by
-FORCING = 0.1  # residual of the Newton equations, relative; the line search and the next step make up for the rest
-SMALL = 0.01  # proximity for losses with corners in their derivative, where it is needed
-FEW = 0.8  # of the features: with fewer rows that bend it is
-LINE_TOLERANCE = 0.1  # of the derivative along the line, relative to its value at the start
-CANCELLED = 1e-6  # relative change of the margins from which on their difference is too coarse
-TYPICAL_ROWS = 10_000  # that a median is taken of, roughly
-MOST_MOVES = 20  # of the centre between two Newton steps
-ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # on the first sample: steps at most, and the fall of the objective that is too small
+BACK = 4.0  # factor by which q then grows
+FORCING = 0.1  # relative residual of the Newton equations; the line search and the next step make up for the rest
+SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses with corners in their derivative
+FEW = 0.8  # bending rows per feature below which such losses need that proximity
+LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
+CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
+TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken
+MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
+ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
 
 
 def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:
     """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features.
 
-    Where corners make their number change from step to step, more than `per_feature` must bend for each feature.
+    Where the derivative has corners, the number of bending rows changes from step to step: there must be more than
+    `per_feature` of them per feature.
     """
     if not is_smooth(problem.loss) or is_cornerless(problem.loss):
         return is_smooth(problem.loss)
@@ -82,8 +83,10 @@ def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float =
 
 
 def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
-    """1 for the members that bend at a dual point, else 0, shape (n_all,); at zero, where all of them do if the loss
-    is smooth, that is all members."""
+    """1 for the members that bend at a dual point, else 0, shape (n_all,).
+
+    At the dual point zero all members count as bending, as they do there if the loss is smooth.
+    """
     mask = np.zeros(problem.y.size)
     if alpha.any():
         bending_rows(problem.pointwise, problem.members, alpha, mask)
@@ -93,14 +96,14 @@ def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
 
 
 def coordinate_curvature(problem: Problem) -> float:
-    """The median curvature of a coordinate step, ``C ||x_i||^2``, of evenly spaced rows where there are many."""
+    """The median curvature of a coordinate step, ``C ||x_i||^2``; of many rows it takes evenly spaced ones."""
     norms = problem.norms[problem.members[:: max(1, problem.members.size // TYPICAL_ROWS)]]
     norms = norms[norms > 0.0]
     return problem.C * float(np.median(norms)) if norms.size else problem.C
 
 
 class Response(NamedTuple):
-    """What the rows answer to weights.
+    """Margins and multipliers of the rows at given weights.
 
     Attributes
     ----------
@@ -122,7 +125,7 @@ class Response(NamedTuple):
 
 @dataclass
 class Best(Group):
-    """The points of the best primal and the best dual objective so far, and these (both in the C form)."""
+    """The best primal and the best dual point so far, and their objectives (both in the C form)."""
 
     w: np.ndarray = field(default_factory=nothing)
     alpha: np.ndarray = field(default_factory=nothing)
@@ -152,14 +155,14 @@ class NewtonState(State):
     q : float
         Proximity.
     residual, left : float
-        The two terms of the gap: what is left for Newton's method and for the proximal term.
+        The two terms of the gap: Newton's method reduces the first, moves of the centre the second.
     inner, steps : int
-        Newton steps at this centre, and altogether.
+        Newton steps at this centre, and in total.
     stuck : bool
-        The last direction led nowhere: rounding.
+        Whether the last direction led nowhere, because of rounding.
     full : bool
-        The last step was as long as the quadratic model said, so that the next one, most likely, will be too: it is
-        then made before the search along its line, which mostly agrees.
+        Whether the last step had the length that the quadratic model predicts. The next step most likely has it too:
+        the solver then evaluates the rows at that step before the search along the line, which mostly confirms it.
     best : Best
         The best points so far.
     """
@@ -188,14 +191,14 @@ class Newton(SolverBase):
     Parameters
     ----------
     warm_up : int, default=10
-        Epochs of dual coordinate descent before the first step, where no starting point is given; for smooth losses on
-        many more rows than features a few Newton steps on samples of the rows take their place. 0: begin at zero.
+        Epochs of dual coordinate descent before the first step, where no starting point is given. For smooth losses on
+        many more rows than features, a few Newton steps on samples of the rows replace them. 0: begin at zero.
     proximity : float, optional
         The proximal term to begin with, in units of the median ``C ||x_i||^2`` (the curvature of a coordinate step).
         Left out: 1 for the piecewise linear losses, 0.01 for those with corners in their derivative once fewer rows
         bend than there are features, 0 otherwise.
     memory : float, default=1e9
-        Bytes that factored matrices may take; what does not fit is done by conjugate gradients.
+        Bytes that factored matrices may take; where they do not fit, conjugate gradients solve the equations.
 
     Examples
     --------
@@ -221,7 +224,7 @@ class Newton(SolverBase):
             raise ValueError(f"memory must be positive; got {self.memory!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
-        """The given point, or that of samples of the rows, or of a few epochs of dual coordinate descent."""
+        """Begin at the given point, at the solution of samples, or after a few epochs of dual coordinate descent."""
         touched, sampled = 0, None
         if start is None and self.warm_up:
             if is_smooth(problem.loss) and sample_shares(problem):
@@ -249,7 +252,7 @@ class Newton(SolverBase):
         self._keep_start(problem, state)
         self._look(problem, state, w if w.any() else None)
         if q == 0.0 and w.any() and state.best.primal > self._primal_at_zero(problem):
-            w[:], state.z[:] = 0.0, 0.0  # so far out a smooth loss has no curvature to go by
+            w[:], state.z[:] = 0.0, 0.0  # worse than zero: so far out a smooth loss has no curvature to use
             self._look(problem, state)
         self._settle(problem, state, 0.0)
         return state
@@ -263,7 +266,7 @@ class Newton(SolverBase):
 
     @staticmethod
     def _keep_start(problem: Problem, state: NewtonState) -> None:
-        """The multipliers that came with the start are the best so far: at zero, or far out, the margins' are not."""
+        """Keep the start's multipliers as the best so far: those of the margins may be worse, at zero or far out."""
         alpha = state.alpha.copy()
         if not alpha.any():
             state.best.alpha, state.best.dual = alpha, 0.0  # phi*(0) = -min phi = 0 for every loss
@@ -282,8 +285,10 @@ class Newton(SolverBase):
         return Point(state.w.astype(np.float64), state.alpha), state.rows_touched
 
     def _of_samples(self, problem: Problem, seed: int) -> NewtonState:
-        """Where a few Newton steps on the smallest sample and one on each larger one lead; its row visits are those of
-        all samples, its factors are to be kept."""
+        """The state after a few Newton steps on the smallest sample and one step on each larger sample.
+
+        Its row visits count those of all samples; the fit of all rows goes on with its factors.
+        """
         solver, equations = Newton(warm_up=0, memory=self.memory), NewtonEquations(problem, self.memory, seed)
         state: NewtonState | None = None
         for share in sample_shares(problem):
@@ -310,7 +315,7 @@ class Newton(SolverBase):
         return share * coordinate_curvature(problem) if share > 0.0 else 0.0
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
-        """One Newton step, and what moves of the centre it leads to."""
+        """Do one Newton step, and move the centre as far as the step allows."""
         if state.work.equations is None:
             state.work.equations = NewtonEquations(problem, self.memory)
         direction = state.work.equations.solve(state.bend, -state.gradient, FORCING)
@@ -348,13 +353,13 @@ class Newton(SolverBase):
         return state
 
     def _needs_proximity(self, problem: Problem, state: NewtonState) -> bool:
-        """Whether so few rows bend that Newton's method alone would change its mind about them again and again."""
+        """Whether so few rows bend that without a proximal term they would change from step to step."""
         corners = self.proximity is None and not is_cornerless(problem.loss)
         return corners and state.q == 0.0 and state.active < FEW * problem.n_features
 
     @staticmethod
     def _respond(problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> Response:
-        """Multipliers at the present margins, or at those of w, which are then found in the same pass over the rows."""
+        """Multipliers at the present margins; or at the margins of w, computed in the same pass over the rows."""
         members, terms = problem.members, _smoothed(problem, state)
         alpha, bend = np.empty(members.size), np.empty(members.size)
         if w is None:
@@ -375,11 +380,11 @@ class Newton(SolverBase):
         return Response(z, problem.spread(alpha), problem.spread(bend), sums, problem.C * pulled)
 
     def _look(self, problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> None:
-        """Go by the multipliers at the present margins, or at those of w."""
+        """Compute the multipliers at the present margins, or at those of w, and take them over."""
         self._judge(problem, state, self._respond(problem, state, w))
 
     def _judge(self, problem: Problem, state: NewtonState, response: Response) -> None:
-        """Take multipliers over: the gradient and the two terms of the gap that come with them."""
+        """Take multipliers over, and compute their gradient, the two terms of the gap, and the objectives."""
         state.z, state.alpha, state.bend = response.z, response.alpha, response.bend
         paid, conjugates, coupled, active = response.sums
         state.active = int(active)
@@ -405,13 +410,13 @@ class Newton(SolverBase):
 
     @staticmethod
     def _unbalance(problem: Problem, state: NewtonState) -> float:
-        """What a Newton step on a free intercept alone would gain: its share of the residual."""
+        """The gain of a Newton step on a free intercept alone, which is the intercept's share of the residual."""
         bend = problem.scale**2 * float(state.bend.sum())
         slope = float(state.gradient[-1]) ** 2
         return 0.5 * slope / bend if bend > 0.0 else (np.inf if slope > 0.0 else 0.0)
 
     def _settle(self, problem: Problem, state: NewtonState, target: float) -> None:
-        """Move the centre and shrink the proximity as long as Newton's method has nothing to do there."""
+        """Move the centre and shrink the proximity as long as the point is good enough for the centre to move."""
         for _ in range(MOST_MOVES):
             if state.q == 0.0 or state.estimate <= target:
                 return
@@ -436,7 +441,7 @@ def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
 
 
 def _smoothed(problem: Problem, state: NewtonState) -> SmoothedTerms:
-    """The terms of the members with the proximal term at present."""
+    """The terms of the members, with the present proximal term."""
     kinked = not is_smooth(problem.loss)
     return SmoothedTerms(*problem.of_members, problem.C, problem.gathered(state.centre), state.q, kinked)
 

@@ -3,8 +3,8 @@
     (R + X_J' B_J X_J)^-1 v = R^-1 v - R^-1 X_J' s,      M s = X_J R^-1 v,      M = X_J R^-1 X_J' + B_J^-1.
 
 When a few rows enter or leave J, the Cholesky factor of the last M is kept and bordered: with the columns of the
-entering rows, and with unit columns that hold the leaving ones at zero. What is then solved anew is the small Schur
-complement (Gill, Murray, Saunders and Wright 1987, "A Schur-complement method for sparse quadratic programming").
+entering rows, and with unit columns that hold the leaving rows at zero. Only the small Schur complement is factored
+anew (Gill, Murray, Saunders and Wright 1987, "A Schur-complement method for sparse quadratic programming").
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from saddlesvm.rows.layouts import CSR, Rows, dot_rows
 from saddlesvm.solvers.second_order.kernels import combine
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, LOOP_SPEED, cholesky, gram_block
 
-SPARE = 1.25  # rows that the Gram matrix holds, beyond those in use
-BORDER = 0.08  # rows that a factor is bordered with at most, as a share of its own
+SPARE = 1.25  # rows that the Gram matrix holds at most, per active row
+BORDER = 0.08  # rows that border a factor at most, per row of the factor
 
 
 class GramCache:
@@ -31,7 +31,7 @@ class GramCache:
         self.place = np.full(count, -1, dtype=np.int64)
 
     def cover(self, active: np.ndarray, keep: np.ndarray) -> None:
-        """Let the pool cover the active rows; those neither active nor in `keep` go when there are many."""
+        """Let the pool cover the active rows; a pool that is too large loses rows neither active nor in `keep`."""
         new = active[self.place[active] < 0]
         if not new.size:
             return
@@ -68,7 +68,7 @@ class BorderedFactor:
         self.size = 0
 
     def difference(self, active: np.ndarray, bend: np.ndarray) -> int:
-        """How many rows to border with for this set; all of them where a second derivative changed."""
+        """How many rows must border the factor to serve this set; all of them where a second derivative changed."""
         common = np.intersect1d(active, self.base, assume_unique=True)
         same = np.array_equal(bend[common], self.bend[np.searchsorted(self.base, common)])
         return active.size + self.base.size - 2 * common.size if same else active.size
@@ -127,7 +127,7 @@ class RowFactor:
         self.answer = np.empty(0)
 
     def cost(self, active: np.ndarray, bend: np.ndarray, values_per_row: float) -> float:
-        """Seconds that :meth:`update` will take, roughly."""
+        """Rough seconds that :meth:`update` will take."""
         new = int(np.count_nonzero(self.cache.place[active] < 0))
         share = 0.1 / LOOP_SPEED if isinstance(self.X, CSR) else 2.0 / BLAS_SPEED
         gram = new * active.size * values_per_row * share

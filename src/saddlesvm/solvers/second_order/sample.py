@@ -1,4 +1,4 @@
-"""Random samples of the rows of a problem, each within the next: close to the whole where rows are many."""
+"""Random samples of a problem's rows, each contained in the next; with many rows they are close to the whole."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import numpy as np
 
 from saddlesvm.problem.problem import Problem
 
-PER_FEATURE, SHARE = 16, 1 / 32  # rows of the first sample: at least so many for each feature, and this share of all
-GROWTH, ENOUGH = 3.0, 40  # of a sample from one to the next, and rows for each feature from which on none is larger
+PER_FEATURE, SHARE = 16, 1 / 32  # rows of the first sample, at least: rows per feature, and share of all rows
+GROWTH, ENOUGH = 3.0, 40  # rows of a sample per row of the one before; rows per feature at which no larger one follows
 MOST = 1 / 4  # share of the rows above which a sample saves too little
-RUN = 4  # neighbouring rows that are drawn together: memory is read in longer pieces
-STEEPEST = 30.0  # ``C phi'' ||x_i||^2`` of the median row above which C is not raised any more
+RUN = 4  # neighbouring rows drawn together, so that memory is read in longer pieces
+STEEPEST = 30.0  # curvature ``C phi'' ||x_i||^2`` of the median row up to which a sample's C is raised
 TINY = np.finfo(float).tiny
-LEAST_WORK = 200_000  # values of the rows below which a fit is done before a sample is drawn
+LEAST_WORK = 200_000  # stored values below which drawing a sample takes longer than the fit
 
 
 def sample_shares(problem: Problem) -> tuple[float, ...]:
-    """The shares of the rows that the samples of a problem have, from the smallest to the largest; none where there are
-    too few rows for a sample, or next to no work."""
+    """The shares of the rows that a problem's samples have, from the smallest to the largest sample.
+
+    There are none where the problem has too few rows for a sample, or next to no work.
+    """
     n, features = problem.members.size, problem.n_features + 1
     if n * problem.values_per_row < LEAST_WORK:
         return ()
@@ -43,10 +45,10 @@ def ranks(count: int, seed: int) -> np.ndarray:
 
 
 def sample_of(problem: Problem, rank: np.ndarray, share: float) -> Problem:
-    """The same problem over a share of its rows, C raised by as much as there are fewer of them, or less.
+    """The same problem over a share of its rows; C is raised in proportion, up to a limit.
 
-    Without a limit the sample would be fitted too closely: rare features would get large weights from a few rows, and
-    far out on the flat side of the logistic loss it takes Newton's method long to come back.
+    Without the limit the sample would be fitted too closely: a few rows would give rare features large weights, and
+    Newton's method returns slowly from far out on the flat side of the logistic loss.
     """
     members = problem.members[rank[problem.members] < share]
     steepest = STEEPEST / (problem.loss.largest_curvature() * max(float(np.median(problem.norms[members])), TINY))

@@ -1,14 +1,14 @@
-"""How the changes of several partitions become one: the rule that threads, clusters and simulations share.
+"""The rule by which threads, clusters and simulations add up the changes of several partitions.
 
 Partition k improves its own dual variables against the shared w, with the quadratic term of its sub-problem scaled by
 sigma:
 
     max  -C sum_{i in k} s_i phi_i*(-(a_i + d_i) / s_i) - w.v_k - (sigma / 2) ||v_k||^2,    v_k = C sum_{i in k} d_i x_i
 
-which is coordinate ascent with ``sigma C`` in the place of C, on a w of its own that moves sigma times as far. The
-changes of all are then added. With ``rho = ||sum_k v_k||^2 / sum_k ||v_k||^2`` (between 0 and the number K of
-partitions) the dual cannot fall where ``sigma >= rho``; sigma = K is always safe, and mostly far too careful: rho is
-measured each round, and sigma follows it.
+which is coordinate ascent with ``sigma C`` in the place of C, on a w of its own that moves sigma times as far. Then the
+changes of all partitions are added. With ``rho = ||sum_k v_k||^2 / sum_k ||v_k||^2`` (between 0 and the number K of
+partitions) the dual cannot fall where ``sigma >= rho``. While sigma = K is always safe, it is mostly far too careful:
+the rule measures rho in each round, and sigma follows it.
 
 Source: Ma, Smith, Jaggi and others (2015), "Adding vs. averaging in distributed primal-dual optimization", equations
 (9) and (11); rho is their sigma'_min along the step that was taken.
@@ -22,7 +22,7 @@ from saddlesvm.runtime.compiled import inlined, record_of
 from saddlesvm.runtime.randomness import seeded, shuffle
 
 BLOCK = 512  # neighbouring rows that stay in one partition: threads then seldom write to the same cache line
-FADING = 0.9  # weight of what was seen before, where rho falls
+FADING = 0.9  # weight of the earlier rho in the new one, where rho falls
 # The numbers that sigma follows: sigma itself, rho (rises at once, falls slowly), the least sigma may be.
 SCALING = record_of("sigma", "rho", "least")
 
@@ -42,14 +42,14 @@ def note(scaling: np.ndarray, square_of_sum: float, sum_of_squares: float) -> No
 
 @inlined
 def follow(scaling: np.ndarray, parts: int) -> None:
-    """Let sigma follow rho; only where no partition has changes that are not yet brought together."""
+    """Let sigma follow rho; call it only when the changes of all partitions have been brought together."""
     numbers = scaling[0]
     numbers.sigma = min(max(numbers.rho, numbers.least), float(parts))
 
 
 @inlined
 def be_careful(scaling: np.ndarray, parts: int) -> None:
-    """After a fall of the dual: double the least that sigma may be, up to the safe number."""
+    """After a fall of the dual, double the lower bound of sigma, up to the safe number."""
     numbers = scaling[0]
     numbers.least = min(2.0 * numbers.least, float(parts))
     numbers.sigma = max(numbers.sigma, numbers.least)

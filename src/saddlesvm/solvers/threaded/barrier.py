@@ -17,8 +17,8 @@ from numba.extending import intrinsic
 
 from saddlesvm.runtime.compiled import inlined
 
-SPINS = 2000  # reads of the counter before a core is given away: a few us
-OPEN = 2**62  # a counter that holds nobody back
+SPINS = 2000  # reads of the counter, a few us in all, after which a waiting thread gives its core away
+OPEN = 2**62  # value of the counter at which no thread waits
 
 
 def _counter(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -76,5 +76,5 @@ def meet(gate: np.ndarray, threads: int) -> None:
 
 
 def release(gate: np.ndarray) -> None:
-    """Hold nobody back any more: one of the threads will not come."""
+    """Open the barrier for good, because one of the threads will not come."""
     gate[0] = OPEN

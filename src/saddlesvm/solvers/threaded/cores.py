@@ -1,8 +1,8 @@
 """Threads that meet often: on cores, and in cache lines, of their own.
 
-They must not share a core while another is idle, and Linux may leave them so for a tenth of a second. Where the system
-says which core a thread is on, the one that finds it taken moves to a free one, and may then run anywhere again.
-Elsewhere nothing is done.
+Two of them must not share a core while another core is idle, but Linux may leave them so for a tenth of a second. Where
+the system says which core a thread is on, a thread that finds its core taken moves to a free one; after that it may run
+anywhere again. On other systems this module does nothing.
 """
 
 from __future__ import annotations

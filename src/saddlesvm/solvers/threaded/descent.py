@@ -1,12 +1,12 @@
 """Dual coordinate descent with the threads of one fit: parts of the rows, brought together many times a pass.
 
-Every thread has a part of the rows, dealt out once in blocks, and is a dual coordinate descent of its own on it (order,
-shrinking and all); :mod:`saddlesvm.solvers.threaded.rounds` says how the parts become one. After each pass the dual
-objective is compared with that of the pass before: a pass never lowers it. What comes out depends on the seed and on
-the number of threads, not on the clock.
+Every thread has a part of the rows, dealt out once in blocks, and runs a dual coordinate descent of its own on it, with
+its own order and shrinking; :mod:`saddlesvm.solvers.threaded.rounds` brings the parts together. After each pass the
+threads compare the dual objective with that of the pass before, and make sure that no pass lowers it. The result
+depends on the seed and on the number of threads, not on the clock.
 
-When few rows are left active, a pass over them is shorter than the meetings it takes, and they are those that get into
-each other's way most. So one thread goes on alone with them, until all rows come back.
+When few rows are left active, a pass over them takes less time than the threads' meetings, and steps on these rows
+disturb each other most. So one thread goes on alone with them, until all rows come back.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from saddlesvm.solvers.threaded.barrier import new_gate
 from saddlesvm.solvers.threaded.cores import apart, side_by_side
 from saddlesvm.solvers.threaded.rounds import CHUNK, NUMBERS, SAID, WIDE_VALUES, Own, Team, descend_together
 
-OFTEN = 128  # features that are brought together after every round, where that is not all of them
-LEAST_SECONDS = 3.3e-3  # of a pass, for each thread: in less the meetings take what the threads gain
-WIDEST = 2.0  # times that all of w is brought together in a pass, at least: with fewer it takes more passes
-FEW_VALUES = 2_000_000  # values of active rows a thread, below which one thread goes on alone
-MANY = 8.0  # times that, of all rows where most are soon set aside: with fewer, one thread is alone most of the time
-SAMPLE = 65_536  # values that show which features are frequent
-ROUNDING = {4: 1e-5, 8: 1e-12}  # of the dual objective that w in this precision gives; by bytes
+OFTEN = 128  # features that are brought together after every round, where there are many more features
+LEAST_SECONDS = 3.3e-3  # seconds of a pass per thread: in shorter passes the meetings cost what the threads gain
+WIDEST = 2.0  # times per pass that all of w is brought together, at least: with fewer it takes more passes
+FEW_VALUES = 2_000_000  # values of active rows per thread below which one thread goes on alone
+MANY = 8.0  # least values of all rows, in multiples of FEW_VALUES, where shrinking soon sets most rows aside
+SAMPLE = 65_536  # values that are read to find the frequent features
+ROUNDING = {4: 1e-5, 8: 1e-12}  # relative rounding error of the dual objective, by the bytes of a value of w
 
 
 @dataclass
 class ThreadsWork(Workspace):
-    """The threads beside this one, and what all share."""
+    """The threads besides the caller's, and the data that all threads share."""
 
     pool: ThreadPoolExecutor | None = None
     team: Team | None = None
@@ -77,8 +77,8 @@ class ParallelState(DualState):
     numbers : ndarray of shape (1,)
         Rounds done of the present pass, and its estimate.
     alone : bool
-        The first thread is at work alone: all that is kept by parts is then its, in the first place, and the active
-        rows of all parts are the first in `order`.
+        Whether the first thread works alone. It then uses the first place of every array that has a place per part, and
+        `order` begins with the active rows of all parts.
     """
 
     sequence: np.ndarray = field(default_factory=nothing)
@@ -156,8 +156,10 @@ class ParallelDCD(SolverBase):
         )
 
     def step(self, problem: Problem, state: ParallelState, budget: Budget) -> ParallelState:
-        """Rounds, or passes alone, for about ``budget.rows`` visits; a pass ends a step where its estimate is low
-        enough."""
+        """Do rounds, or passes of one thread, for about ``budget.rows`` visits.
+
+        The step ends early after a pass whose estimate is low enough.
+        """
         if not state.alone and state.numbers["round"][0] == 0.0 and state.actives.sum() <= self._few(problem):
             self._go_alone(state)
         if state.alone:
@@ -195,7 +197,7 @@ class ParallelDCD(SolverBase):
         return min(int(self.threads * FEW_VALUES / problem.values_per_row), problem.members.size - 1)
 
     def _go_alone(self, state: ParallelState) -> None:
-        """Make one pass of those of the parts, for the first thread."""
+        """Merge the active rows and the meters of all parts, for the first thread."""
         sizes = zip(state.bounds, state.actives, strict=False)
         active = np.concatenate([state.order[start : start + size] for start, size in sizes])
         state.order[: active.size] = active
@@ -241,7 +243,7 @@ class ParallelDCD(SolverBase):
 
     @staticmethod
     def _judge(state: ParallelState) -> None:
-        """The estimate of the last pass over all rows: the parts' own, each of as much as its part has of the whole."""
+        """The estimate of the last pass over all rows: the mean of the parts' estimates, weighted by their scales."""
         scales, known = state.part_meters["scale"], state.part_meters["known"]
         if np.isfinite(known).all() and scales.sum() > 0.0:
             state.known = float(known @ scales / scales.sum())

@@ -4,8 +4,8 @@ A pass is cut into rounds. In a round every thread visits the next rows of its p
 tells the others how w moved, and they go on from the same w by the rule of
 :mod:`saddlesvm.solvers.threaded.aggregation`. The shorter the rounds, the closer to what one thread would do; so the
 features that most rows share (of sparse data) are brought together after every round, and the others after some. All
-threads work out the common decisions alike, each for itself: what is shared is written by one, and read by the others
-after they have met. All of w is brought together by each of them for a share of its places.
+threads make the common decisions alike, each for itself. One thread writes each shared number, and the others read it
+after they have met. To bring all of w together, each thread adds up the moves in its own share of the places.
 
 Source: Ioannou, Mendler-Duenner and Parnell (2019), "SySCD: a system-aware parallel coordinate descent algorithm", for
 views of threads that are brought together in rounds; Ma and others (2015) for the scaling.
@@ -28,9 +28,9 @@ from saddlesvm.solvers.threaded.aggregation import be_careful, follow, note, saf
 from saddlesvm.solvers.threaded.barrier import meet
 
 ROUND_VALUES = 40_000.0  # values that a thread visits between two meetings, at most: some 30 us
-ROUNDS, MOST_ROUNDS = 256, 512  # of a pass, at least and at most: with fewer, the last powers of ten take many passes
-FEWEST_VALUES = 1_000.0  # but no round has fewer values
-WIDE_VALUES = 16.0  # values that a thread visits for each place of w, before all are brought together
+ROUNDS, MOST_ROUNDS = 256, 512  # rounds per pass, least and most: with fewer, the last powers of ten take many passes
+FEWEST_VALUES = 1_000.0  # values per round and thread, at least; this goes before the least number of rounds
+WIDE_VALUES = 16.0  # values per place of w that a thread visits before all of w is brought together
 CHUNK = 512  # places of w that are brought together at a time: they stay in the nearest cache
 # What each thread says of its part: rows of the pass; whether all are active; the sum of conjugates, and how it fell in
 # the pass; squared norm of its share of w, of how that moved in the pass, and its product with where it was; residual
