@@ -1,4 +1,4 @@
-"""What the subcommands do: read, call the estimators, show the facts. The exit code is what each returns."""
+"""The subcommands: each reads data, calls the estimators, shows facts, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from saddlesvm.solvers.automatic.auto import FINISH
 
 OK, NOT_CERTIFIED = 0, 3
 SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling", "n_jobs")
-PREDICTED_ROWS = 100_000  # at a time: text takes many times the memory of numbers
-LOSS_OPTIONS = ("epsilon", "width")  # those of losses that are options of the command, too
+PREDICTED_ROWS = 100_000  # rows predicted at a time, because text takes many times the memory of numbers
+LOSS_OPTIONS = ("epsilon", "width")  # options of losses that are options of the command too
 
 
 def read_table(
@@ -42,7 +42,7 @@ def read_table(
     task: Any = None,
     zero_based: bool | None = None,
 ) -> Table:
-    """A data file, read as the options say; `zero_based` is how other data of the same model were read."""
+    """Read a data file as the options say; `zero_based` tells how other data of the same model were read."""
     given: dict[str, Any] = {
         "label": options.label,
         "header": HEADER[options.header],
@@ -57,7 +57,7 @@ def read_table(
 
 
 def labels_of(table: Table) -> np.ndarray:
-    """The labels of a table that must have some."""
+    """The labels of a table; raises an error where it has none."""
     if table.y is None:
         raise DataError(f"{table.source}: no labels found; name their column with --label")
     return table.y
@@ -94,7 +94,7 @@ def estimator_kind(options: argparse.Namespace) -> register.Entry:
     Raises
     ------
     ValueError
-        An option was given that it does not have.
+        The estimator does not have an option that was given.
     """
     entry = register.named(options.estimator or "") or asked_for(options)
     loss: Any = options.loss or getattr(entry.kind(), "loss", None)
@@ -115,7 +115,7 @@ def estimator_kind(options: argparse.Namespace) -> register.Entry:
 
 
 def asked_for(options: argparse.Namespace) -> register.Entry:
-    """The kind that an option or, where none does, the task of the loss asks for."""
+    """The kind of estimator that an option names, or else the one for the task of the loss."""
     kinds = register.known()
     asked = [one for one in kinds if one.asked_by and getattr(options, one.asked_by) is not None]
     among = asked or [one for one in kinds if not one.asked_by]
@@ -123,7 +123,7 @@ def asked_for(options: argparse.Namespace) -> register.Entry:
 
 
 def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
-    """The estimator that the options describe; what is not given keeps the estimator's own default."""
+    """The estimator that the options describe; missing options keep the estimator's own defaults."""
     entry = estimator_kind(options)
     given: dict[str, Any] = {name: getattr(options, name) for name in (*SHARED_OPTIONS, *entry.options)}
     given["random_state"] = options.seed
@@ -150,7 +150,7 @@ def check_outputs(paths: list[str]) -> None:
 
 
 def train(options: argparse.Namespace) -> int:
-    """``saddlesvm train``: read, fit, test, save, and say what came of it."""
+    """``saddlesvm train``: read, fit, test, save, and print the results."""
     task, entry = task_of(options), estimator_kind(options)
     check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
     table = read_table(options, options.data, task=task)
@@ -220,7 +220,7 @@ def predict(options: argparse.Namespace) -> int:
 
 
 def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool, terminal: bool) -> str:
-    """A line a row: what was predicted, and the scores behind it where they are asked for."""
+    """One line per row: the prediction, and its scores if asked for."""
     columns = [predicted.astype(str)]
     if predicted.dtype.kind == "U":
         labels = {label: safe_label(label, terminal) for label in model.classes_.tolist()}

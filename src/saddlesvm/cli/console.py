@@ -1,4 +1,4 @@
-"""Standard output and standard error of the commands, whatever they lead to: a terminal, a full disk, nothing."""
+"""Standard output and standard error of the commands, also where they are a full disk, or closed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ OUTPUT = "standard output"
 
 
 def ready_output() -> None:
-    """Let facts with characters that the encoding of standard output lacks be printed with these spelled out.
+    """Make standard output spell out the characters that its encoding lacks.
 
     Raises
     ------
     DataError
-        There is no standard output: said before any work is done for it.
+        There is no standard output; raised before any work is done.
     """
     if sys.stdout is None:
         raise DataError(f"{OUTPUT}: is closed; redirect it to a file or to /dev/null")
@@ -35,7 +35,7 @@ def print_error(message: str) -> None:
 
 
 def why_not_written(error: OSError) -> str:
-    """What an error of the system says, with the name of the file; of standard output where it has none."""
+    """The text of an error of the system with the name of the file, or of standard output where it names none."""
     reason = error.strerror or str(error)
     if isinstance(error, BrokenPipeError):
         reason = f"{reason}: what reads it has ended"
@@ -43,7 +43,7 @@ def why_not_written(error: OSError) -> str:
 
 
 def give_up_output() -> None:
-    """Lead standard output to nowhere: what it still holds cannot be written at the end either."""
+    """Send standard output to nowhere, because Python cannot write its buffer at exit either."""
     with contextlib.suppress(OSError, AttributeError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

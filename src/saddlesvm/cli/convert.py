@@ -1,4 +1,4 @@
-"""``saddlesvm convert``, and what ``saddlesvm info`` says of a store."""
+"""``saddlesvm convert``, and ``saddlesvm info`` for stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saddlesvm.rows.memory_plan import memory_bytes
 
 OK, INTERRUPTED = 0, 130
 CLASSES_SHOWN = 1_000
-# What the choices of --header and --index-base are to the readers.
+# The values that readers take for the choices of --header and --index-base.
 HEADER: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
 ZERO_BASED: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
@@ -50,7 +50,7 @@ def convert(options: argparse.Namespace) -> int:
 
 
 def store_info(options: argparse.Namespace) -> int:
-    """``saddlesvm info STORE``: what the header says; all of it is read only to be verified."""
+    """``saddlesvm info STORE``: show the header; only verification reads the whole store."""
     store = Store(options.source)
     facts = store_facts(store, options.source)
     if options.verify:
@@ -74,7 +74,7 @@ def store_info(options: argparse.Namespace) -> int:
 
 
 def store_facts(store: Store, path: str | os.PathLike[str]) -> Facts:
-    """What a store is, from its header alone."""
+    """Facts of a store, from its header alone."""
     header, labels = store.header, store.header["labels"]
     norms = header["row_norms"]
     facts: dict[str, Any] = {

@@ -16,7 +16,7 @@ from saddlesvm.data import DataError
 from saddlesvm.estimators import register
 
 PARTS_A_THREAD = 2
-OF_THE_CLIENT = ("client", "verbose", "callbacks")  # options that are not those of the model in memory
+OF_THE_CLIENT = ("client", "verbose", "callbacks")  # options that the model in memory does not have
 
 
 def cluster_of(text: str) -> int | str:
@@ -37,7 +37,7 @@ def cluster_of(text: str) -> int | str:
 
 @contextmanager
 def connected(where: int | str) -> Iterator[Any]:
-    """A client of the cluster, which is started here and ended again where `where` is a number."""
+    """A client of the cluster; where `where` is a number, the cluster is started here and ended afterwards."""
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
@@ -86,7 +86,7 @@ def cluster_kind(model: Any) -> Any:
     Raises
     ------
     DataError
-        There is none.
+        There is no such estimator.
     """
     entry = register.entry_of(model)
     module, _, name = (entry.on_cluster if entry else "").partition(":")
@@ -96,11 +96,11 @@ def cluster_kind(model: Any) -> Any:
 
 
 def fit_on_cluster(model: Any, X: Any, y: np.ndarray, where: str, verbose: bool) -> tuple[Any, dict[str, Any]]:
-    """The model that `model` describes, trained on a cluster, as one that is used without; and what was done."""
+    """Train the model that `model` describes on a cluster; returns it as a model in memory, and facts of the fit."""
     place = cluster_of(where)
     check(model)
     with connected(place) as client, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph")  # the rows were in memory here: they must be sent
+        warnings.filterwarnings("ignore", "Sending large graph")  # rows that are in memory here must be sent
 
         kind = cluster_kind(model)
         own = [name for name in register.parameters_of(kind) if name not in OF_THE_CLIENT]

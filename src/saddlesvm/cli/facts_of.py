@@ -1,4 +1,4 @@
-"""What the subcommands tell: of data, of a fit, of a model's worth."""
+"""The facts that the subcommands show: of data, of a fit, and of a model's quality."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saddlesvm.problem.losses import make_loss, spelled
 
 
 def described(table: Table) -> dict[str, Any]:
-    """What was read."""
+    """Facts of the data that were read."""
     facts: dict[str, Any] = {
         "source": table.source,
         "format": table.format,
@@ -36,7 +36,7 @@ def described(table: Table) -> dict[str, Any]:
 
 
 def worth(model: Any, certificate: Certificate) -> dict[str, Any]:
-    """What the model is worth: the proof, and why the fit stopped."""
+    """The proof of the model, and why the fit stopped."""
     outcome = getattr(model, "outcome_", None)
     above = f"{100 * max(certificate.excess, 0.0):.3g} %"
     if hasattr(model, "kernel_") and not model.kernel_.definite:
@@ -60,7 +60,7 @@ def quality(model: Any, X: Any, y: np.ndarray, name: str) -> dict[str, Any]:
 
 
 def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dict[str, Any]:
-    """The same of predictions that are there already."""
+    """The same facts from given predictions."""
     entry = entry_of(model)
     if entry is not None and entry.task == "regression":
         targets = np.asarray(y, dtype=np.float64)
@@ -71,7 +71,7 @@ def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dic
 
 
 def done(model: Any, table: Table) -> dict[str, Any]:
-    """What was done."""
+    """Facts of the fit."""
     return {
         "model": f"{type(model).__name__}, loss {spelled(make_loss(model.loss))}, " + strength_of(model),
         "solver": str(model.solver),
@@ -95,7 +95,7 @@ def strength_of(model: Any) -> str:
 
 
 def decision_of(row: dict[str, Any]) -> str:
-    """What the automatic solver decided, in words; empty where it decided nothing."""
+    """The automatic solver's decision in words; empty where it made none."""
     decision = row["remark"].partition(" | ")[0]
     return decision if decision.startswith("epoch ") else ""
 
@@ -111,7 +111,7 @@ def support(model: Any) -> dict[str, Any]:
 
 
 def model_facts(model: Any, path: str) -> Facts:
-    """What a saved model is."""
+    """Facts of a saved model."""
     facts: Facts = {
         "model": {
             "file": path,

@@ -13,7 +13,7 @@ OWN_LOSS = "MODULE:CLASS, a loss registered in a Python file of yours, from here
 
 
 def loss_argument(text: str) -> str:
-    """:func:`loss_text` as argparse takes it: what is wrong is said in its words."""
+    """:func:`loss_text` for argparse: errors become argparse's own."""
     try:
         return loss_text(text)
     except ValueError as error:
@@ -23,8 +23,8 @@ def loss_argument(text: str) -> str:
 def loss_text(text: str) -> str:
     """The name and options of the loss that `text` means, checked.
 
-    ``module:Class`` or ``module:Class:option=value`` imports the module, which registers the class: the one place
-    where a module is imported because it is named, and the user names it.
+    ``module:Class`` or ``module:Class:option=value`` imports the module, which registers the class: only here is a
+    module imported by its name, because the user gives this name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Modules of the user's own, imported because the command line names them, and for no other reason."""
+"""The user's own modules, imported only where the command line names them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 
 def imported(module: str, name: str) -> object:
-    """What a module calls `name`, None if nothing; the module may stand in the folder where the command was started.
+    """The object `name` of a module, or None; the module may stand in the folder where the command was started.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The command line: thin. It reads, calls the estimators and prints; every option means what it means in Python."""
+"""The parser of the command line, a thin layer: every option means the same as the parameter in Python."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def documented(*kinds: type) -> dict[str, str]:
 
 
 def number_or_name(text: str) -> float | str:
-    """A number where `text` is one."""
+    """`text` as a number if it is one, else as it is."""
     try:
         return float(text)
     except ValueError:
         return text
 
 
-# How the command line reads an option of an estimator where its default value does not say it.
+# How the command line reads those options of estimators whose default value does not tell the type.
 OF_ESTIMATORS: dict[str, dict[str, Any]] = {
     "class_weight": {"help": "'balanced', or LABEL=FACTOR,LABEL=FACTOR"},
     "checkpoint": {"metavar": "PATH"},
@@ -147,7 +147,7 @@ def add_shared(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
 
 
 def add_options_of_estimators(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
-    """What the registered estimators offer beside the options that all of them have."""
+    """Add the options of registered estimators beyond those that all of them have."""
     seen: set[str] = set()
     for entry in register.known():
         group: Any = parser.add_argument_group(f"options of {entry.name}")
@@ -160,7 +160,7 @@ def add_options_of_estimators(parser: argparse.ArgumentParser, texts: dict[str, 
 
 
 def type_of(entry: register.Entry, name: str) -> Any:
-    """What the text of an option is made into: what its default is, a number where that is a whole one, else text."""
+    """The type of an option: that of its default, a number where the default is a whole number, else text."""
     default = entry.kind().get_params()[name]
     if isinstance(default, bool):
         return truth
@@ -274,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", NotCertifiedWarning)
-    warnings.filterwarnings("ignore", "X does not have valid feature names")  # they are compared as data are read
+    warnings.filterwarnings("ignore", "X does not have valid feature names")  # check_features compares them already
     try:
         ready_output()
         with telling(options.run is not warmup.run):

@@ -1,4 +1,4 @@
-"""``saddlesvm path``: a model and a proof for every C between two ends. Its options, and what runs it."""
+"""``saddlesvm path``: a model and a proof for every C between two ends. Its options, and the functions that run it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from saddlesvm.estimators.leave_one_out import leave_one_out
 from saddlesvm.estimators.path_search import ENDS, certified_path
 from saddlesvm.fit.outcome import Outcome
 
-SHOWN = 9  # values of C that are printed
+SHOWN = 9  # number of values of C to print
 
 
 def two_ends(text: str) -> tuple[float, float]:
@@ -41,7 +41,7 @@ def two_ends(text: str) -> tuple[float, float]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Find the path, choose on it where asked, and say and draw what is proven."""
+    """Compute the path, choose a C on it if asked, then print and draw the proven gaps."""
     check_outputs([path for path in (options.report, options.model) if path])
     task = task_of(options)
     table = read_table(options, options.data, task=task)
@@ -114,7 +114,7 @@ def narrate(path: CertifiedPath) -> None:
 
 
 def facts_of(path: CertifiedPath) -> dict[str, Any]:
-    """What was done."""
+    """Facts of the fits."""
     return {
         "fits": len(path.knots),
         "C from": float(path.Cs[0]),

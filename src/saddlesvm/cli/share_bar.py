@@ -1,4 +1,4 @@
-"""A progress bar for reading and writing files: what share is done, once it has taken long enough to ask."""
+"""A progress bar for reading and writing files, shown once the work has taken a while."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.shown import shown
 
-PATIENCE = 0.5  # seconds of work for which nobody needs a bar
+PATIENCE = 0.5  # seconds of work before a bar is drawn
 
 
 @contextmanager
 def share_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any] | None]:
-    """Draw how far some work has come, on a standard error that is a terminal.
+    """Draw the progress of some work on standard error, if that is a terminal.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def share_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any]
     Yields
     ------
     callable or None
-        To be called with the share that is done, from 0 to 1; None where nothing is drawn.
+        Call it with the share that is done, from 0 to 1; None where nothing is drawn.
     """
     if quiet or not sys.stderr.isatty():
         yield None

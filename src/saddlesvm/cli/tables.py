@@ -28,7 +28,7 @@ def plain(value: Any) -> Any:
 
 
 def spoken(name: str, value: Any) -> str:
-    """`value` as a person reads it; the name says what it measures."""
+    """`value` as text for people; the name tells what it measures."""
     if isinstance(value, dict):
         told = [f"{shown(str(key))}: {spoken('', one)}" for key, one in list(value.items())[:12]]
         return ", ".join(told) + (f", and {len(value) - 12} more" if len(value) > 12 else "")
@@ -49,7 +49,7 @@ def spoken(name: str, value: Any) -> str:
 
 
 def show(facts: Facts, as_json: bool) -> None:
-    """Print facts, a table a group, or as one JSON object."""
+    """Print facts as one table per group, or as one JSON object."""
     if as_json:
         json.dump(plain(facts), sys.stdout, indent=2)
         print()

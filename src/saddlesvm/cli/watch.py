@@ -1,4 +1,4 @@
-"""``saddlesvm watch``: its options and what runs it. Light to import."""
+"""``saddlesvm watch``: its options, and the function that runs it. Cheap to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts described once, drawn twice: by matplotlib for files and notebooks, by plotly.js in a report.
+"""Descriptions of charts, which matplotlib draws for files and notebooks, and plotly.js in a report.
 
 A description is plain data. Colours are Okabe and Ito's, which colour-blind people can tell apart; dashes and markers
 repeat what the colour says, so that a chart also works in grey.
@@ -21,8 +21,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8
 DASHES = ("solid", "dash", "dot", "dashdot")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
-SHADES = ("#eef3f7", "#0b4f8a")  # of a grid, from none to all of a row
-CAPTION_SIZE, CAPTION_LETTERS = 6.5, 19  # of exported pictures: points, and letters an inch
+SHADES = ("#eef3f7", "#0b4f8a")  # colours of a grid's squares, for a share of 0 and of 1 of the row
+CAPTION_SIZE, CAPTION_LETTERS = 6.5, 19  # captions of exported pictures: size in points, letters per inch
 FEW_POINTS = 24  # lines of fewer points get markers
 
 
@@ -33,12 +33,12 @@ class Series:
     Attributes
     ----------
     name : str
-        In the legend.
+        The name in the legend.
     x, y : ndarray of shape (m,)
     low, high : ndarray of shape (m,), optional
         A band around the line.
     style : int
-        Which colour.
+        The number of the colour.
     dash : str
         One of :data:`DASHES`; "none" draws points only.
     size : ndarray of shape (m,), optional
@@ -170,12 +170,12 @@ class Grid:
 
 
 def plain(text: str) -> str:
-    """A name as matplotlib shows it: no formula, whatever dollars it holds, and nothing that cannot be seen."""
+    """A name for matplotlib: dollars make no formula, and invisible characters are spelled out."""
     return shown(text).replace("$", r"\$")
 
 
 def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
-    """Axes on a figure of their own, which no global state of pyplot knows of; sizes in inches."""
+    """Axes on a new figure outside pyplot's global state; sizes in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained").subplots()

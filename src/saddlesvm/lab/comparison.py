@@ -1,4 +1,4 @@
-"""Compare solvers on one's own data: every solver and peer, loss, C and repeat, into one tidy trace."""
+"""Compare solvers on one's own data: every run (solver or peer, loss, C, repeat) goes into one tidy trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from saddlesvm.runtime.interrupt import interruptible
 
 
 class Comparison(Results):
-    """What a comparison found: its runs, the verdict on them, and their report.
+    """The result of a comparison: its runs, the verdict on them, and their report.
 
     Examples
     --------
@@ -109,11 +109,11 @@ def compare(
     certify_every : float, default=1.0
         Epochs between certificates.
     trace : path, optional
-        ``.parquet`` or ``.csv``: written after every run; the runs that it holds already are not done again.
+        ``.parquet`` or ``.csv``: written after every run; runs that it already holds are skipped.
     progress : bool, default=False
         Show a progress bar on standard error.
     command : str, optional
-        What makes the comparison again, for the report; the command line of this process when left out.
+        The command that repeats the comparison, for the report; by default the command line of this process.
 
     Returns
     -------
@@ -199,7 +199,7 @@ def _earlier(trace: str | os.PathLike[str] | None, dataset: Dataset) -> pd.DataF
 
 
 def _losses(losses: Any, default: str) -> list[Any]:
-    """The losses as a list; a loss object is a tuple itself, and stays one."""
+    """The losses as a list; a single loss object, which is a tuple itself, becomes a list of one."""
     if losses is None:
         return [default]
     if isinstance(losses, str):

@@ -1,4 +1,4 @@
-"""The report of a comparison: which tables and figures it has."""
+"""The report of a comparison: its tables and figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODEL_SECONDS = 10.0
 
 
 def comparison_report(comparison: Results) -> Report:
-    """Assemble the report of a comparison, of what is done so far where it was interrupted."""
+    """Assemble the report of a comparison, or of its finished runs if it was interrupted."""
     trace = comparison.trace
     sentences = verdict(trace)
     if comparison.interrupted:
@@ -167,10 +167,10 @@ def model_pictures(dataset: Dataset, model: Evaluation) -> list[Any]:
 
 
 def count(value: float) -> str:
-    """A number of epochs for people."""
+    """A number of epochs as text."""
     return "" if not np.isfinite(value) else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
 
 
 def share(value: float) -> str:
-    """An error for people."""
+    """An error as text."""
     return "" if not np.isfinite(value) else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""Who is compared: solvers by name, by object or as text with options, and how they are called in tables."""
+"""The solvers to compare, given by name, as objects or as text with options, and their labels in tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a tidy trace to charts: median over the repeats, with the quartiles as a band."""
+"""Charts of a tidy trace: the median over the repeats, with the quartiles as a band."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUANTITIES = {
 }
 MOST_POINTS = 240
 QUARTILES = (0.25, 0.75)
-FLOOR = 1e-15  # what is smaller is drawn at this height on a log axis
+FLOOR = 1e-15  # smallest value on a log axis; smaller ones are drawn at this height
 
 
 def curve_chart(

@@ -15,7 +15,7 @@ from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows import layouts as rows
 
-BLOCK_SCORES = 1_000_000  # scores of models that are judged together
+BLOCK_SCORES = 1_000_000  # scores computed at a time
 Task = Literal["classification", "regression"]
 
 
@@ -57,7 +57,7 @@ class Dataset:
         return digest.hexdigest()[:12]
 
     def describe(self) -> list[tuple[str, str]]:
-        """What the data are, as pairs of words for a table."""
+        """A description of the data, as pairs of words for a table."""
         n, d = self.X.shape
         stored = int(self.X.nnz) if sparse.issparse(self.X) else n * d
         layout = "sparse (CSR)" if sparse.issparse(self.X) else "dense"

@@ -1,4 +1,4 @@
-"""A callback that looks deeper at every certificate: regulariser, loss of each class, quantiles of the margins."""
+"""A callback that adds facts to every certificate: regulariser, loss of each class, quantiles of the margins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Diagnostics:
-    """Give it to an estimator as one of its `callbacks`; its table then goes with the fit's trace, row by row.
+    """A callback for the `callbacks` of an estimator; its table has one row for each row of the fit's trace.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pictures of fitted models and of paths, with scikit-learn's habits: ``from_estimator``, ``from_path``, ``plot``."""
+"""Pictures of fitted models and of paths, named as in scikit-learn: ``from_estimator``, ``from_path``, ``plot``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from saddlesvm.lab.charts import Chart, Series
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FINE = 241  # values of C along which a path is drawn
-MOST_WEIGHTS = 12  # features whose weights are drawn: those with the largest ones
-SMALLEST_GAP = 1e-16  # what is smaller is drawn at this height
+FINE = 241  # number of values of C at which a path is drawn
+MOST_WEIGHTS = 12  # number of features whose weights are drawn, the largest first
+SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
 
 @dataclass(frozen=True)

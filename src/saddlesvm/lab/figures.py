@@ -1,4 +1,4 @@
-"""Every figure of the lab by itself: functions that draw on matplotlib axes and return them.
+"""Every figure of the lab as a function that draws on matplotlib axes and returns them.
 
 Each takes an optional `ax`; without it a figure of its own is made, which :func:`save` writes as PNG or SVG.
 """

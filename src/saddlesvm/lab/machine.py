@@ -1,4 +1,4 @@
-"""What a report says about where it was made: machine, versions, and the command that makes it again."""
+"""The origin of a report: machine, versions, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def usable_cores() -> int:
 
 
 def in_threads(work: Callable[[Any], Answer], pieces: Iterable[Any]) -> list[Answer]:
-    """What independent pieces of work give, in their order, done on all usable cores; nothing that is timed."""
+    """The results of independent pieces of work, in order, done on all usable cores; not for work that is timed."""
     with threadpool_limits(1), ThreadPoolExecutor(usable_cores()) as pool:
         return list(pool.map(work, pieces))
 

@@ -1,4 +1,4 @@
-"""Many runs of Pegasos side by side in NumPy, each with draws of its own, to hold theorems about chance against."""
+"""Many runs of Pegasos side by side in NumPy, each with its own random draws, to test theorems about probabilities."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-AT_A_TIME = 64  # iterations whose rows are drawn together
+AT_A_TIME = 64  # iterations per draw of rows
 Sampler = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 
 
 class Iterates(NamedTuple):
-    """Where all runs stand after T iterations.
+    """The iterates of all runs after T iterations.
 
     Attributes
     ----------

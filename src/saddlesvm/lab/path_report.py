@@ -17,9 +17,9 @@ def path_report(display: PathDisplay, name: str, facts: list[tuple[str, str]], c
     name : str
         Of the data.
     facts : list of (str, str)
-        What the data and the options are.
+        The data and the options.
     command : str
-        What makes the report again.
+        The command that repeats the report.
     """
     path = display.path
     report = Report(f"Every C between two ends, proven: {name}", verdict(display), data=facts, command=command)
@@ -32,7 +32,7 @@ def path_report(display: PathDisplay, name: str, facts: list[tuple[str, str]], c
 
 
 def verdict(display: PathDisplay) -> list[str]:
-    """What was found, in sentences that the path itself supports."""
+    """The findings, in sentences that the path's proofs support."""
     path = display.path
     low, high = path.Cs[0], path.Cs[-1]
     found = [

@@ -1,8 +1,9 @@
-"""Other people's solvers behind one adapter: fitted with a growing number of epochs, and judged by our objective.
+"""Solvers of other packages behind one adapter: fitted with a growing number of epochs, and judged by our objective.
 
 A peer gives a final model only, so its curve is a ladder of fits from scratch. All of them see the same data: a
-regularised intercept is a constant column that is appended before the clock starts. Their objective is recomputed in
-float64 from their coefficients, and their gap from a dual point at those (the certificate of any linear model).
+regularised intercept is a constant column that is appended before the clock starts. We recompute their objective in
+float64 from their coefficients, and derive a dual point from these to bound the gap (as :func:`saddlesvm.certify`
+does).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TIGHT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a peer is given.
+    """The problem in the form that a peer takes.
 
     Attributes
     ----------
@@ -71,13 +72,13 @@ class Peer:
     name : str
         On the command line and in tables.
     title : str
-        For people.
+        The name in reports.
     module : str
-        Must be importable.
+        The module that must be importable.
     losses : dict of str to str
-        Our name of a loss, its name there.
+        Our name of each loss, and the peer's name for it.
     fit : callable
-        Takes the setting, the name of the loss there, epochs and seed; returns weights and the epochs used.
+        Takes the setting, the peer's name of the loss, epochs and seed; returns weights and the epochs used.
     """
 
     name: str

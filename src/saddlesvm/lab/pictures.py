@@ -16,7 +16,7 @@ from saddlesvm.solvers.dcd import DCD
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BIG, SMALL = 26.0, 4.0  # areas of active rows and of those set aside, in square points
+BIG, SMALL = 26.0, 4.0  # square points: areas of active rows, and of rows set aside
 CLASS_STYLES = (0, 1)
 
 

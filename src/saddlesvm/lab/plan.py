@@ -1,4 +1,4 @@
-"""The plan of a comparison, and its cells: who runs, on which problem, with which seed."""
+"""The plan of a comparison, and its cells: each cell is one solver on one problem with one seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from saddlesvm.problem.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is compared.
+    """The parts of a comparison.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One run: who, on which problem, with which seed."""
+    """One run: a solver on a problem with a seed."""
 
     dataset: Dataset
     problem: Problem
@@ -74,12 +74,12 @@ class Cell:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What names the cell in a trace."""
+        """The values that identify the cell in a trace."""
         return (self.entrant.name, self.options, spelled(self.problem.loss), self.problem.C, self.repeat)
 
     @property
     def words(self) -> str:
-        """What the progress bar says."""
+        """The words on the progress bar."""
         who = self.entrant.label if isinstance(self.entrant, Contender) else self.entrant.title
         problem = self.problem
         strength = f"lambda = {problem.lam:g}" if problem.uses_lambda else f"C = {problem.C:g}"
@@ -102,7 +102,7 @@ class Cell:
 
 
 def cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
-    """Every cell of the plan; what cannot be run is noted instead."""
+    """Every cell of the plan that can run; `notes` receives a sentence for each that cannot."""
     for loss in plan.losses:
         for C, lam in (*((C, None) for C in plan.C), *((None, lam) for lam in plan.lam)):
             problem = dataset.problem(loss, C, plan.intercept, plan.scaling, lam)

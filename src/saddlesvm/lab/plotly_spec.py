@@ -46,7 +46,7 @@ def _title(text: str) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """A name as plotly shows it: its few tags, and the addresses in them, are no tags here."""
+    """A name for plotly, with its few tags and their addresses escaped."""
     return html.escape(shown(str(text)), quote=False)
 
 
@@ -122,6 +122,6 @@ def _of_grid(grid: Grid) -> dict[str, Any]:
 
 
 def numbers(values: np.ndarray) -> list[float | None]:
-    """Numbers with few digits; what is not finite becomes null, which leaves a hole."""
+    """Numbers with few digits; values that are not finite become null, which leaves a hole."""
     flat = np.asarray(values, dtype=np.float64)
     return [float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None for value in flat]

@@ -1,4 +1,4 @@
-"""The progress bar of the lab: what is running, and what is left."""
+"""The progress bar of the lab: the present piece of work, and how many are left."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class LabProgress:
             self.bar.stop()
 
     def begin(self, words: str) -> None:
-        """Say what is running."""
+        """Show the name of the present piece of work."""
         self.words, self.gap = words, 1.0
         self._show(words)
 
     def done(self) -> None:
-        """One piece of work is done."""
+        """Count one piece of work as done."""
         if self.bar is not None:
             self.bar.advance()
 

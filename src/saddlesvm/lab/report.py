@@ -1,4 +1,4 @@
-"""A report: what was found in words, then tables and figures; written as one HTML file that works without a network."""
+"""A report: the findings in words, then tables and figures, in one HTML file that works without a network."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Item = Prose | Table | Chart | Grid | Picture
 
 @dataclass
 class Section:
-    """A heading with what stands below it."""
+    """A heading with the items below it."""
 
     title: str
     items: list[Item] = field(default_factory=list)
@@ -77,18 +77,18 @@ class Section:
 
 @dataclass
 class Report:
-    """What a comparison or an experiment has to show.
+    """The findings of a comparison or an experiment.
 
     Attributes
     ----------
     title : str
     verdict : list of str
-        What was found, in sentences; stands at the top.
+        The findings in sentences, shown at the top.
     sections : list of Section
     data : list of (str, str)
-        What the data are.
+        Facts of the data.
     command : str
-        What makes the report again.
+        The command that repeats the report.
     """
 
     title: str
@@ -140,7 +140,7 @@ class Report:
         return Template(_part("report.html")).substitute(parts)
 
     def _data_words(self) -> str:
-        """Which data a figure shows, where the report is about one set."""
+        """The name of the data, where the report is about one set."""
         names = [value for name, value in self.data if name in ("data", "population")]
         return f"Data: {names[0]}." if len(names) == 1 else ""
 
@@ -219,7 +219,7 @@ def png(ax: Any) -> str:
 
 
 def embedded(value: Any) -> str:
-    """JSON in which no text can end or begin an element, a comment or a script: of ASCII, without angle brackets."""
+    """JSON in ASCII without angle brackets, so that its text cannot begin or end an element, a comment or a script."""
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

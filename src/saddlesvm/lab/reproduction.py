@@ -33,7 +33,7 @@ def reproduce(
     name : str, optional
         One of :data:`EXPERIMENTS`; all when left out.
     data_dir : path, optional
-        Folder with the data files; without it a cache folder is looked into, and OpenML asked.
+        Folder with the data files; by default the cache folder is searched, then OpenML.
     report : path, optional
         For one experiment the HTML file, for all a folder. Nothing is written when left out.
     quick : bool, default=False
@@ -43,7 +43,7 @@ def reproduce(
     progress : bool, default=False
         Show a progress bar on standard error.
     command : str, optional
-        What makes the report again; the command line of this process when left out.
+        The command that repeats the report; by default the command line of this process.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The runs of a comparison: what its verdict and its report are made from."""
+"""The runs of a comparison, from which its verdict and its report are made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from saddlesvm.lab.plan import Plan
 
 @dataclass(eq=False)
 class Results:
-    """What a comparison found.
+    """The runs of a comparison.
 
     Attributes
     ----------
@@ -21,11 +21,11 @@ class Results:
     trace : DataFrame
         The tidy trace; columns as in :data:`saddlesvm.lab.tidy.COLUMNS`.
     notes : list of str
-        What was left out, and why.
+        The runs that were left out, and why.
     interrupted : bool
         Ctrl-C ended it early; the trace holds what was done.
     command : str
-        What makes it again.
+        The command that repeats the comparison.
     """
 
     dataset: Dataset

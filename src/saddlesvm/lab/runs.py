@@ -20,7 +20,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evalua
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget
 
-GROWTH = 0.1  # spacing of certificates, as a share of the epochs done
+GROWTH = 0.1  # epochs between certificates, as a share of the epochs done
 WARM_ROWS = 256
 
 
@@ -43,8 +43,8 @@ def run_solver(
 ) -> tuple[list[dict[str, Any]], FitResult]:
     """Fit and measure; the errors are computed when the clock has stopped.
 
-    A certificate every epoch would slow a long run down, and would call rows back that shrinking had set aside: they
-    become rarer as it goes on.
+    A certificate every epoch would slow a long run down, and would recall rows that shrinking had set aside. So
+    certificates become rarer as the run goes on.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def run_peer(dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, 
     """Climb a peer's ladder and judge every rung by our objective."""
     setting = setting_of(dataset, problem)
     for _ in peer.climb(setting, seed, 0.0, ladder=(1,)):
-        pass  # a first fit in this process loads code, which is not part of the comparison
+        pass  # the first fit in a process loads code; the comparison does not time that
     rows = [judged(dataset, problem, rung) for rung in peer.climb(setting, seed, seconds)]
     rows[-1]["outcome"] = rows[-1]["outcome"] or "time_limit"
     return rows

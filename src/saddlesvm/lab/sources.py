@@ -1,4 +1,4 @@
-"""Where the experiments find their data: a folder that is named, a cache folder, or OpenML through scikit-learn."""
+"""The sources of the experiments' data: a given folder, the cache folder, or OpenML through scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOOD_CELLS = "blood-cells.npz"
 
 
 def cache_folder() -> Path:
-    """The folder that is looked into when no other is named: ``$SADDLESVM_CACHE``, or saddlesvm in the user's cache."""
+    """The folder used by default: ``$SADDLESVM_CACHE``, or saddlesvm in the user's cache."""
     named = os.environ.get("SADDLESVM_CACHE")
     if named:
         return Path(named)

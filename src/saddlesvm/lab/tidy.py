@@ -75,7 +75,7 @@ def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def strengths(frame: pd.DataFrame) -> tuple[str, dict[float, str]]:
-    """How a trace calls the strength of its problems, "C" or "lambda", and what to write for each C."""
+    """The trace's name for the strength of its problems, "C" or "lambda", and the text for each C."""
     if len(frame) and (frame["form"] == "lambda").all():
         return "lambda", {float(C): f"{lam:g}" for C, lam in zip(frame["C"], frame["lam"], strict=True)}
     return "C", {float(C): f"{C:g}" for C in frame["C"].unique()}

@@ -1,4 +1,4 @@
-"""What a comparison found, in words: who first reached which accuracy, and by what factor."""
+"""The findings of a comparison in words: which solver first reached which accuracy, and by what factor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from saddlesvm.lab.contenders import label_of
 from saddlesvm.lab.tidy import PROBLEM, strengths
 
 LEVELS = (1e-2, 1e-3, 1e-6)
-CUT_SHORT = ("time_limit", "interrupted")  # outcomes that are none of the solver's
+CUT_SHORT = ("time_limit", "interrupted")  # outcomes that a limit or the user caused, not the solver
 
 
 def reach_times(trace: pd.DataFrame, level: float, *, column: str = "relative_suboptimality") -> pd.DataFrame:
@@ -106,7 +106,7 @@ def _sentence(table: pd.DataFrame, level: float, done: set[str]) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time for people."""
+    """A time as text."""
     if not np.isfinite(value):
         return "never"
     if value < 1e-3:

@@ -1,4 +1,4 @@
-"""The theorems as functions: how far from the optimum an algorithm is after T iterations, at most.
+"""The theorems as functions: upper bounds on the distance of an algorithm from the optimum after T iterations.
 
 Pegasos: theorem 1 and 2 of its paper with their corollaries, the sharper ones by Freedman's inequality, and those in
 expectation. SDCA: its theorems for Lipschitz and for smooth losses. :func:`iterations_for` inverts any of them.

@@ -1,4 +1,4 @@
-"""What the bounds ask of their arguments: each check raises ValueError, with what was given and what is allowed."""
+"""Checks of the arguments of bounds: each raises ValueError, with the given value and the allowed ones."""
 
 from __future__ import annotations
 

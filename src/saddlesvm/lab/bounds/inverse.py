@@ -1,4 +1,4 @@
-"""How many iterations a bound asks for."""
+"""The number of iterations after which a bound is small enough."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **o
 
 
 def _place_of_T(bound: Callable[..., float]) -> int:
-    """Which positional argument T is."""
+    """The position of T among the arguments."""
     names = bound.__code__.co_varnames[: bound.__code__.co_argcount]
     if "T" not in names:
         raise ValueError(f"{bound.__name__} has no parameter T")

@@ -1,4 +1,4 @@
-"""What the experiments share: options, a report that fills step by step, and steps that can be interrupted between."""
+"""The base of the experiments: options, a report filled step by step, and interruption between steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Options:
     quick : bool
         A part of the data and few repeats.
     command : str
-        What makes the report again.
+        The command that repeats the report.
     """
 
     data: str | os.PathLike[str] | None = None
@@ -33,7 +33,7 @@ class Options:
 
 
 class Experiment(ABC):
-    """A published experiment done again.
+    """A published experiment, repeated.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Experiment(ABC):
         """Words and work of each step, in order."""
 
     def say(self, sentence: str) -> None:
-        """Add a sentence to what was found."""
+        """Add a sentence to the findings."""
         self.report.verdict.append(sentence)
 
 

@@ -41,7 +41,7 @@ LAST = Pegasos(batch_size=100, output="last")
 
 
 class BloodCells(Experiment):
-    """The blood-cell report done again, and what it leaves open."""
+    """The blood-cell report repeated, and the questions that it leaves open."""
 
     name: ClassVar[str] = "blood-cells"
     title: ClassVar[str] = "Blood cells: SDCA against Pegasos"

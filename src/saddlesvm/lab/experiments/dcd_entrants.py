@@ -15,7 +15,7 @@ FITTED_WITH_CERTIFICATE = "DCD, gap 1e-4"
 
 @dataclass(frozen=True)
 class Entrant:
-    """A line of the tables: how it is called, and what makes its estimator for a C and a number of passes."""
+    """A line of the tables: its name, and a function that makes its estimator for a C and a number of passes."""
 
     name: str
     make: Callable[[float, int], Any]

@@ -1,4 +1,4 @@
-"""What the dual-coordinate-descent report published, as percentages and seconds for C = 1, 10 and 100."""
+"""The published figures of the dual-coordinate-descent report: percentages and seconds for C = 1, 10 and 100."""
 
 PUBLISHED_ACCURACY = {
     "banknote": ((98.90, 98.90, 98.68), (98.90, 98.90, 98.90), (98.90, 98.90, 98.90)),

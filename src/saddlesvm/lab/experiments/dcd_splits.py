@@ -1,4 +1,4 @@
-"""The published accuracies among those of many splits: the seed of the published one is not known."""
+"""The rank of the published accuracies among those of many splits, because the published seed is not known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Accuracies = dict[tuple[str, float], np.ndarray]
 
 
 def entrants() -> list[Entrant]:
-    """Those that have a published line of their own."""
+    """The entrants that have a published line of their own."""
     return [entrant for entrant in ENTRANTS if entrant.name in BESIDE]
 
 
@@ -31,12 +31,12 @@ def accuracies(split: Callable[[int], Dataset], strengths: Sequence[float], seed
     Parameters
     ----------
     split : callable
-        Gives the data split as its argument, a seed, says.
+        Returns the data split with the seed that it is given.
     strengths : sequence of float
         Values of C.
     seeds : int
     passes : int
-        Over the active rows, at most.
+        Most passes over the active rows.
     """
 
     def one(seed: int) -> list[float]:

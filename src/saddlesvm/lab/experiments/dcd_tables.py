@@ -40,8 +40,8 @@ from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.solvers import DCD
 
 STRENGTHS = (1.0, 10.0, 100.0)
-MOST_PASSES = 1000  # over the active rows
-MANY_SPLITS = 100  # a tenth of them for the digits
+MOST_PASSES = 1000  # passes over the active rows
+MANY_SPLITS = 100  # splits of each set; a tenth of them for the digits
 REFINE = 300  # epochs of dual ascent that tighten the bound on scikit-learn's models
 PATIENCE = 1.0  # seconds that the timed fits of a cell may take; one is always done
 CALL = 2e-3  # seconds: the fixed cost of a call that the comparison allows
@@ -58,7 +58,7 @@ class Cell:
 
 
 class DCDTables(Experiment):
-    """The dual-coordinate-descent report done again."""
+    """The dual-coordinate-descent report, repeated."""
 
     name: ClassVar[str] = "dcd-tables"
     title: ClassVar[str] = "Dual coordinate descent: accuracy and time beside scikit-learn"
@@ -90,7 +90,7 @@ class DCDTables(Experiment):
         return make_dataset(X, y, test=test, name=name, image_shape=(28, 28))
 
     def measure(self, name: str) -> None:
-        """Fit every entrant for every C, taking turns, so that what disturbs the machine disturbs all."""
+        """Fit every entrant for every C in turn, so that a disturbance of the machine affects all of them."""
         data = self.sets[name] = self.dataset(name)
         self.report.data += data.describe()
         for C in STRENGTHS:

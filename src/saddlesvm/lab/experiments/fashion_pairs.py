@@ -26,7 +26,7 @@ CLASSES = ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt",
 
 
 def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
-    """The fitted model and its seconds; that it is not certified is expected here."""
+    """The fitted model and the seconds of its fit; a missing certificate is expected here and gives no warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertifiedWarning)
         began = time.perf_counter()

@@ -27,7 +27,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers import DCD, Pegasos
 
 FEATURES = 20
-DISTANCE = 2.5  # of each class mean from the border, in standard deviations
+DISTANCE = 2.5  # standard deviations between each class mean and the border
 NOISE = 0.1
 LAMBDAS = (0.1, 0.01, 0.001)
 DELTA, MISS = 0.05, 0.5
@@ -61,7 +61,7 @@ def gaussian(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stated(lam: float) -> dict[str, tuple[str, Callable[[float], float]]]:
-    """The bounds for rows of norm one: what each is called, which output it is about, and its value at T."""
+    """The bounds for rows of norm one: the name of each, the output that it bounds, and its value at T."""
     return {
         "theorem 1, in expectation": ("average", lambda T: bounds.expected_average_bound(1.0, lam, T)),
         "Freedman": ("average", lambda T: bounds.freedman_average_bound(1.0, lam, T, DELTA)),
@@ -73,7 +73,7 @@ def stated(lam: float) -> dict[str, tuple[str, Callable[[float], float]]]:
 
 
 class PegasosBound(Experiment):
-    """The bounds of Pegasos, and what it does."""
+    """The bounds of Pegasos beside its measured errors."""
 
     name: ClassVar[str] = "pegasos-bound"
     title: ClassVar[str] = "Pegasos: excess error, its bounds, and how many rows it needs"
@@ -97,7 +97,7 @@ class PegasosBound(Experiment):
         ]
 
     def steps(self) -> Sequence[Step]:
-        """A step for each lambda and each size, then what they show."""
+        """A step for each lambda and each size, then the findings."""
         strengths = [(f"lambda = {lam:g}", lambda lam=lam: self.measure(lam)) for lam in LAMBDAS]
         sizes = [(f"{n:,} rows", lambda n=n: self.walk(n)) for n in self.sizes]
         shown = (("excess error", self.rates), ("coverage", self.coverage), ("enough", self.enough))
@@ -264,7 +264,7 @@ def risk_of(data: Dataset, lam: float, models: np.ndarray) -> np.ndarray:
 
 
 def least_error() -> float:
-    """The error of the best classifier that there can be on these data; the norm of a row does not matter."""
+    """The error of the best possible classifier on these data, whatever the norms of the rows."""
     from scipy.stats import norm
 
     return float(NOISE + (1.0 - 2.0 * NOISE) * norm.sf(DISTANCE))

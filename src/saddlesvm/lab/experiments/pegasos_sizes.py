@@ -8,7 +8,7 @@ from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.experiments.base import percent
 from saddlesvm.lab.report import Table
 
-COLUMNS = 5  # numbers of iterations in the table
+COLUMNS = 5  # columns of the table, each for a number of iterations
 
 
 def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, lam: float) -> Chart:
@@ -21,7 +21,7 @@ def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, la
     errors : dict of int to ndarray of shape (m, runs)
         By the number of training rows.
     best : float
-        The least error there can be.
+        The least possible error.
     lam : float
     """
     series = []

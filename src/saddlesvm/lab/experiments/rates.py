@@ -36,9 +36,9 @@ STATED = {  # slopes of the stated rates in 1/lambda, 1/eps and n, by the solver
 LAMBDAS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 ACCURACIES = tuple(10.0 ** -np.arange(1.0, 6.5, 0.5))
 BATCHES = (1, 4, 16, 64, 256)
-LAM, EPS = 1e-3, 1e-3  # where the other quantities vary
-SPACING = 1.15  # of the row visits at which the objective is looked at
-LASTING = 2.0  # times the visits after which the finest accuracy is reached, a run goes on
+LAM, EPS = 1e-3, 1e-3  # values of lambda and eps while other quantities vary
+SPACING = 1.15  # quotient of successive numbers of row visits at which the objective is evaluated
+LASTING = 2.0  # length of a run, as a multiple of the visits to the finest accuracy
 MOST_VISITS = 3_000_000
 Works = dict[tuple[float, int, str], np.ndarray]
 
@@ -67,7 +67,7 @@ class Rates(Experiment):
         ]
 
     def steps(self) -> Sequence[Step]:
-        """A step for each setting, then what they show."""
+        """A step for each setting, then the findings."""
         settings = dict.fromkeys([*((lam, self.n) for lam in self.lambdas), *((self.lam, n) for n in self.sizes)])
         work = [(f"lambda = {lam:g}, n = {n:,}", lambda lam=lam, n=n: self.measure(lam, n)) for lam, n in settings]
         shown = (("lambda", self.against_lambda), ("eps", self.against_eps), ("n", self.against_n))
@@ -87,7 +87,7 @@ class Rates(Experiment):
             self.works[lam, n, contender.label] = np.median(mine, axis=0)
 
     def _work(self, solver: Any, lam: float, n: int, seed: int) -> np.ndarray:
-        """Row visits from which on the objective stays within each accuracy; infinite where it does not.
+        """Row visits after which the objective stays within each accuracy; infinite where it never does.
 
         A dual solver's objective may pass through a small value by chance early in its first epoch, and rise again. A
         run goes on until it has stayed within the finest accuracy for as many visits as it took to get there.

@@ -2,7 +2,7 @@
 
 Published: VLFeat's SVM documentation, which trains one 2-D problem with SDCA on the hinge, squared hinge, logistic, L1
 and L2 losses and draws the energies as they close in on each other. Its own points are not published; the toy set
-stands for them, in VLFeat's form of the objective: lambda = 0.01 and a bias that is the weight of a constant feature.
+replaces them, in VLFeat's form of the objective: lambda = 0.01 and a bias that is the weight of a constant feature.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MULTIPLIERS = (0.1, 1.0, 10.0, 100.0)
 
 
 class VLFeatSDCA(Experiment):
-    """VLFeat's SDCA demonstration done again."""
+    """VLFeat's SDCA demonstration, repeated."""
 
     name: ClassVar[str] = "vlfeat-sdca"
     title: ClassVar[str] = "SDCA on five losses, as in VLFeat"

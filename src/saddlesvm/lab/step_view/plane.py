@@ -1,4 +1,4 @@
-"""What is watched: a few rows of the data in the plane, and the problem over them."""
+"""The scene of the step view: a few rows of the data in the plane, and the problem over them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Plane:
         The rows, of shape (n, 2).
     problem : Problem
     words : str
-        What was done to the data, in a sentence.
+        A sentence that says how the data were changed.
     axes : tuple of two str
     optimum : ndarray of shape (3,)
         The best weights and, in the last place, the intercept.
@@ -60,7 +60,7 @@ def make_plane(data: Dataset, loss: Loss, strength: dict[str, Any], intercept: b
     intercept : bool
         A regularised intercept, or none.
     rows : int
-        At most so many, drawn at random.
+        Most rows to draw, at random.
     seed : int
     """
     X, y = data.X, data.y
@@ -80,7 +80,7 @@ def make_plane(data: Dataset, loss: Loss, strength: dict[str, Any], intercept: b
 
 
 def _in_the_plane(X: np.ndarray) -> tuple[np.ndarray, tuple[str, str], str]:
-    """Two columns, what they are called, and how they came about."""
+    """Two columns, their names, and a sentence on their origin."""
     if X.shape[1] == 2:
         return np.ascontiguousarray(X), ("feature 1", "feature 2"), "the two features as they are"
     spread = X.std(axis=0)

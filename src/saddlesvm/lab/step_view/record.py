@@ -1,4 +1,4 @@
-"""Drive a solver one visit at a time, and note what each visit did."""
+"""Run a solver one visit at a time, and record the effect of each visit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from saddlesvm.solvers.base import Budget
 
 WATCHED = (Pegasos, SDCA, DCD, Newton)
 CERTIFIED = 1e-9  # relative gap at which a run ends
-NEWTON_STEPS = 40  # at most; each of them is several passes
+NEWTON_STEPS = 40  # most steps of Newton's method, each of several passes
 NEVER = -1.0  # relative gap at which a solver would pause by itself
-TIMED_SECONDS, MOST_TIMED = 0.02, 10**6  # at full speed for the clock: so long, or so many rows
+TIMED_SECONDS, MOST_TIMED = 0.02, 10**6  # limits of a timed run at full speed: seconds, and rows
 
 
 def watchable(solver: Any) -> Any:
-    """The solver with its iterates, not their average, as its output.
+    """A copy of the solver whose output is the last iterate, not an average.
 
     Raises
     ------
@@ -78,7 +78,7 @@ class Recorder:
         self._note([], None)
 
     def run(self, epochs: float) -> list[dict[str, Any]]:
-        """Record visits until so many passes (or Newton steps) are done or the gap is closed; the frames."""
+        """Record visits until `epochs` passes (or Newton steps) are done or the gap is closed; returns the frames."""
         while not self._enough(epochs) and not self.state.satisfied:
             before = self._place_in_pass()
             ahead = [self.foresight.next() for _ in range(self.batch)] if self.foresight else []
@@ -95,7 +95,7 @@ class Recorder:
         return bool(self.state.rows_touched >= epochs * self.problem.y.size)
 
     def _place_in_pass(self) -> int:
-        """Where dual coordinate descent is in its pass."""
+        """The position of dual coordinate descent in its pass."""
         return int(self.state.position) if isinstance(self.solver, DCD) else 0
 
     def _visited(self, place: int) -> list[int]:
@@ -105,7 +105,7 @@ class Recorder:
         return self.solver.solution(self.problem, self.state)
 
     def _note(self, rows: list[int], w_before: np.ndarray | None) -> float:
-        """Append a frame; the relative gap it stands at."""
+        """Append a frame; returns its relative gap."""
         point = self._point()
         evaluation = evaluate(self.problem, point, exact=True)
         assert point.alpha is not None
@@ -135,7 +135,7 @@ class Recorder:
         x, y, loss = self.plane.data.X[i], float(self.problem.y[i]), self.problem.loss
         margins = y * (x @ w_before[:2] + w_before[2] * self.problem.scale), y * (x @ w[:2] + w[2])
         slopes = self.alpha[i], b[i]
-        if isinstance(self.solver, Pegasos):  # its plane is the tangent at the margin that it looks at
+        if isinstance(self.solver, Pegasos):  # its plane is the tangent at the margin of the visit
             slopes = -loss.subgradient(margins[0], 1.0), -loss.subgradient(margins[0], 1.0)
         heights = (-loss.conjugate(float(slope), 1.0, 1.0) for slope in slopes)
         before, after = zip(margins, slopes, heights, strict=True)

@@ -21,8 +21,8 @@ from saddlesvm.lab.step_view.record import Recorder, watchable
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.solvers import Pegasos
 
-MARGINS = (-3.0, 4.0)  # shown of the loss
-LARGEST_B = 1.0  # of the multipliers, for losses whose lower planes have bounded slopes
+MARGINS = (-3.0, 4.0)  # range of margins over which the loss is shown
+LARGEST_B = 1.0  # largest multiplier shown, for losses whose lower planes have bounded slopes
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Watch:
     ----------
     title : str
     scene : dict
-        What the page is made from: rows, loss, optimum and, for each run, its frames; plain data.
+        The contents of the page as plain data: rows, loss, optimum and, for each run, its frames.
     command : str
         What makes the page again.
 
@@ -119,7 +119,7 @@ def watch(
     rows : int, default=60
         Rows at most, drawn at random.
     seed : int, default=0
-        Of that choice and of the solvers' draws.
+        Seed for that choice and for the solvers' draws.
     positive : optional
         The class that is compared with the rest, if there are several.
     name : str

@@ -1,4 +1,4 @@
-"""The cases of each algorithm: small data, options, and what the compiled solver makes of them."""
+"""The cases of each algorithm: small data, options, and the compiled solver's answers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Case:
     Attributes
     ----------
     words : str
-        What is special about it.
+        The special feature of the case, in words.
     given : tuple
         Positional arguments.
     options : dict
-        Those by name.
+        Keyword arguments.
     names : tuple of str
-        What the answers are called.
+        Names of the answers.
     expected : tuple
         The compiled solver's answers.
     draws : bool

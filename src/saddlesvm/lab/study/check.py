@@ -54,7 +54,7 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
     Parameters
     ----------
     algorithm : str
-        One of :data:`ALGORITHMS`. What the function takes and returns is said on its page in ``docs/study``:
+        One of :data:`ALGORITHMS`. The page in ``docs/study`` states the arguments and results of the function:
 
         ==================  ============================================================  =================
         pegasos             X, y, lam, T, draws, k=1, project=False, bias=False           w, b
