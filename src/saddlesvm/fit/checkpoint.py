@@ -1,4 +1,4 @@
-"""Checkpoints: the whole state of a run in one file of plain arrays, so that a killed fit can go on where it was."""
+"""Checkpoints: the whole state of a run in one file of plain arrays, from which a killed fit resumes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from saddlesvm.rows.files import mapping_of
 from saddlesvm.runtime.durable import restored, stored_fields
 
 FORMAT = "saddlesvm checkpoint 3"
-# The first wrote an array again for each of its names; both said nothing of form, seed and version.
+# Format 1 stored an array once per name; neither format holds the marks form, seed and version.
 EARLIER = ("saddlesvm checkpoint 1", "saddlesvm checkpoint 2")
 LATER_MARKS = ("form", "seed", "version")
 
 
 class OtherFit(ValueError):
-    """A checkpoint is fine, and belongs to another fit."""
+    """A checkpoint is readable, but belongs to another fit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Checkpoint:
     Parameters
     ----------
     path : path-like
-        The file; continued from where it exists, so that the same call starts and resumes.
+        The file; a fit resumes from it where it exists, so that the same call starts and resumes.
     every : float, default=30.0
         Seconds between two writes; one more is written when the fit ends.
     every_steps : int, optional
-        Write after so many steps of the solver too: blocks, where training goes block by block.
+        Write also after this many steps of the solver; training block by block counts blocks.
     seeded : bool, default=True
-        Whether a run with another seed is another fit. An estimator without `random_state` has a new seed each time,
-        and goes on all the same.
+        Whether a run with another seed is another fit. An estimator without `random_state` draws a new seed each time,
+        and resumes nevertheless.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Checkpoint:
             raise ValueError(f"the folder of the checkpoint {self.path} does not exist")
 
     def marks(self, problem: Any, seed: int) -> dict[str, Any]:
-        """What must be the same for a fit to go on, beside its problem and solver."""
+        """The marks, besides problem and solver, in which a checkpoint and the fit that resumes it must agree."""
         form = "lambda" if problem.uses_lambda else "C"
         return {"form": form, "seed": seed if self.seeded else None, "version": version("saddlesvm")}
 

@@ -20,11 +20,12 @@ class Limits:
     max_time : float, optional
         Seconds, certificates included.
     certify_every : float, optional
-        Epochs between certificates; left out, at growing intervals and when the solver's estimate is below `tol`.
+        Epochs between certificates. Left out, the fit certifies at growing intervals, and when the solver's estimate is
+        below `tol`.
     certify_growth : float, default=0.0
-        With `certify_every`: at least this share of the epochs done between certificates, so that they become rarer.
+        With `certify_every`: the interval is at least this share of the epochs done, so that certificates become rarer.
     certify_start : bool, default=False
-        Certify the point that the fit starts from before any work: it may do.
+        Certify the starting point before any work: it may suffice.
     """
 
     tol: float = 1e-4
@@ -40,7 +41,7 @@ class Limits:
         check("tol", self.tol, NOT_NEGATIVE)
 
     def reached(self, epochs: float, seconds: float, unit: str = "epochs") -> tuple[Outcome, str] | None:
-        """The limit, on epochs (or rounds) or on seconds, that a fit has come to, in words; None before."""
+        """The outcome and reason where a fit has reached its limit on epochs (or rounds) or on seconds; else None."""
         if self.max_epochs is not None and epochs >= self.max_epochs - 1e-9:
             return Outcome.EPOCH_LIMIT, f"{epochs:.0f} {unit}"
         if self.max_time is not None and seconds >= self.max_time:

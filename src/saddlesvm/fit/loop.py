@@ -1,7 +1,7 @@
 """The one loop that drives any solver on any batch of problems: work, certificates, callbacks, checkpoints, ends.
 
-A batch says how its problems go on: a single one by steps of its solver, several in turn, classes that share a reading
-of the rows, or rounds of a cluster. What decides between the steps of one problem is in :mod:`saddlesvm.fit.run`.
+A batch advances its problems: by steps of one solver, several problems in turn, classes that share one reading of the
+rows, or rounds of a cluster. :mod:`saddlesvm.fit.run` decides what happens between the steps of one problem.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class Moved(Protocol):
     index: int
 
     def settle(self, stopped: bool) -> bool:
-        """Certify, tell and write what is due, and say whether its fit has ended; `stopped`: it was interrupted."""
+        """Certify, call callbacks and write the checkpoint when due; return whether the fit has ended.
+
+        `stopped` is true when the fit was interrupted.
+        """
 
 
 class Batch(Protocol[Result_co]):
@@ -50,17 +53,17 @@ class Batch(Protocol[Result_co]):
     problems: Sequence[int]
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Moved]:
-        """Do a bounded amount of work for the problems `live`, or for some of them; those that were worked on.
+        """Do a bounded amount of work for the problems `live`, or for some of them; return the ones worked on.
 
-        `stop` is set when the fit is interrupted: for batches that wait for long.
+        `stop` is set when the fit is interrupted; batches that wait for long look at it.
         """
 
     def finished(self, index: int) -> Result_co:
-        """What the fit of a problem came to, once it has ended."""
+        """Return the result of a problem whose fit has ended."""
 
 
 def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Result]:
-    """Work on a batch until the fits of all its problems have ended; what they came to, in the order of the problems.
+    """Work on a batch until the fits of all its problems have ended; return the results in the order of the problems.
 
     Parameters
     ----------
@@ -84,9 +87,9 @@ class InTurn:
     ----------
     problems : sequence of int
     begin : callable
-        Makes the fit of the problem of a number, when its turn comes.
+        Makes the fit of the problem with a given number, when its turn comes.
     finished : callable, optional
-        What a fit that has ended is turned into; its result by default.
+        Turns a fit that has ended into its result; by default the fit's own result.
     """
 
     def __init__(
@@ -96,21 +99,21 @@ class InTurn:
         self.fit: Fit | None = None
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Fit]:
-        """A step of the first problem that is left."""
+        """Do a step of the first problem that is left."""
         if self.fit is None:
             self.fit = self.begin(live[0], stop)
         self.fit.step()
         return [self.fit]
 
     def finished(self, index: int) -> FitResult:
-        """What the fit came to; the next one begins without it in memory."""
+        """Return the result of the fit, and free its memory before the next one begins."""
         assert self.fit is not None
         ended, self.fit = self.fit, None
         return self.finish(ended) if self.finish else ended.result()
 
 
 class Fit:
-    """The fit of one problem: its solver, its run so far, and whom to tell of it.
+    """The fit of one problem: its solver, its run so far, its callbacks and its checkpoint.
 
     Parameters
     ----------
@@ -151,11 +154,11 @@ class Fit:
 
     @property
     def problem(self) -> Problem:
-        """What is solved."""
+        """The problem that is solved."""
         return self.run.problem
 
     def step(self) -> None:
-        """A bounded amount of work; none where the point that the fit started from was enough."""
+        """Do a bounded amount of work; none where the starting point is already certified."""
         if self.end is None:
             run = self.run
             self.stepped(run.solver.step(run.problem, self.state, run.budget(self.state)))
@@ -166,7 +169,7 @@ class Fit:
         self.run.worked(getattr(state, "phase", self.run.solver.name))
 
     def settle(self, stopped: bool) -> bool:
-        """Certify, tell and write what is due after a step; whether the fit has ended."""
+        """After a step, certify, call callbacks and write the checkpoint when due; return whether the fit has ended."""
         if self.end is not None:
             return True
         run = self.run
@@ -184,7 +187,7 @@ class Fit:
         return self.end is not None
 
     def _certify(self) -> None:
-        """Look, tell the callbacks, and note whether that ends the fit; exact where it ends anyway."""
+        """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
         run = self.run
         self.state = run.look(self.state, ending=self.end is not None or self.state.epochs == 0.0)
         if run.best is None:
@@ -201,7 +204,7 @@ class Fit:
         self.end = verdict or self.end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
 
     def result(self) -> FitResult:
-        """What the last record told of; zeros with a certificate of NaN where there was none."""
+        """The model of the last record; zeros with a certificate of NaN where there was no record."""
         run, state = self.run, self.state
         assert self.end is not None
         if run.best is None:
@@ -247,14 +250,14 @@ def fit(
     solver : Solver
     limits : Limits
     seed : int
-        Of the run's own generator.
+        Seed of the run's own generator.
     start : Point, optional
-        Where to begin.
+        Starting point.
     callbacks : sequence of callables
         Each is called with a :class:`~saddlesvm.fit.trace.Record` of every certificate; True asks to stop. One
         that has a method ``tick(epoch, estimate, seconds)`` is also told of every slice of work.
     checkpoint : Checkpoint, optional
-        Continued from if its file exists; written every so often, and at the end.
+        The fit resumes from its file where that exists, and writes it at intervals and at the end.
     stop : threading.Event, optional
         Set from outside to interrupt the fit. Without it Ctrl-C does so.
     label : str

@@ -1,7 +1,7 @@
-"""Whether what a checkpoint holds can be gone on with: asked before compiled code, which checks no index, sees it.
+"""Checks that a fit can resume from a checkpoint, before its arrays reach compiled code, which checks no index.
 
-The state of a run that has just begun says which fields there are, their types and most of their shapes. What a number
-or an index may be is told by the name of its field, which means the same in the states of all solvers.
+A checkpoint's state must have the fields, the types and most of the shapes of a state that has just begun. The name of
+a field decides which numbers or indices are allowed; it means the same in the states of all solvers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["check_header", "check_points", "check_state", "weigh"]
 POINTS = ("best", "bound")
 PRECISIONS = {np.dtype(np.float32), np.dtype(np.float64)}
 NUMBERS = ("solving", "certifying", "looked_at", "passes", "ratio")
-DRIFT = {4: 1e-2, 8: 1e-8}  # of weights that follow the dual point, relative, by bytes of a value
-ACCURACY = {4: 1e-4, 8: 1e-9}  # of objectives seen in passing, relative, with rows of so many bytes a value
-LARGEST, UNKNOWN = 1e300, (math.inf, -math.inf)  # of the other numbers of a state
-MOST = 2**62  # of a counter
-# Arrays whose length tells how far a run has got; the state of a run that has just begun has others.
+DRIFT = {4: 1e-2, 8: 1e-8}  # relative error allowed in weights that follow the dual point, by bytes per value of w
+ACCURACY = {4: 1e-4, 8: 1e-9}  # relative error allowed in a stored objective, by bytes per value of the rows
+LARGEST, UNKNOWN = 1e300, (math.inf, -math.inf)  # largest size of a state's other numbers; values for "not known yet"
+MOST = 2**62  # largest value of a counter
+# Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
 }  # fmt: skip
@@ -39,7 +39,7 @@ FINITE = ("w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "m
 
 
 class Wrong(ValueError):
-    """What a checkpoint holds is not what a run left."""
+    """The contents of a checkpoint are not those that a run has written."""
 
 
 def demand(fine: Any, what: str) -> None:
@@ -49,7 +49,7 @@ def demand(fine: Any, what: str) -> None:
 
 
 def is_number(given: Any, least: float = -math.inf) -> bool:
-    """Whether it is a number (NaN is none), and large enough."""
+    """Whether `given` is a number (NaN is none) of at least `least`."""
     return type(given) in (int, float) and given >= least
 
 
@@ -109,9 +109,9 @@ def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, n
 
 
 def weigh(problem: Any, points: Mapping[str, Evaluation]) -> None:
-    """Raise ValueError where the data do not bear out what a point's certificate claims: a proof is never taken over.
+    """Raise ValueError where the data contradict a point's certificate: a stored proof is always checked.
 
-    Rows in files are not read for it.
+    Rows in files are the exception: they are not read for the check.
     """
     if isinstance(problem, StreamedProblem):
         return
@@ -129,7 +129,7 @@ def weigh(problem: Any, points: Mapping[str, Evaluation]) -> None:
 def weigh_tracked(problem: Any, fresh: Any, arrays: Mapping[str, np.ndarray]) -> None:
     """Raise ValueError where the weights of a dual solver are not those of its dual point.
 
-    A certificate may take them for it, to save a pass over the rows. (With a free intercept none does.)
+    A certificate relies on these weights, to save a pass over the rows. (With a free intercept it does not.)
     """
     if not isinstance(fresh, (DualState, JointState)) or getattr(fresh, "offset", np.empty(0)).size:
         return

@@ -1,4 +1,4 @@
-"""What a fit returns: a model, its certificate, why it ended there, and how it came about."""
+"""The result of a fit: a model, its certificate, the reason why the fit ended, and the trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saddlesvm.problem.certificate import Certificate
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a fit returns.
+    """The result of a fit.
 
     Attributes
     ----------
@@ -32,9 +32,9 @@ class FitResult:
     seconds_solving, seconds_certifying : float
     trace : Trace
     reason : str
-        Why it ended, in words.
+        Why the fit ended, in words.
     phases : dict of str to float
-        Seconds solving by what was at work: the solver, or the phases of one that has several.
+        Seconds of solving, by solver, or by phase where the solver has several.
     """
 
     coef: np.ndarray
@@ -53,7 +53,7 @@ class FitResult:
 
     @property
     def message(self) -> str:
-        """Outcome, what the gap means, and advice: what the warning of an early stop says."""
+        """The text of the warning of an early stop: outcome, meaning of the gap, and advice."""
         return uncertified(self.outcome, self.reason, self.certificate, self.tol)
 
     def warn(self, stacklevel: int = 3, hints: Sequence[object] = ()) -> None:

@@ -1,7 +1,7 @@
-"""A fit under way: what is known of it, when to look at it next, and why to stop.
+"""A fit under way: its best points, the time of its next certificate, and the reasons to stop.
 
-Nothing here depends on the clock (but for the moment a time limit ends it): slices of work and the epochs at which a
-certificate is asked for are fixed by the data, so a seeded fit is repeatable bit for bit.
+Only a time limit depends on the clock. The data fix the slices of work and the epochs of the certificates, so a seeded
+fit is repeatable bit for bit.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.base import Budget
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
-THREAD_SLICES = 4  # as many for each thread of several, which are slow to begin together
+THREAD_SLICES = 4  # such slices per thread in one step of several threads, which are slow to begin together
 CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
-ESTIMATED_SHARE = 0.05  # the same for solvers that know about where they are without
-GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0
-ROUGH = 0.1  # relative gap that a first epoch may well reach
-EAGERNESS = 0.9  # of the gap asked for, at which the estimate is trusted to say that it is reached
+ESTIMATED_SHARE = 0.05  # the same share for solvers that estimate the gap themselves
+GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0  # passes over the data that a glance and an exact certificate take
+ROUGH = 0.1  # relative gap that one epoch often reaches
+EAGERNESS = 0.9  # share of the gap asked for at which the solver's estimate triggers a certificate
 SMALLEST_ESTIMATE = 1e-300
-RATIOS = (0.1, 1e12)  # believable quotients of gap and estimate
+RATIOS = (0.1, 1e12)  # least and largest believable quotient of gap and estimate
 
 
 class Stopwatches:
-    """Seconds spent solving and certifying, and those that passed while other problems of the batch had their turn."""
+    """Seconds spent solving, certifying, and waiting while other problems of the batch had their turn."""
 
     def __init__(self) -> None:
         self.solving = self.certifying = self.waiting = 0.0
@@ -56,23 +56,23 @@ class Stopwatches:
 
     @property
     def total(self) -> float:
-        """Seconds that have passed, without those of callbacks: what a time limit is about."""
+        """Seconds that count towards a time limit: all but those of callbacks."""
         return self.solving + self.certifying + self.waiting
 
 
 def proof(model: Evaluation, bound: Evaluation) -> Certificate:
-    """What one point's dual objective proves of another one's model."""
+    """The certificate of the model at one point by the dual objective of another."""
     return model.certificate.bounded_by(bound.certificate)
 
 
 class Run:
-    """One fit under way: what is known, when to look next, and why to stop.
+    """One fit under way: its best points, the time of its next certificate, and the reasons to stop.
 
     Attributes
     ----------
     sharers : int
-        Problems that share a reading of the rows, this one among them: the time of a step is divided among them, and
-        a pass for the certificate of one alone counts as many.
+        Problems that share a reading of the rows, this one included. They divide the time of a step among them; a
+        certificate's pass serves one problem alone, and so counts `sharers` times.
     """
 
     def __init__(self, problem: Problem, solver: Any, limits: Limits, label: str) -> None:
@@ -91,15 +91,17 @@ class Run:
 
     @property
     def chosen(self) -> tuple[Evaluation, Evaluation]:
-        """What a fit that ended now would return, the model and the dual point: both of the last certificate where
-        that is enough alone, since they belong together, and the best of each otherwise."""
+        """The model and the dual point that a fit would return if it ended now.
+
+        Both are those of the last certificate where it alone proves the gap asked for; else the best of each.
+        """
         assert self.best is not None and self.bound is not None
         if self.last is not None and self.enough(self.last.certificate):
             return self.last, self.last
         return self.best, self.bound
 
     def enough(self, certificate: Certificate) -> bool:
-        """Whether a certificate proves the gap that was asked for, if one was."""
+        """Whether a certificate proves the gap asked for; False where the fit asks for none."""
         return self.limits.tol > 0.0 and certificate.relative_gap <= self.limits.tol
 
     def budget(self, state: Any) -> Budget:
@@ -113,7 +115,7 @@ class Run:
         return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
 
     def threshold(self) -> float:
-        """The estimate at which a certificate is worth asking for, from how gap and estimate compared before."""
+        """The estimate below which a certificate is due, given the last quotient of gap and estimate."""
         return EAGERNESS * self.limits.tol / self.ratio
 
     def next_look(self, state: Any) -> float:
@@ -126,7 +128,7 @@ class Run:
         return max((self.passes + GLANCE_PASSES) * self.sharers / share, 1.3 * self.looked_at)
 
     def reason_to_end(self, state: Any, stopped: bool) -> tuple[Outcome, str] | None:
-        """A limit, an interrupt or the solver's own rule, if one ends the fit now."""
+        """The limit, interrupt or rule of the solver that ends the fit now, or None."""
         limits = self.limits
         if stopped:
             return Outcome.INTERRUPTED, "interrupted"
@@ -154,7 +156,7 @@ class Run:
         return self.limits.tol > 0.0 and state.estimate <= self.threshold()
 
     def look(self, state: Any, ending: bool) -> Any:
-        """Certify: a glance first, and the exact certificate where it may be the last."""
+        """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
         self.watches.lap("solving")
         point = self.solver.solution(self.problem, state)
         fine = state.w.dtype == np.float64  # a glance is exact then
@@ -186,7 +188,7 @@ class Run:
             self.bound = evaluation
 
     def record(self, state: Any) -> Record:
-        """The record of the last certificate: of what a fit that ended now would return."""
+        """The record of the last certificate; it describes the result of a fit that ended now."""
         model, bound = self.chosen
         certificate = proof(model, bound)
         return Record(
@@ -209,7 +211,7 @@ class Run:
         )
 
     def saved(self, state: Any) -> Saved:
-        """Everything that a resumed run must know."""
+        """All that a resumed run needs."""
         numbers: dict[str, Any] = {
             "solving": self.watches.solving,
             "certifying": self.watches.certifying,
@@ -223,7 +225,7 @@ class Run:
         return Saved(state, numbers, {name: one for name, one in points.items() if one is not None}, self.trace)
 
     def restore(self, saved: Saved) -> None:
-        """Go on where a saved run was."""
+        """Take over the numbers, points and trace of a saved run."""
         self.watches.solving, self.watches.certifying = saved.numbers["solving"], saved.numbers["certifying"]
         self.looked_at, self.passes = saved.numbers["looked_at"], saved.numbers["passes"]
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
@@ -233,7 +235,7 @@ class Run:
         self.trace.extend(saved.trace)
 
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
-        """What the last certificate decides: certified, failed, or no progress."""
+        """The outcome that the last certificate decides (certified, failed, or no progress), or None to go on."""
         assert self.best is not None and self.bound is not None
         certificate = proof(self.best, self.bound)
         if not certificate.sound:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from saddlesvm.problem.certificate import Certificate
 
-STALL_EPOCHS = 64  # epochs before which there is no verdict of "no progress"
-STALL_FACTOR = 0.98  # the gap, or an objective, must move by this factor whenever the epochs double
-TINY_SHARE = 1e-6  # of the primal objective: a smaller dual objective counts as that much
+STALL_EPOCHS = 64  # epochs before which no fit counts as stalled
+STALL_FACTOR = 0.98  # factor by which the gap or an objective must improve whenever the epochs double
+TINY_SHARE = 1e-6  # share of the primal objective that a smaller dual objective counts as
 
 
 class StallWatch:

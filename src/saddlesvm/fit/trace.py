@@ -1,4 +1,4 @@
-"""What a fit records: one record a certificate, handed to callbacks; the recorder is one of them."""
+"""The records of a fit: one per certificate, handed to the callbacks, of which the recorder is one."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Callback(Protocol):
 
 
 class Trace(list[dict[str, Any]]):
-    """The recorder: a list of rows, one a certificate, each a dict with the keys of :data:`COLUMNS`.
+    """The recorder: a list with one row per certificate, a dict with the keys of :data:`COLUMNS`.
 
     Examples
     --------

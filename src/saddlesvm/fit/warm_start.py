@@ -1,4 +1,4 @@
-"""Where to begin when a neighbouring problem was solved before: the same rows, another C."""
+"""The starting point of a problem whose neighbour, with the same rows and another C, is already solved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.second_order.kernels import within_bounds
 
-SCALE_PRECISION = 0.02  # of the factor that a point to begin from is scaled by
+SCALE_PRECISION = 0.02  # relative precision of the factor that scales a starting point
 
 
 @kernel
@@ -24,12 +24,12 @@ def cut(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
 
 
 def carried(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray | None = None) -> Point:
-    """A feasible point to begin from, of the dual variables in the C form of a problem that differs in C.
+    """A feasible starting point, made from the dual variables (in the C form) of a problem that differs in C.
 
-    Three points suggest themselves: the duals as they are, cut to their bounds (right for the rows inside their bounds,
+    The function tries three points: the duals as they are, cut to their bounds (right for the rows inside their bounds,
     and when C falls), the duals scaled with C (right for the rows at their upper bound, and when C grows; DeCoste and
     Wagstaff 2000, "Alpha seeding for support vector machines"), and the sub-gradients at the former weights' margins
-    (right for smooth losses). Each is scaled for the best dual objective, and the best one is taken.
+    (right for smooth losses). It scales each for the best dual objective, and returns the best point.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ OFTEN = 128  # features that are brought together after every round, where there
 LEAST_SECONDS = 3.3e-3  # seconds of a pass per thread: in shorter passes the meetings cost what the threads gain
 WIDEST = 2.0  # times per pass that all of w is brought together, at least: with fewer it takes more passes
 FEW_VALUES = 2_000_000  # values of active rows per thread below which one thread goes on alone
-MANY = 8.0  # least values of all rows, in multiples of FEW_VALUES, where shrinking soon sets most rows aside
+MANY = 8.0  # values of all rows per thread, at least, in units of FEW_VALUES, where shrinking soon sets most rows aside
 SAMPLE = 65_536  # values that are read to find the frequent features
 ROUNDING = {4: 1e-5, 8: 1e-12}  # relative rounding error of the dual objective, by the bytes of a value of w
 
