@@ -1,8 +1,8 @@
 """The rounds as tasks of a Dask cluster: partitions and their dual variables are futures, wherever Dask keeps them.
 
-Nothing is pinned to a worker and no connection of our own is opened. A worker that dies takes results with it; Dask
+The engine pins nothing to a worker and opens no connection of its own. A worker that dies takes results with it; Dask
 computes them again from the last copies, which are on two workers. Where that fails too, the partition begins anew at
-zero (or at its last copy) and w is rebuilt from the dual variables that there are: any of them are feasible.
+its last copy, or at zero, and the engine rebuilds w from the dual variables at hand: any dual variables are feasible.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BRANCHES = 8  # reports that one task adds up
 KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second worker
 POLL = 1.0  # seconds between two looks at whether the cluster is still there
 PATIENCE = 60.0  # seconds to wait for a worker where there is none
-LOSSES = (CancelledError, KilledWorker, OSError)  # what is raised where results, or the worker that had them, are gone
+LOSSES = (CancelledError, KilledWorker, OSError)  # errors raised where results, or the worker that had them, are gone
 
 
 class ClusterLostError(RuntimeError):
@@ -65,7 +65,7 @@ class DaskEngine:
         return self.client.submit(function, *arguments, pure=False, retries=2)
 
     def improve(self, W: np.ndarray, order: Order) -> Report:
-        """One round; an empty report after a loss, with `restarts` one more than before."""
+        """Do one round; after a loss return an empty report, and raise `restarts` by one."""
         try:
             w = self.share(W)
             both = [self.submit(improve, part, duals, w, order) for part, duals in self.pairs()]
@@ -84,7 +84,7 @@ class DaskEngine:
         return list(zip(self.rows, self.duals, strict=True))
 
     def share(self, W: np.ndarray) -> Any:
-        """w on a worker, from where the others take it; kept for as long as a result may be computed again from it."""
+        """Put w on a worker, from which the others take it; keep it while Dask may compute a result again from it."""
         future = self.client.scatter(W.copy(), hash=False)
         self.shared.append(future)
         return future
@@ -118,7 +118,7 @@ class DaskEngine:
                 self.recover(loss)
 
     def sums(self, W: np.ndarray, order: Order) -> Report:
-        """The sums of the certificate; without any meaning after a loss, when `restarts` is one more than before."""
+        """The sums of the certificate; after a loss, which raises `restarts` by one, they mean nothing."""
         try:
             w = self.share(W)
             reports = [self.submit(sums_of, part, duals, w, order) for part, duals in self.pairs()]
@@ -136,7 +136,7 @@ class DaskEngine:
         return reports[0]
 
     def result(self, future: Any) -> Any:
-        """What a task returns, for as long as there is a cluster that could compute it."""
+        """Wait for the result of a task, as long as there is a cluster that can compute it."""
         alone_since = None
         while True:
             try:
@@ -152,7 +152,7 @@ class DaskEngine:
                     raise ClusterLostError(f"the cluster has had no worker for {PATIENCE:.0f} s") from slow
 
     def workers(self) -> int:
-        """How many there are, as far as is known."""
+        """Number of workers, as far as the client knows."""
         return len(self.client.scheduler_info()["workers"])
 
     def check_cluster(self, cause: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""What the estimators of a cluster share: the fit on partitions, what is kept of it, and scores that stay lazy."""
+"""The base of a cluster's estimators: the fit on partitions, the attributes it sets, and scores that stay lazy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DistributedModel(BaseEstimator):
     def _solve(
         self, blocks: list[PartTasks], loss: Loss, classes: np.ndarray | None, factors: np.ndarray | None
     ) -> None:
-        """Make the partitions on the workers, run the rounds, and keep what came of them."""
+        """Make the partitions on the workers, run the rounds, and keep the solution."""
         if not (self.passes > 0.0 and self.tol >= 0.0):
             raise ValueError(f"passes must be positive and tol not negative; got {self.passes!r} and {self.tol!r}")
         client = self._client()

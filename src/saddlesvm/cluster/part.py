@@ -1,7 +1,7 @@
-"""What one partition does: it holds rows and dual variables of its own, improves these in a round, and reports.
+"""The work of one partition: it holds rows and dual variables of its own, improves these in a round, and reports.
 
-Everything here runs where the data are. What leaves a partition is a vector of the size of w for each problem, and a
-few numbers. The same functions serve a cluster's tasks and the simulation in one process.
+Everything here runs where the data are. A partition sends one vector of the size of w per problem, and a few numbers.
+The same functions serve a cluster's tasks and the simulation in one process.
 
 Source: Ma, Smith, Jaggi and others (2015), "Adding vs. averaging in distributed primal-dual optimization", algorithm 1;
 the local solver is :class:`~saddlesvm.solvers.dcd.DCD`.
@@ -34,11 +34,11 @@ class RoundSums(NamedTuple):
     Attributes
     ----------
     paid, conjugates : ndarray of shape (problems,)
-        Losses and conjugates of the point that the round began with.
+        Losses and conjugates at the point that the round began with.
     proposed : ndarray of shape (problems,)
-        Conjugates of the point that it proposes.
+        Conjugates at the point that the partition proposes.
     squares : ndarray of shape (problems,)
-        Squared norms of its change of w.
+        Squared norms of the changes of w that the partitions propose.
     """
 
     paid: np.ndarray
@@ -97,7 +97,7 @@ class Duals(NamedTuple):
 class Order(NamedTuple):
     """What a round asks of every partition: a few numbers, the same for all."""
 
-    shares: np.ndarray  # of the last round's change that is taken, a problem
+    shares: np.ndarray  # share of the last round's change to take, one per problem
     sigmas: np.ndarray
     live: np.ndarray  # problems that are still worked on
     loss: Loss
@@ -107,7 +107,7 @@ class Order(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a partition, or several together, say of a round.
+    """The report of a partition, or of several together, on a round.
 
     Attributes
     ----------
@@ -115,9 +115,9 @@ class Report(NamedTuple):
         Sum of the changes of w that are proposed.
     sums : RoundSums
     work, longest : float
-        Seconds of work, of all together and of the slowest.
+        Seconds of work, summed over the partitions, and of the slowest partition.
     parts : int
-        How many partitions it speaks for.
+        Number of partitions in the report.
     """
 
     moves: np.ndarray
@@ -165,7 +165,7 @@ def make_part(
     scale : float
         Value of the virtual feature; 0 without an intercept.
     factors : ndarray, optional
-        What the weights of each class are multiplied by.
+        Factors on the weights of the rows of each class.
 
     Raises
     ------

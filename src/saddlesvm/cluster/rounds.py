@@ -1,8 +1,8 @@
-"""The rounds: every partition proposes a change; what is taken of it never lowers a dual objective; the gap is known.
+"""The rounds: every partition proposes a change, and the round takes a share of it that never lowers a dual objective.
 
-A round sends w to the partitions and gets back the sum of their proposals with a few sums, from which the certificate
-of the point that the round began with follows. Who carries this out (tasks of a cluster, or one process) is an
-:class:`Engine`; nothing here knows where the rows are.
+A round sends w to the partitions and gets back the sum of their proposals and a few other sums, from which it computes
+the certificate of the point that it began with. An :class:`Engine` carries out the round, by tasks of a cluster or in
+one process; nothing here knows where the rows are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
-STALL_ROUNDS = 400  # rounds before which there is no verdict of "no progress"
+STALL_ROUNDS = 400  # rounds before which no run counts as stalled
 
 
 class Engine(Protocol):
@@ -193,7 +193,7 @@ class Rounds:
             self.live[k] = not seen.relative_gap <= self.plan.tol or self.plan.tol == 0.0
 
     def take(self, report: Report) -> None:
-        """Take the share of each problem's proposals that is best for its dual objective, as far as is known."""
+        """Take, of each problem's proposals, the share with the largest guaranteed rise of its dual objective."""
         self.shares = np.zeros(self.plan.problems)
         for k in np.flatnonzero(self.live):
             move, sums, scaling = report.moves[k], report.sums, self.scaling[k]
@@ -205,12 +205,12 @@ class Rounds:
             follow(scaling, self.engine.parts)
 
     def rebuild(self) -> None:
-        """Go on from the dual variables that there are: any are feasible, and w follows from them."""
+        """Rebuild w from the present dual variables: any dual variables are feasible."""
         self.shares = np.zeros(self.plan.problems)
         self.W = self.engine.weights(self.order())
 
     def confirm(self) -> bool:
-        """Whether the certificates hold for weights that are computed anew from the rows; else go on from these."""
+        """Whether the certificates hold for weights computed anew from the rows; the rounds go on from these if not."""
         self.rebuild()
         self.live[:] = True
         self.best = [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
@@ -229,7 +229,7 @@ class Rounds:
         return True
 
     def record(self, report: Report, seconds: float) -> None:
-        """Note what the round was."""
+        """Add a row on this round to the trace."""
         mean = report.work / max(report.parts, 1)
         whole = Certificate.total(self.best)
         self.stuck = self.stall.stalled(self.rounds, whole) and self.plan.tol > 0.0

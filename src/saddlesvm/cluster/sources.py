@@ -1,4 +1,4 @@
-"""What a fit on a cluster may be given, as tasks that make a partition each: the data stay where the tasks run."""
+"""Turn the data of a fit on a cluster into tasks, one per partition: the data stay where the tasks run."""
 
 from __future__ import annotations
 

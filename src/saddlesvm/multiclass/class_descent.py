@@ -1,9 +1,10 @@
 """Dual coordinate descent for several two-class problems over the same rows: each row is loaded for all of them.
 
-The steps and the shrinking are those of :mod:`saddlesvm.solvers.dcd`, a column of dual variables a problem; rows are
-set aside sooner, as nothing rests on it. A row keeps the list of the problems that still work on it, and leaves when
-that is empty. What is set aside still counts in the objective that a problem's estimate is relative to. What comes out
-is where the fit of each problem on its own begins, and mostly ends at once: this module proves nothing.
+The steps and the shrinking are those of :mod:`saddlesvm.solvers.dcd`, one column of dual variables per problem. The
+kernel sets rows aside sooner, because the fit of each problem corrects a wrong guess. A row keeps the list of the
+problems that still work on it, and leaves when the list is empty. Rows set aside still count in the objective that a
+problem's estimate is relative to. This module proves nothing: the fit of each problem alone begins at the point that
+the kernel reaches, and mostly ends there at once.
 
 Source: Hsieh and others (2008), algorithm 3, for the steps; the sharing of rows between the classes is that of Keerthi
 and others (2008).
@@ -30,17 +31,17 @@ from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import projected
 
-# The running figures of a problem's pass, and what is kept from one pass to the next.
+# The running figures of a problem's pass, and the figures that it keeps for the next pass.
 METERS = record_of("largest", "smallest", "residual", "paid", "coupled", "estimate", "bound_M", "bound_m", "aside")
-READY = 0.5  # of the gap asked for, at which a problem's estimate ends its work here
-RECHECK = 0.003  # of the last estimate over all rows: once the active ones are below it, the others are looked at again
-EAGER = 0.2  # of the largest slope of a pass, beyond which a row at its bound is set aside in the next
-PASSES = 1000  # at most
-SLICE_SCORES = 200_000  # scores between two looks at the clock
+READY = 0.5  # share of the gap asked for: a problem whose estimate is below it is finished here
+RECHECK = 0.003  # share of the last estimate over all rows: once the active rows' is below it, all rows come back
+EAGER = 0.2  # share of the largest slope of a pass beyond which the next pass sets a row at its bound aside
+PASSES = 1000  # passes at most
+SLICE_SCORES = 200_000  # scores computed between two looks at the clock
 
 
 class Lists(NamedTuple):
-    """The rows and problems of a run: the rows in their order, and of each the problems that work on it.
+    """The rows of a run in their order, and the problems that still work on each row.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class Lists(NamedTuple):
     problems : ndarray of shape (n_all, B)
         The numbers of the problems in each row's own order: those that still work on it first.
     counts : ndarray of shape (n_all,)
-        How many those are.
+        How many problems still work on each row.
     finished : ndarray of shape (B,)
         Which problems are done.
     """
@@ -66,7 +67,7 @@ class Lists(NamedTuple):
 
 @inlined
 def without_finished(mine: np.ndarray, count: int, finished: np.ndarray) -> int:
-    """Move finished problems behind the others of a row; how many stay."""
+    """Move finished problems behind the others of a row; return how many are left."""
     q = 0
     while q < count:
         k = mine[q]
@@ -103,7 +104,10 @@ def end_of_pass(meters: np.ndarray, finished: np.ndarray) -> None:
 def descend_classes(
     terms: Terms, lists: Lists, alpha: np.ndarray, W: np.ndarray, place: Place, most: int, meters: np.ndarray
 ) -> Any:
-    """Visit rows until the pass ends or about `most` scores are computed: place, active rows, scores, passes ended."""
+    """Visit rows until the pass ends or about `most` scores are computed.
+
+    Returns the position in the pass, the active rows, the scores computed, and the passes that ended (0 or 1).
+    """
     labels, order, random, problems, counts, finished = lists
     position, active = place
     z = np.empty(labels.shape[1], dtype=W.dtype)
@@ -161,9 +165,9 @@ class ClassDescent:
     problem : Problem
         Any one of them: its rows, weights, C and loss are those of all.
     labels : ndarray of shape (n_all, B), int8
-        -1 and +1, a column a problem.
+        -1 and +1, one column per problem.
     alpha : ndarray of shape (n_all, B)
-        What they have come to.
+        Dual variables that the problems have reached.
     """
 
     problem: Problem
@@ -171,7 +175,7 @@ class ClassDescent:
     alpha: np.ndarray
 
     def run(self, tol: float, seed: int, stop: Callable[[], bool], most: float = np.inf) -> tuple[float, np.ndarray]:
-        """Descend until each problem's own estimate of its relative gap is below `tol`, for at most so many epochs.
+        """Descend until each problem's own estimate of its relative gap is below `tol`, for at most `most` epochs.
 
         Returns
         -------
@@ -214,6 +218,6 @@ class ClassDescent:
 
 
 def stops(event: threading.Event, seconds: float | None) -> Callable[[], bool]:
-    """A question to ask between slices: has somebody interrupted, or is the time up?"""
+    """A function to call between slices: it returns whether the run was interrupted or its time is up."""
     end = np.inf if seconds is None else clock() + seconds
     return lambda: event.is_set() or clock() >= end

@@ -1,4 +1,4 @@
-"""Classes side by side over rows in files: one reading of the rows serves all that have not proven their gap."""
+"""Classes side by side over rows in files: one reading of the rows serves all classes without a certificate yet."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class ClassSweep:
     ----------
     problems : sequence of int
     begin : callable
-        Makes the fit of the problem of a number; its solver is :class:`~saddlesvm.solvers.blocks.Blocks`, and the fits
-        of all have the same seed, so that they ask for the same blocks.
+        Makes the fit of the problem with a given number. Its solver is :class:`~saddlesvm.solvers.blocks.Blocks`; all
+        fits have the same seed, so that they ask for the same blocks.
     finished : callable
-        What a fit that has ended is turned into.
+        Turns a fit that has ended into its result.
     """
 
     def __init__(self, problems: Sequence[int], begin: Begin, finished: Callable[[Fit], FitResult]) -> None:
@@ -55,13 +55,13 @@ class ClassSweep:
         return fits
 
     def finished(self, index: int) -> FitResult:
-        """What the fit of a class came to."""
+        """Return the result of the fit of a class."""
         return self.finish(self.fits[index])
 
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows in files, and where their dual variables are kept, for all problems over them.
+    """Rows in files, and the array of their dual variables, for all problems over them.
 
     Attributes
     ----------
@@ -94,16 +94,16 @@ def open_rows(
     ----------
     X : ndarray or CSR matrix of shape (n, d)
     problems : int
-        That are solved side by side.
+        Problems that are solved side by side.
     memory : int or None
-        Bytes; None for half of what is available.
+        Bytes to use; None for half of the available memory.
     intercept : {"none", "regularized", "free"}
     scale : float
         Value of the virtual feature of a penalised intercept; a free one has that of a typical row.
     checkpoint : path-like, Checkpoint or None
-        The variables of the rows go next to it, where they are too many for the memory.
+        Where the dual variables exceed the memory, their file is put next to the checkpoint.
     most_rows : int, default=0
-        Of a block; 0 for as many as the memory allows.
+        Rows per block at most; 0 for as many as the memory allows.
     """
     plain = rows.as_rows(X)
     bias = intercept_kind(intercept).value(scale, lambda: sampled_norms(plain))

@@ -28,7 +28,7 @@ def tell_nobody(sub: SubProblem) -> Sequence[Callback]:
 
 @dataclass(kw_only=True)
 class Fits(ABC):
-    """What the fits of a model's sub-problems have in common.
+    """The common part of the fits of a model's sub-problems.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Fits(ABC):
         Each makes a :class:`~saddlesvm.multiclass.sub_problems.SubProblem` when its turn comes.
     solver : Solver
     limits : Limits
-        Of each fit.
+        Limits of each fit.
     seed : int
         The k-th sub-problem is solved with ``seed + k``.
     n_jobs : int, optional
@@ -60,7 +60,7 @@ class Fits(ABC):
         """The regularised risk problem behind a sub-problem."""
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
-        """The fit of the sub-problem of a number, to be driven by the loop."""
+        """Make the fit of the sub-problem `index`, for the loop to drive."""
         sub = self.makers[index]()
         return Fit(
             self.problem(sub), self.solver, self.limits, seed=self.seed + index, callbacks=self.callbacks(sub),
@@ -68,26 +68,26 @@ class Fits(ABC):
         )  # fmt: skip
 
     def callbacks(self, sub: SubProblem) -> list[Callback]:
-        """All that the fit of a sub-problem tells of its certificates."""
+        """The callbacks that the fit of a sub-problem calls with its certificates."""
         return [*self.told(sub), *([self.bar] if self.bar else ())]
 
     def finished(self, fit: Fit) -> FitResult:
-        """What is kept of a fit that has ended."""
+        """Return the part of an ended fit that is kept."""
         if self.bar:
             self.bar.next_problem()
         return fit.result()
 
     def batches(self) -> Sequence[Batch[FitResult]]:
-        """The sub-problems, as the loop drives them: each by itself."""
+        """The batches that the loop drives: one per sub-problem."""
         return [InTurn([k], self.begin, self.finished) for k in range(len(self.makers))]
 
     def solve(self) -> list[FitResult]:
-        """Solve all sub-problems; what is kept of them, in their order."""
+        """Solve all sub-problems; return their results in order."""
         return drive_all(self.batches(), self.n_jobs)
 
 
 def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Result]:
-    """Drive batches one after the other, or in threads where asked for; Ctrl-C stops all with what they have."""
+    """Drive batches one after the other, or in `n_jobs` threads; Ctrl-C stops all, with their best models so far."""
     with interruptible() as stop:
         jobs = workers(len(batches), n_jobs)
         if jobs == 1:

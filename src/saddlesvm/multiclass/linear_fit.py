@@ -1,4 +1,4 @@
-"""The sub-problems of a linear model: over rows in memory or in files, alone or together, begun anew or warm."""
+"""The sub-problems of a linear model: rows in memory or in files, solved alone or together, with or without a start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from saddlesvm.solvers.threaded.descent import with_threads
 
 @dataclass(frozen=True)
 class MemoryRows:
-    """Rows in memory with what all problems over them share.
+    """Rows in memory, with the data that all problems over them share.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class MemoryRows:
     norms : ndarray of shape (n,)
         Squared norms of the rows.
     threads : int
-        That a fit may use.
+        Threads that a fit may use.
     """
 
     X: Rows
@@ -54,7 +54,7 @@ class MemoryRows:
 
 @dataclass(frozen=True)
 class FormerFit:
-    """What a warm start goes on from.
+    """The former fit from which a warm start begins.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class FormerFit:
     intercept : ndarray of shape (vectors,)
     C : float
     uses_lambda : bool
-        C is then that of one sub-problem's rows as a share of all.
+        Whether lambda was given; a sub-problem over a share of the rows then has a C of its own.
     phases : list of dict
-        Seconds by what was at work, for each sub-problem.
+        For each sub-problem, seconds by solver or phase.
     """
 
     duals: Any
@@ -77,7 +77,7 @@ class FormerFit:
     phases: list[dict[str, float]]
 
     def start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
-        """The point to begin a sub-problem from, one of `count`; None where the former fit does not go with it."""
+        """The starting point of a sub-problem, one of `count`; None where the former fit has another shape."""
         vectors = count * sub.n_vectors
         if self.duals.shape != (vectors, problem.y.size) or self.coef.shape != (vectors, problem.n_features):
             return None
@@ -87,7 +87,7 @@ class FormerFit:
         return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, self.C * share, w)
 
     def solver(self, solver: Any, index: int) -> Any:
-        """The solver; one that has a finish begins with it where the former fit of a sub-problem ended with it."""
+        """The solver; the automatic one begins with its finish where the former fit of the sub-problem used it."""
         if isinstance(solver, Auto) and index < len(self.phases):
             return dataclasses.replace(solver, begin=FINISH if FINISH in self.phases[index] else solver.begin)
         return solver
@@ -107,12 +107,12 @@ class LinearFits(Fits):
         A fit to go on from.
     checkpoint : path-like or Checkpoint, optional
     seeded : bool
-        The seed was given, and is not drawn anew for each fit: a checkpoint holds a run to it.
+        Whether the seed was given, not drawn anew for each fit: a checkpoint then fits this seed only.
     may_share : bool
-        Nothing asks for the epochs, or the way, of each sub-problem alone: classes over the same files are solved side
-        by side.
+        Whether classes over the same files may be solved side by side: nothing asks for the epochs, or the progress, of
+        a sub-problem alone.
     may_start_together : bool
-        The sub-problems are over the same rows, and may begin together.
+        Whether the sub-problems have the same rows and may begin together.
     """
 
     rows: MemoryRows | FileRows
@@ -151,7 +151,7 @@ class LinearFits(Fits):
         return self.rows.problem(sub, self.loss, self.options)
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
-        """The fit of a sub-problem, from where its block of classes, or a former fit, came to."""
+        """Make the fit of a sub-problem; it starts where its block of classes, or a former fit, ended."""
         sub = self.makers[index]()
         problem, start = self.problem(sub), None
         if self.shared:

@@ -1,9 +1,10 @@
 """Many one-vs-rest problems begin together: a block of them descends over shared rows before each is certified alone.
 
-A fit of one class against the rest spends its time on loading rows and on its first passes, which all classes have in
-common. :mod:`saddlesvm.multiclass.class_descent` does these for a block of classes at once; the fit of each class then
-starts from what that came to, and proves its own certificate. Where each alone would begin with Newton's method on
-samples of the rows, they part after as much work as that takes, and those that are far from done begin so.
+A fit of one class against the rest spends most of its time on loading rows and on its first passes, and all classes
+load the same rows. :mod:`saddlesvm.multiclass.class_descent` does these passes for a block of classes at once; the fit
+of each class then starts from the point that its block reached, and proves its own certificate. Where a class alone
+would begin with Newton's method on samples of the rows, the block ends after as much work as that takes, and the
+classes that are far from done then begin with it.
 """
 
 from __future__ import annotations
@@ -25,28 +26,28 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Dense, Rows
 from saddlesvm.runtime.compiling import clock
 
-FEWEST = 4  # problems that are worth a block
-LEAST_VALUES = 100_000_000  # values times problems below which separate fits are over in a moment
-LARGEST_BLOCK = 32
-WEIGHTS = 16_384  # of dense rows' problems that stay in the nearest cache
-TIME_SHARE = 0.5  # of the time that a block's problems have
+FEWEST = 4  # problems per thread below which a block does not pay
+LEAST_VALUES = 100_000_000  # stored values times problems below which separate fits take a moment only
+LARGEST_BLOCK = 32  # problems
+WEIGHTS = 16_384  # weights of a block's problems, over dense rows, that stay in the nearest cache
+TIME_SHARE = 0.5  # share of its problems' time that a block may take
 
 
 class SharedStart:
-    """Points to begin from, worked out a block at a time when the first problem of a block asks.
+    """Starting points, computed a block at a time when the first problem of the block asks.
 
     Parameters
     ----------
     problems : sequence of callables
         The makers of the sub-problems, all over the same rows.
     together : int
-        Problems a block.
+        Problems per block.
     tol : float
         The relative gap that the fits will prove.
     seed : int
     most : float
-        Epochs after which they part: about what each of them takes alone, begun anew. Those do begin anew that have not
-        got half of the powers of ten behind them by then.
+        Epochs after which a block ends: about what each of its problems takes alone, begun anew. A problem whose gap
+        has not fallen by half of the powers of ten by then does begin anew.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class SharedStart:
         self.spent: dict[int, tuple[float, float]] = {}
 
     def point(self, index: int, problem: Problem, stop: threading.Event, seconds: float | None) -> Point | None:
-        """Where sub-problem `index` begins, None: anew; `seconds` is what it may spend itself."""
+        """The starting point of sub-problem `index`, None to begin anew; `seconds` is the problem's own time limit."""
         if index not in self.ready:
             self._work_out(index, problem, stop, seconds)
         alpha = self.ready.pop(index)

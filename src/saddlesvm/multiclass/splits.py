@@ -1,4 +1,4 @@
-"""The ways to make problems out of many classes, and to make one score a class out of their answers."""
+"""The ways to turn many classes into problems, and the problems' scores into one score per class."""
 
 from __future__ import annotations
 

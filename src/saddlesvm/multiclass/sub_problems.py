@@ -1,4 +1,4 @@
-"""Many classes over the binary machinery: which sub-problems there are, and how they share the data.
+"""The two-class sub-problems of many classes, and the data that they share.
 
 All sub-problems use the same rows, squared norms and threads; a pair of classes is a view by row numbers, never a copy.
 """
@@ -116,7 +116,7 @@ def _against_rest(codes: np.ndarray, k: int) -> np.ndarray:
 
 
 def workers(problems: int, n_jobs: int | None) -> int:
-    """Threads that `n_jobs` means for so many sub-problems."""
+    """Threads over `problems` sub-problems, as `n_jobs` asks."""
     return max(1, min(effective_n_jobs(n_jobs), problems))
 
 
