@@ -147,7 +147,7 @@ def weigh_tracked(problem: Any, fresh: Any, arrays: Mapping[str, np.ndarray]) ->
 def check_state(
     problem: Any, fresh: Any, arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """The arrays to go on with; ValueError unless the fields of a state could be those of a run on `problem`.
+    """The arrays to resume with; ValueError unless the fields could be the state of a run on `problem`.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def check_plain(name: str, found: Any, fresh: Any) -> None:
 
 @dataclasses.dataclass
 class State:
-    """The fields of a state that is to be gone on with, and the rules for those that are places and indices."""
+    """The fields of a state to resume, and the rules for its positions and indices."""
 
     problem: Any
     fresh: Any

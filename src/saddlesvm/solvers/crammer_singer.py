@@ -6,7 +6,7 @@ For row i, with ``G_k = e_ik + x_i . w_k`` and ``A = C ||x_i||^2``, the block is
 
 which is ``a_k = min(s_i [k = y_i], (beta - B_k) / A)``, ``B_k = G_k - A a_ik``, with the threshold beta that makes the
 sum zero; sorting finds it exactly. A row's rivals are the classes other than its own. The solver sets aside a rival
-that sits at its bound with a slope below those of all classes off their bounds, and a row that has no rival left. All
+that sits at its bound with a slope below that of every class off its bound, and a row that has no rival left. All
 rivals and rows come back before the end.
 
 Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale multi-class

@@ -4,9 +4,9 @@ With ``beta = C a`` and ``f = K beta`` the negated dual of a hinge-like loss is 
 
     min  (1/2) beta' (K + diag(r)) beta - y' beta     low <= beta <= high,   [sum_i beta_i = 0 for a free intercept]
 
-with gradient ``g = f + r beta - y``. It is solved by decomposition: a step takes the most violating rows that are not
-in the cache and those that are, computes what is missing in one block, solves the small problem over them by dual
-coordinate ascent on its own kernel matrix, and brings f up to date with one product.
+with gradient ``g = f + r beta - y``. The solver decomposes it: a step chooses the most violating rows, both among those
+in the cache and among the others, computes the missing kernel rows in one block, solves the small problem over the
+chosen rows by dual coordinate ascent on its own kernel matrix, and updates f with one product.
 
 * No or a regularized intercept: one coordinate at a time, the one with the largest gain (Shalev-Shwartz and Zhang 2013,
   "Stochastic dual coordinate ascent", section 2, with greedy instead of random choice).
@@ -56,7 +56,7 @@ class KernelState(State):
     violation : float
         Largest violation of the optimality conditions among the rows at work.
     steepest : tuple of float
-        With a free intercept the steepest wishes to rise and to fall; else zeros.
+        With a free intercept the largest and the smallest of :func:`wishes`; else zeros.
     """
 
     beta: np.ndarray = field(kw_only=True)
@@ -192,7 +192,7 @@ class KernelSDCA(SolverBase):
         return KernelPoint(state.beta.copy())
 
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
-        """Take f over, rebuilt in float64; if a row set aside came back to the margin, all are at work again."""
+        """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
         state.f = evaluation.margins.copy()
         measure(problem, state)
         aside = np.ones(problem.n, dtype=bool)

@@ -19,10 +19,10 @@ are features, those with corners in their derivative (the squared and smooth hin
 loss) take a small one, which carries them through problems that are (nearly) separable. With a free intercept ``sum_i
 a_i`` comes to zero with the gradient; the bound is that of the balanced multipliers.
 
-Where there are many more rows than features, a few steps on random samples of the rows come first, each within the
-next larger one: they cost next to nothing, and their solution is so close to that of all rows that Newton's method has
-two or three steps left (Byrd, Chin, Nocedal and Wu 2012, "Sample size selection in optimization methods for machine
-learning"). The factors of the samples are the beginning of those of all rows.
+Where there are many more rows than features, the solver first does a few steps on random samples of the rows, each
+sample contained in the next. These steps cost next to nothing, and their solution is so close to that of all rows that
+Newton's method has two or three steps left (Byrd, Chin, Nocedal and Wu 2012, "Sample size selection in optimization
+methods for machine learning"). The factor of all rows begins as the factor of the samples.
 
 Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
 problems", algorithms SSNAL and SSN; Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of

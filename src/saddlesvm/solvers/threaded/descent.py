@@ -316,8 +316,11 @@ def threads_for(problem: Problem, solver: Any) -> int:
 
 
 def with_threads(problem: Problem, solver: Any = None) -> Any:
-    """The solver as the threads of `problem` can run it: dual coordinate descent (the one that is meant where none is
-    given) and ascent, with their usual options; any other as it is, and all of them where threads would not pay."""
+    """The solver as the threads of `problem` can run it; dual coordinate descent where no solver is given.
+
+    Threads run dual coordinate descent and ascent with default options. Any other solver is returned as it is; so is
+    every solver where threads would not pay.
+    """
     solver = DCD() if solver is None else solver
     plain = type(problem) is Problem and problem.penalty.identity()
     fits = problem.threads > 1 and plain and solver in (DCD(), SDCA())
@@ -326,8 +329,10 @@ def with_threads(problem: Problem, solver: Any = None) -> Any:
 
 
 def frequent_features(problem: Problem) -> np.ndarray:
-    """The features that the threads bring together after every round: those of the largest sums of squares among some
-    of the rows, ascending; empty where that is all of them."""
+    """The features that the threads bring together after every round, ascending; empty for all features.
+
+    They have the largest sums of squares among a sample of the rows.
+    """
     X = problem.X
     if not isinstance(X, CSR) or X.n_features < 2 * OFTEN:
         return np.empty(0, dtype=np.int32)

@@ -32,9 +32,10 @@ ROUNDS, MOST_ROUNDS = 256, 512  # rounds per pass, least and most: with fewer, t
 FEWEST_VALUES = 1_000.0  # values per round and thread, at least; this goes before the least number of rounds
 WIDE_VALUES = 16.0  # values per place of w that a thread visits before all of w is brought together
 CHUNK = 512  # places of w that are brought together at a time: they stay in the nearest cache
-# What each thread says of its part: rows of the pass; whether all are active; the sum of conjugates, and how it fell in
-# the pass; squared norm of its share of w, of how that moved in the pass, and its product with where it was; residual
-# and scale of its estimate; of its share of w, the squared norm of all moves together, and the sum of theirs.
+# What each thread tells the others. Of its rows: rows of the pass; whether all are active; the sum of conjugates
+# and its fall in the pass; residual and scale of the estimate. Of its share of w: the squared norm; the squared norm of
+# its move in the pass; its product with the former w; the squared norm of the sum of all threads' moves in a
+# round ("together"), and the sum of the squared norms of these moves ("each").
 SAID = record_of(
     "rows", "all_back", "conjugates", "fall", "square", "moved", "along", "residuals", "scales", "together", "each"
 )
@@ -43,13 +44,13 @@ NUMBERS = record_of("round", "gap")
 
 
 class Team(NamedTuple):
-    """What the threads share; what is made of w has its precision."""
+    """The data that the threads share; arrays made from w have the precision of w."""
 
     views: np.ndarray  # (threads, d + 1 and some): the w that each works on
     base: np.ndarray  # (d + 1,): w when all of it was last brought together
     often: np.ndarray  # features that are brought together after every round; empty for all
-    moves: np.ndarray  # (threads, those and some): what each tells the others of them
-    said: Any  # (threads, 1 and some): records of what each thread says
+    moves: np.ndarray  # (threads, often.size and some): the moves of these features in each thread
+    said: Any  # (threads, 1 and some): what each thread tells the others, see `SAID`
     gate: np.ndarray
     kept_w: np.ndarray  # the point that the pass began with
     kept_alpha: np.ndarray
@@ -59,17 +60,17 @@ class Team(NamedTuple):
 
 
 class Own(NamedTuple):
-    """What thread k has for itself, in cache lines that no other thread writes to."""
+    """The data of thread k alone, in cache lines that no other thread writes to."""
 
     k: int
     w: np.ndarray  # (d + 1,): its view of w
-    near: np.ndarray  # (often.size,): w when those features were last brought together
-    change: np.ndarray  # (CHUNK,): room for the moves of some places
+    near: np.ndarray  # (often.size,): w of the frequent features when they were last brought together
+    change: np.ndarray  # (CHUNK,): scratch array for the moves of some places
     meters: np.ndarray
     scaling: np.ndarray
     numbers: np.ndarray
     offset: np.ndarray
-    nothing: np.ndarray  # (0,): for what descent in a part has no use for
+    nothing: np.ndarray  # (0,): for arguments that the descent in a part does not use
 
 
 @inlined
@@ -87,13 +88,13 @@ def places(team: Team, own: Own) -> Any:
 
 @inlined
 def rounds_of(values: float) -> int:
-    """Rounds of a pass in which each thread visits so many values."""
+    """Number of rounds in a pass in which each thread visits `values` values."""
     return int(max(1.0, min(max(values / ROUND_VALUES, float(ROUNDS)), values / FEWEST_VALUES, float(MOST_ROUNDS))))
 
 
 @inlined
 def total(said: np.ndarray) -> float:
-    """Sum over the threads of one of the numbers that they said."""
+    """Sum of one of the numbers of `SAID` over the threads."""
     answer = 0.0
     for k in range(said.shape[0]):
         answer += said[k, 0]
@@ -102,7 +103,7 @@ def total(said: np.ndarray) -> float:
 
 @inlined
 def add_move(view: np.ndarray, base: np.ndarray, inverse: Any, change: np.ndarray) -> float:
-    """``change += (view - base) / sigma``; the squared norm of what is added."""
+    """``change += (view - base) / sigma``; return the squared norm of what is added."""
     squares = view.dtype.type(0.0)
     for j in range(base.size):
         move = (view[j] - base[j]) * inverse
@@ -113,7 +114,7 @@ def add_move(view: np.ndarray, base: np.ndarray, inverse: Any, change: np.ndarra
 
 @inlined
 def settle(base: np.ndarray, change: np.ndarray) -> float:
-    """``base += change``, which is zero then; the squared norm of what it was."""
+    """``base += change``, then set `change` to zero; return the squared norm that it had."""
     squares = base.dtype.type(0.0)
     for j in range(base.size):
         squares += change[j] * change[j]
@@ -124,7 +125,7 @@ def settle(base: np.ndarray, change: np.ndarray) -> float:
 
 @inlined
 def take_share(team: Team, own: Own, inverse: Any) -> None:
-    """Add the moves of all threads up, in this thread's share of w; say the two sums of the rule."""
+    """Add up the moves of all threads in this thread's share of w; tell the others the two sums of the rule."""
     square_of_sum = sum_of_squares = 0.0
     first, end = places(team, own)
     for p in range(team.often.size):
@@ -149,7 +150,7 @@ def take_base(team: Team, own: Own) -> None:
 
 @inlined
 def tell_often(team: Team, own: Own, inverse: Any) -> None:
-    """The own move of the frequent features."""
+    """Tell the other threads this thread's moves of the frequent features."""
     move = team.moves[own.k]
     for p in range(team.often.size):
         move[p] = (own.w[team.often[p]] - own.near[p]) * inverse
@@ -157,7 +158,7 @@ def tell_often(team: Team, own: Own, inverse: Any) -> None:
 
 @inlined
 def take_often(team: Team, own: Own) -> Any:
-    """Add the moves of all threads to the frequent features of the own w; the two sums of the rule."""
+    """Add the moves of all threads to the frequent features of the own w; return the two sums of the rule."""
     moves = team.moves
     square_of_sum = sum_of_squares = 0.0
     for p in range(team.often.size):
@@ -215,7 +216,7 @@ def go_back(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray, part: flo
 
 @inlined
 def say(terms: Terms, deck: Deck, alpha: np.ndarray, active: int, team: Team, own: Own) -> None:
-    """This thread's sums at the end of a pass; the rows that it set aside have not moved."""
+    """Tell the other threads this thread's sums at the end of a pass; the rows that it set aside have not moved."""
     said, meters, (first, end) = team.said[own.k, 0], own.meters[0], places(team, own)
     square = moved = along = 0.0
     for j in range(first, end):
@@ -233,7 +234,7 @@ def say(terms: Terms, deck: Deck, alpha: np.ndarray, active: int, team: Team, ow
 
 @inlined
 def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team, own: Own) -> None:
-    """Go back some of the way where the pass lowered the dual objective (sigma was too small), and be careful."""
+    """Where the pass lowered the dual objective (sigma was too small), undo part of it and raise sigma."""
     said = team.said
     rise = C * total(said.fall) - total(said.along)
     rounding = team.rounding * (C * abs(total(said.conjugates)) + total(said.square))
@@ -244,7 +245,7 @@ def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team,
 
 @inlined
 def end_together(terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, active: int, team: Team, own: Own) -> int:
-    """Judge a pass of all parts: note the estimate; all rows come back together. How many of this part are active."""
+    """Judge a pass of all parts: note the estimate; all rows come back together. Return this part's active rows."""
     threads = team.views.shape[0]
     say(terms, deck, alpha, active, team, own)
     meet(team.gate, threads)
@@ -264,8 +265,11 @@ def end_together(terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, acti
 def descend_together(
     terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, place: Place, goal: Goal, team: Team, own: Own
 ) -> Any:
-    """What one thread does until all together have done the visits of the goal, or a pass ends with an estimate of at
-    most its target, or few active rows are left: its place in the pass, its active rows and its visits."""
+    """Do one thread's work until all threads together have done the visits of the goal, or a pass ends with an estimate
+    of at most its target, or few active rows are left.
+
+    Returns the thread's position in the pass, its active rows and its visits.
+    """
     threads, done, left, numbers = team.views.shape[0], 0, float(goal.visits), own.numbers[0]
     position, active = place
     wide = 1 + int(WIDE_VALUES * own.w.size / ROUND_VALUES)
