@@ -1,4 +1,4 @@
-"""``saddlesvm compare`` and ``saddlesvm reproduce``: their options and what runs them. Light to import."""
+"""``saddlesvm compare`` and ``saddlesvm reproduce``: their options, and the functions to run them. Cheap to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column is the label, and whether two sources have the same ones: the one rule for all tables."""
+"""The rules for columns of all tables: which one is the label, and whether two sources have the same columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def label_position(
     n_features : int or None
         How many features are expected.
     source : str
-        For the messages.
+        Name of the source in messages.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""CSV and TSV: one row a line, numbers in every column but the label's."""
+"""CSV and TSV: one row per line, with numbers in every column except the label's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPEN_QUOTE = "a quote is opened that its line does not close"
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the lines of one file are to be read."""
+    """The layout of the lines of one file."""
 
     delimiter: str
     names: list[str] | None
@@ -51,7 +51,7 @@ class _Layout:
         return None if self.names is None or self.label is None else self.names[self.label]
 
     def called(self, column: int) -> str:
-        """What to call a column in a message."""
+        """The name of a column in messages."""
         return f"column {self.names[column]!r}" if self.names is not None else f"column {column + 1}"
 
 

@@ -108,7 +108,7 @@ def read_libsvm(
 
 
 class StartsAtZero(Exception):
-    """Index 0 occurred in a file that was taken to count from 1."""
+    """Index 0 occurred in a file whose indices were assumed to count from 1."""
 
 
 def libsvm_source(
@@ -154,8 +154,8 @@ def libsvm_blocks(
 ) -> Iterator[TextBlock]:
     """Read LIBSVM text some rows at a time; see :func:`read_libsvm`.
 
-    With ``zero_based="auto"`` whether the indices count from 0 is known at the end only: it is the caller who
-    subtracts. An index that is `n_features` is then let through.
+    With ``zero_based="auto"`` only the end of the file tells whether the indices count from 0: the caller subtracts. An
+    index equal to `n_features` is then accepted.
     """
     dtype = np.dtype(dtype or np.float64)
     lines = _Lines(path, n_features, dtype, zero_based)
@@ -173,7 +173,7 @@ def libsvm_blocks(
 
 
 class _Lines:
-    """Parses block after block of one file, and knows how many lines there were."""
+    """Parses block after block of one file, and counts the lines."""
 
     def __init__(self, path: Path, n_features: int | None, dtype: np.dtype[Any], zero_based: Base) -> None:
         self.path, self.n_features, self.dtype, self.zero_based = path, n_features, dtype, zero_based

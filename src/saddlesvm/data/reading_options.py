@@ -47,7 +47,7 @@ def located(name: str) -> str:
     Raises
     ------
     DataError
-        There is none, or its format is not known.
+        There is no such source, or its format is not known.
     """
     if name in BUNDLED:
         return "bundled"

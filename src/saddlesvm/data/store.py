@@ -1,4 +1,4 @@
-"""A store: rows and labels in a folder of plain arrays, opened at once and read as they are used."""
+"""A store: rows and labels in a folder of plain arrays, which opens at once and is read only where it is used."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Store:
     path : Path
         Absolute.
     header : dict
-        What ``store.json`` says.
+        The contents of ``store.json``.
     shape : tuple of int
         Rows and features.
     dtype : dtype
@@ -99,7 +99,7 @@ class Store:
         Parameters
         ----------
         path : str or path
-            The folder; it appears when it is whole.
+            The folder; it appears when all its files are complete.
         X : array-like or sparse matrix of shape (n, d)
             Stored as float32 or float64, as it is; other numbers as float64.
         y : array-like of shape (n,), optional
@@ -177,7 +177,7 @@ class Store:
         Parameters
         ----------
         n_bytes : int
-            Counted are the values and, in CSR, indices and row pointers.
+            Limit for the values and, in CSR, the indices and row pointers of a run.
 
         Returns
         -------

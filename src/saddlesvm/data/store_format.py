@@ -1,7 +1,7 @@
-"""The format of a store: which files there are, what its header says, and what is refused.
+"""The format of a store: its files, the contents of its header, and the checks on both.
 
-A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for other programs; this
-file is the one place that the writer and the reader of this package take it from.
+A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for other programs; the
+writer and the reader of this package both use this file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ALLOWED = {
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """One array of a store: what the header says of it, compared with the file when it is opened.
+    """One array of a store as the header describes it; opening compares this with the file.
 
     Attributes
     ----------
@@ -224,6 +224,6 @@ def _check_names(header: dict[str, Any], width: int, folder: Path) -> None:
 
 
 def _check_numbers(said: dict[str, Any], *names: str) -> None:
-    """Raise TypeError for what is no number."""
+    """Raise TypeError for a value that is no number."""
     if any(type(said[name]) not in (int, float) or not abs(said[name]) <= sys.float_info.max for name in names):
         raise TypeError

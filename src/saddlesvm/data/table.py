@@ -1,4 +1,4 @@
-"""What every reader hands back: one labelled table, checked and in the layout that the solvers take as it is."""
+"""The result of every reader: one labelled table, checked, in the layout that the solvers use without a copy."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class AutomaticC:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What was seen on the way to C.
+    """The evidence for the choice of C.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Choice:
 
 
 def made_automatic(C: Any) -> AutomaticC | None:
-    """How C is to be chosen, if it is; None for a number.
+    """The way to choose C automatically; None where C is a number.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def _errors_of_folds(
 
 
 def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: list[float]) -> int:
-    """The place of the chosen C."""
+    """The index of the chosen C."""
     best = int(np.argmin(errors))
     if rule == "one_standard_error":
         return int(np.argmax(errors <= errors[best] + noise[best]))
@@ -185,7 +185,7 @@ def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: list[f
 
 
 def fit_automatically(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Choose C, fit there from the path's model, and leave on `model` what that fit left, and the choice."""
+    """Choose C, fit there from the path's model, and set the attributes of that fit and the choice on `model`."""
     choice = choose_C(model, how, X, y, sample_weight)
     fitted, near = clone(model).set_params(C=choice.C, warm_start=True), choice.path.model(choice.C)
     fitted.begin_at(near.coef_, near.intercept_, near.dual_coef_, choice.C, near)

@@ -82,7 +82,7 @@ class PathSearch:
     def run(self, ends: tuple[float, float], uses_lambda: bool) -> CertifiedPath:
         """Fit both ends, then the middle of every stretch that is not proven, round by round."""
         with interruptible() as stop, warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotCertifiedWarning)  # one for the whole path, at the end
+            warnings.simplefilter("ignore", NotCertifiedWarning)  # the path warns once, at the end
             fitted = [self._fit(ends[0], None, None, stop)]
             if not self._ended(fitted, stop):
                 fitted.append(self._fit(ends[1], fitted[0], None, stop))
@@ -112,7 +112,7 @@ class PathSearch:
         return path
 
     def _open(self, low: Fitted, high: Fitted) -> bool:
-        """Whether a fit between two neighbours is wanted, and would help."""
+        """Whether the gap between two neighbours is not proven yet, and a fit between them would help."""
         if max(low[0].relative_gap, high[0].relative_gap) > self.gap or high[0].C <= low[0].C * (1.0 + NARROW):
             return False
         return Interval(low[0], high[0]).gap > self.gap
@@ -203,7 +203,7 @@ def certified_path(
     Parameters
     ----------
     template : LinearModel
-        With the options of the fits; its C and tol are ignored.
+        Supplies the options of the fits; its C and tol are ignored.
     X, y, sample_weight
         As in the estimator's ``fit``.
     ends : tuple of float

@@ -38,7 +38,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     model : LinearSVC, LinearSVR, KernelSVC, or one registered with :func:`saddlesvm.register_estimator`
     path : path-like
     notes : dict, optional
-        Plain facts to keep with it, such as where the data came from.
+        Plain facts to store with the model, such as the source of the data.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def _plain(name: str, option: Any) -> Any:
 
 
 def _restored(given: Any, linear: bool) -> Any:
-    """An option from what :func:`_plain` made of it; nothing but this package's own solvers and losses comes of it."""
+    """The option that :func:`_plain` stored; creates only solvers and losses of this package or registered before."""
     if not isinstance(given, dict):
         return given
     if {*given} == {"solver", "options", "kernel"}:

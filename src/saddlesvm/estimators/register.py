@@ -54,7 +54,7 @@ KERNEL = Saved(
 
 @dataclass(frozen=True)
 class Entry:
-    """What the register knows of a kind of estimator; see :func:`register_estimator`."""
+    """The facts of a registered kind of estimator; see :func:`register_estimator`."""
 
     name: str
     kind: Any
@@ -84,12 +84,12 @@ def register_estimator(
     asked_by: str = "",
     on_cluster: str = "",
 ) -> Callable[[Kind], Kind]:
-    """A class decorator that makes an estimator known: its models are saved, loaded, trained from the command line.
+    """A class decorator that registers an estimator: its models can be saved, loaded, trained from the command line.
 
     Parameters
     ----------
     name : str, optional
-        What model files and ``--estimator`` call it; the name of the class by default.
+        The name in model files and for ``--estimator``; the name of the class by default.
     task : {"classification", "regression"}
         Whether it learns labels or targets.
     options : tuple of str

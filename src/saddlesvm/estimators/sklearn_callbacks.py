@@ -2,7 +2,8 @@
 
 ``LinearSVC().set_callbacks(ProgressBar())``, or callbacks of a grid search or pipeline that reach its estimators: the
 fit is a task, each certificate one below it; with several sub-problems these come between. A callback that asks to stop
-ends the fit with the best model so far, as Ctrl-C does. Without such callbacks nothing of scikit-learn's is loaded.
+ends the fit with the best model so far, as Ctrl-C does. Without such callbacks none of scikit-learn's callback code is
+loaded.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class CallbackSupport:
 
     @available_if(lambda estimator: installed())
     def set_callbacks(self, *callbacks: Any) -> Any:
-        """Set scikit-learn's callbacks, those that were set before being dropped; needs scikit-learn 1.9.
+        """Set scikit-learn's callbacks, in place of those set before; needs scikit-learn 1.9.
 
         Parameters
         ----------
@@ -43,7 +44,7 @@ class CallbackSupport:
         Raises
         ------
         TypeError
-            One of them is none.
+            One of the objects is no callback.
         """
         from sklearn.callback import CallbackSupportMixin
 
@@ -66,14 +67,14 @@ def with_callbacks(fit: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 class FitTasks:
-    """The tasks of one fit, as scikit-learn's callbacks are told of them; nothing where there are none.
+    """The tasks of one fit, reported to scikit-learn's callbacks if there are any.
 
     Parameters
     ----------
     estimator : estimator
         Its :meth:`fit` is managed by :func:`with_callbacks`.
     X, y, sample_weight
-        What it is fitted to.
+        The data of the fit.
     problems : int
         Number of sub-problems.
     """
@@ -93,7 +94,7 @@ class FitTasks:
         self.root.call_on_fit_task_begin(**self.told)
 
     def callback(self, sub: SubProblem) -> list[Callable[[Record], bool]]:
-        """What the fit of a sub-problem tells its certificates to: one callable, or none."""
+        """The callbacks that receive the certificates of a sub-problem: one callable, or none."""
         if self.root is None:
             return []
         if self.alone:
@@ -103,13 +104,13 @@ class FitTasks:
         return [functools.partial(self._certified, task)]
 
     def _certified(self, parent: Any, record: Record) -> bool:
-        """Tell of a certificate; whether a callback asks to stop."""
+        """Report a certificate; returns whether a callback asks to stop."""
         task = parent.subcontext("certificate")
         task.call_on_fit_task_begin(**self.told)
         return bool(task.call_on_fit_task_end(**self.told, reconstruction_attributes=self._model(record)))
 
     def _model(self, record: Record) -> Callable[[], dict[str, Any]] | None:
-        """What makes the estimator predict like the certified model; only where that is all of it."""
+        """A function that gives the attributes of the certified model; None where the record holds only a part of it."""
         if not self.alone or getattr(self.estimator, "multi_class", "") == "crammer_singer":
             return None
         coef, intercept = np.array(record.coef), float(record.intercept)
@@ -118,7 +119,7 @@ class FitTasks:
         return lambda: {"coef_": coef, "intercept_": intercept}
 
     def end(self) -> None:
-        """The fit is done and the estimator fitted."""
+        """Report that the fit is done and the estimator fitted."""
         if self.root is None:
             return
         if not self.alone:

@@ -2,7 +2,8 @@
 
 The weights of K classes are kept in the layout that suits the rows, chosen by type as in :mod:`saddlesvm.rows.layouts`:
 one contiguous vector a class, shape (K, d + 1), for dense rows; one contiguous vector a feature, shape (d + 1, K), for
-sparse ones, so that a stored value touches one stretch of memory and not K. :func:`by_class` shows both alike.
+sparse ones, so that a stored value touches one stretch of memory instead of K. :func:`by_class` gives a view of the
+same shape for both.
 """
 
 from __future__ import annotations

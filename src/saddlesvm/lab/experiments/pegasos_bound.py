@@ -35,7 +35,7 @@ OUTPUTS = ("average", "last", "random")
 WORDS = {"last": "last iterate", "average": "average iterate", "random": "random iterate"}
 HUNDRED = 100
 WANTED = 0.01  # excess error that counts as enough
-JUDGED_AT_ONCE = 100  # models
+JUDGED_AT_ONCE = 100  # models per pass over the rows
 TEST_ROWS = 50_000
 
 

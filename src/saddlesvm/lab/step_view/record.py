@@ -22,12 +22,12 @@ TIMED_SECONDS, MOST_TIMED = 0.02, 10**6  # limits of a timed run at full speed: 
 
 
 def watchable(solver: Any) -> Any:
-    """A copy of the solver whose output is the last iterate, not an average.
+    """The solver, with its last iterate as output in place of an average.
 
     Raises
     ------
     ValueError
-        It is none of those that work a row, or a Newton step, at a time.
+        The solver does not work one row, or one Newton step, at a time.
     """
     if type(solver) not in WATCHED:
         names = ", ".join(kind.name for kind in WATCHED)

@@ -22,7 +22,7 @@ from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.solvers import Pegasos
 
 MARGINS = (-3.0, 4.0)  # range of margins over which the loss is shown
-LARGEST_B = 1.0  # largest multiplier shown, for losses whose lower planes have bounded slopes
+LARGEST_B = 1.0  # upper end of the multipliers' range, at least; losses with bounded slopes stay within it
 
 
 @dataclass(frozen=True, eq=False)
