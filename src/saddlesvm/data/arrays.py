@@ -29,8 +29,8 @@ def read_npz(path: Path, *, label: Label = None, n_features: int | None = None) 
     """Read a `.npz` archive without unpickling anything.
 
     The rows are either `data`, `indices`, `indptr` and `shape` (CSR, as `scipy.sparse.save_npz` writes it; CSC too), or
-    the first that is there of `X`, `x`, `data`, `images`; rows of more than one dimension are flattened. The labels
-    are the first of `y`, `label`, `labels`, `target`, or the array named by `label`. Other arrays are ignored.
+    the first existing one of `X`, `x`, `data`, `images`; rows of more than one dimension are flattened. The labels are
+    the first of `y`, `label`, `labels`, `target`, or the array named by `label`. Other arrays are ignored.
 
     Raises
     ------

@@ -29,7 +29,7 @@ _INT32_MAX = 2**31 - 1
 
 
 class StoreWriter:
-    """Writes a store block by block; a context manager, at the end of which the store is there, whole.
+    """Writes a store block by block; a context manager, whose end makes the complete store appear.
 
     Until then everything is in a folder named ``NAME.partial`` beside it, which is removed when the block ends with an
     exception; one that a killed process left is removed by the next writer of that name.

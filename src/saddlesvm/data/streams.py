@@ -1,4 +1,4 @@
-"""Opening files: content tells compression and format, and errors name the file."""
+"""Opening files: find compression and format, and raise errors that name the file."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         The square of the weights' norm; or ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1`` in its place, which makes
         weights exactly zero. The elastic net takes the solvers "auto" (coordinate descent), "dcd" and "sdca".
     loss : str or Loss, default="squared_hinge"
-        "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or one of yours.
+        "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or a registered loss of your own.
     l1_ratio : float, default=0.15
         Of the elastic net; at least 0, below 1.
     dual : "auto" or bool, default="auto"

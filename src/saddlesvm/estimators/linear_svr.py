@@ -42,7 +42,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
-        "pinball:tau=0.5" (the quantile `tau`), or one of yours.
+        "pinball:tau=0.5" (the quantile `tau`), or a registered loss of your own.
     dual : "auto" or bool, default="auto"
         Kept for compatibility and without effect.
 

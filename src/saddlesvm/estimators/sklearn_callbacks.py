@@ -110,7 +110,7 @@ class FitTasks:
         return bool(task.call_on_fit_task_end(**self.told, reconstruction_attributes=self._model(record)))
 
     def _model(self, record: Record) -> Callable[[], dict[str, Any]] | None:
-        """A function that gives the attributes of the certified model; None where the record holds only a part of it."""
+        """A function that gives the certified model's attributes; None where the record holds only a part of it."""
         if not self.alone or getattr(self.estimator, "multi_class", "") == "crammer_singer":
             return None
         coef, intercept = np.array(record.coef), float(record.intercept)

@@ -118,7 +118,7 @@ def compare(
     Returns
     -------
     Comparison
-        Ctrl-C ends the comparison and gives what is done so far, with ``interrupted`` set.
+        Ctrl-C ends the comparison and returns the finished runs, with ``interrupted`` set.
 
     Raises
     ------

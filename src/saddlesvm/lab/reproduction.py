@@ -48,7 +48,7 @@ def reproduce(
     Returns
     -------
     dict of str to Report
-        Ctrl-C ends the work after the step under way; the report of what is done is written, and says so.
+        Ctrl-C ends the work after the present step; the report of the finished steps is written, and says so.
 
     Raises
     ------

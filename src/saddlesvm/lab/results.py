@@ -23,7 +23,7 @@ class Results:
     notes : list of str
         The runs that were left out, and why.
     interrupted : bool
-        Ctrl-C ended it early; the trace holds what was done.
+        Ctrl-C ended it early; the trace holds the finished runs.
     command : str
         The command that repeats the comparison.
     """
