@@ -104,7 +104,7 @@ def test_a_stall_is_no_move_of_gap_and_objectives_while_the_epochs_double(better
 
 def test_the_time_of_a_shared_step_is_divided_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 14.0, 15.0, 17.0])
-    monkeypatch.setattr("saddlesvm.fit.run.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("saddlesvm.fit.run.clock", lambda: next(clock))
     watches = Stopwatches()
     watches.lap("solving", 4)
     watches.wait()
