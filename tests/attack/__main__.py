@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from .campaigns import CAMPAIGNS, prepare
+from .campaigns import EVERYTHING, prepare
 
 AT_A_TIME = 1000  # cases
 
@@ -17,7 +17,7 @@ def main() -> int:
     """Run the campaigns; 1 where anything failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
     parser.add_argument("--hours", type=float, default=0.1)
-    parser.add_argument("--only", choices=sorted(CAMPAIGNS), action="append", help="this campaign; may be repeated")
+    parser.add_argument("--only", choices=sorted(EVERYTHING), action="append", help="this campaign; may be repeated")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--count", type=int, help="cases of each campaign, whatever time they take")
@@ -26,8 +26,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
         while time.monotonic() < end:
-            for name in given.only or CAMPAIGNS:
-                found = CAMPAIGNS[name](Path(folder), given.seed, first, given.count or AT_A_TIME)
+            for name in given.only or EVERYTHING:
+                found = EVERYTHING[name](Path(folder), given.seed, first, given.count or AT_A_TIME)
                 print(found, *found.failures, sep="\n  ", flush=True)
                 failed += len(found.failures)
             first += given.count or AT_A_TIME

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from . import seeds
+from .certificates import Tally, certificates
 from .hunt import Findings, hunt
 
 # Takes a folder to work in, a seed, the first case and their number.
@@ -19,6 +20,14 @@ def files(kind: str, folder: Path, seed: int, first: int, count: int) -> Finding
 
 
 CAMPAIGNS: dict[str, Campaign] = {kind: partial(files, kind) for kind in seeds.PATTERNS}
+
+
+def proofs(folder: Path, seed: int, first: int, count: int) -> Tally:
+    """Certificates of hostile problems, before an independent judge."""
+    return certificates(seed, first, count)
+
+
+EVERYTHING: dict[str, Callable[[Path, int, int, int], Findings | Tally]] = CAMPAIGNS | {"certificates": proofs}
 
 # Cases that once did harm: seed and number. They stay in the short run.
 KEPT: dict[str, tuple[tuple[int, int], ...]] = {"store": ((1, 20), (1, 331)), "checkpoint": ((1, 37),)}
