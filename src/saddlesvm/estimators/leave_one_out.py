@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
@@ -138,7 +137,8 @@ def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
 
 def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
     """Scores of each row by a model that was trained on the other folds."""
-    design, weights = inputs.as_design(X), inputs.check_weights(sample_weight, len(y))
+    design, y = inputs.as_design(X), np.asarray(y)
+    weights = inputs.check_weights(sample_weight, len(y))
     scores: np.ndarray | None = None
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(y)), y):
         other = clone(model).set_params(C=model._fitted_C, lam=None, probability=False, checkpoint=None)
@@ -192,11 +192,9 @@ class Estimation:
             intercept=self.kind,
             norms=self.rows.norms,
         )
-        duals = model.dual_coef_
-        beta = np.ravel(duals[[k]].toarray() if sparse.issparse(duals) else duals[k])
         w = np.append(np.atleast_2d(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
         gap = certificate.gap * (n * C if certificate.form == "lambda" else 1.0)
-        return row_estimates(problem, self.design, w, beta, max(gap, 0.0))
+        return row_estimates(problem, self.design, w, model.duals_of(k), max(gap, 0.0))
 
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
         """The error, its standard error, and the log-loss."""

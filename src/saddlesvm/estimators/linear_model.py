@@ -129,6 +129,11 @@ class LinearModel(CallbackSupport, Estimator):
         phases = getattr(self, "_phases", [])
         return FormerFit(self.dual_coef_, coef, intercept, self._fitted_C, uses_lambda, phases)
 
+    def duals_of(self, k: int) -> np.ndarray:
+        """Row k of ``dual_coef_`` as an array of shape (n,)."""
+        duals = self.dual_coef_
+        return np.ravel(duals[[k]].toarray() if sparse.issparse(duals) else duals[k])
+
     def begin_at(self, coef: Any, intercept: Any, duals: Any, C: float, like: LinearModel) -> None:
         """Let the next fit begin at given weights and dual variables, as if a fit with `C` had found them.
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import sparse
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
@@ -150,12 +149,10 @@ class PathSearch:
 
     def _pulled(self, model: LinearModel) -> np.ndarray:
         """``dual_coef_ @ X`` with the virtual feature, in float64, shape (k, d + 1)."""
-        duals = model.dual_coef_
-        k, members = duals.shape[0], np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
+        k, members = model.dual_coef_.shape[0], np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
         pulled = np.zeros((k, rows.n_features(self.design) + 1))
         for place in range(k):
-            beta = np.ravel(duals[[place]].toarray() if sparse.issparse(duals) else duals[place])
-            rows.add_rows(self.design, members, beta, pulled[place])
+            rows.add_rows(self.design, members, model.duals_of(place), pulled[place])
         return pulled
 
     def _seconds_left(self) -> float | None:

@@ -24,6 +24,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.polynomial import Polynomial
 
+from saddlesvm.problem.certificate import relative
+
 SAFETY = 1e-12  # share of the objective; the rounding of the bounds below is far smaller
 
 
@@ -67,7 +69,7 @@ class Knot:
     def relative_gap(self) -> float:
         """Of all sub-problems together."""
         primal, dual = self.primal.sum(), self.dual.sum()
-        return float((primal - dual) / max(abs(primal), abs(dual), np.finfo(float).tiny))
+        return relative(float(primal - dual), float(primal), float(dual))
 
 
 def half_squared_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -138,16 +140,11 @@ class Interval:
             primal = (one - u) * R1 + u * R2 - u * (one - u) * self.apart.sum() + C * ((one - u) * L1 + u * L2)
             turning = [x for x in _roots(dual.deriv() * primal - dual * primal.deriv()) if start < x < stop]
             for x in (start, stop, *turning):
-                gap = _relative(float(primal(x)), float(dual(x)))
+                above, below = float(primal(x)), float(dual(x))
+                gap = relative(above - below, above, below)
                 if gap > largest:
                     largest, place = gap, x
         return largest + SAFETY, float(self.low.C + place * (self.high.C - self.low.C))
-
-
-def _relative(primal: float, dual: float) -> float:
-    """The gap relative to the larger of both objectives' sizes."""
-    size = max(abs(primal), abs(dual))
-    return (primal - dual) / size if size > 0.0 else 0.0
 
 
 def _roots(polynomial: Polynomial) -> list[float]:
