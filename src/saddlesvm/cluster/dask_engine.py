@@ -17,6 +17,7 @@ import numpy as np
 from distributed import Client, KilledWorker, wait
 
 from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals, improve, sums_of, total, weights_of
+from saddlesvm.cluster.rounds import Stopped
 
 BRANCHES = 8  # reports that one task adds up
 KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second worker
@@ -145,7 +146,7 @@ class DaskEngine:
                 return answer
             except TimeoutError as slow:
                 if self.stop.is_set():
-                    raise KeyboardInterrupt from slow
+                    raise Stopped from slow
                 self.check_cluster(slow)
                 alone_since = None if self.workers() else alone_since or time.monotonic()
                 if alone_since and time.monotonic() - alone_since > PATIENCE:

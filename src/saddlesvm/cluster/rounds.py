@@ -32,6 +32,10 @@ from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, sa
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled
 
 
+class Stopped(KeyboardInterrupt):
+    """A wait that was given up because Ctrl-C asked the rounds to end; another Ctrl-C is a plain KeyboardInterrupt."""
+
+
 class Engine(Protocol):
     """Carries out a round wherever the partitions are, and keeps their dual variables there."""
 
@@ -147,7 +151,7 @@ class Rounds:
         try:
             if self.one_round() is not None:
                 self.end = Outcome.CERTIFIED, "every problem is certified"
-        except KeyboardInterrupt:
+        except Stopped:
             self.end = Outcome.INTERRUPTED, "interrupted"
         return [self]
 

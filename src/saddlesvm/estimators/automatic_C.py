@@ -16,6 +16,7 @@ from saddlesvm.estimators.leave_one_out import FOLDS, LeaveOneOut, leave_one_out
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_search import ENDS, GAP, certified_path
 from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.interrupt import part_of_a_search
 
 RULES = ("best", "one_standard_error")
 
@@ -186,7 +187,8 @@ def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: list[f
 
 def fit_automatically(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Choose C, fit there from the path's model, and set the attributes of that fit and the choice on `model`."""
-    choice = choose_C(model, how, X, y, sample_weight)
+    with part_of_a_search():
+        choice = choose_C(model, how, X, y, sample_weight)
     fitted, near = clone(model).set_params(C=choice.C, warm_start=True), choice.path.model(choice.C)
     fitted.begin_at(near.coef_, near.intercept_, near.dual_coef_, choice.C, near)
     fitted.fit(X, y, sample_weight=sample_weight)

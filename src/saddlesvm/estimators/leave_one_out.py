@@ -17,6 +17,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.leave_one_out import RowEstimates, row_estimates
 from saddlesvm.problem.problem import make_problem
+from saddlesvm.runtime.interrupt import part_of_a_search
 
 MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
 LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted
@@ -142,7 +143,8 @@ def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarr
     scores: np.ndarray | None = None
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(y)), y):
         other = clone(model).set_params(C=model._fitted_C, lam=None, probability=False, checkpoint=None)
-        other.fit(design[train], y[train], sample_weight=None if weights is None else weights[train])
+        with part_of_a_search():
+            other.fit(design[train], y[train], sample_weight=None if weights is None else weights[train])
         of_fold = other.decision_function(design[test])
         if scores is None:
             scores = np.empty((len(y), *of_fold.shape[1:]))

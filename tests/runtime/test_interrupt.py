@@ -1,0 +1,141 @@
+"""Ctrl-C: a person's fit ends with its best model, a program's fits raise KeyboardInterrupt."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import BaggingClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from saddlesvm import KernelSVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
+from saddlesvm.runtime.interrupt import PROGRAMS, Handler, interruptible, part_of_a_search
+from support.estimating import two_blobs
+
+
+class Press:
+    """A callback that presses Ctrl-C at the first certificate that it sees, and counts what it sees afterwards."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def __call__(self, record: Any) -> None:
+        self.seen += 1
+        if self.seen == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    def __deepcopy__(self, memo: Any) -> Press:
+        return self  # scikit-learn clones models for its candidates: all share one keyboard
+
+
+def pressed(press: Press, **options: Any) -> LinearSVC:
+    return LinearSVC(solver="sdca", tol=1e-12, certify_every=1, random_state=0, callbacks=[press], **options)
+
+
+def searched(model: LinearSVC, X: Any, y: Any) -> Any:
+    return GridSearchCV(model, {"C": [0.1, 1.0]}, cv=2, error_score=np.nan).fit(X, y)
+
+
+AROUND: dict[str, Callable[[LinearSVC, Any, Any], Any]] = {
+    "grid search": searched,
+    "cross-validation": lambda model, X, y: cross_val_score(model, X, y, cv=2),
+    "pipeline": lambda model, X, y: make_pipeline(StandardScaler(), model).fit(X, y),
+    "ensemble": lambda model, X, y: BaggingClassifier(model, n_estimators=2).fit(X, y),
+    "one against the rest": lambda model, X, y: OneVsRestClassifier(model).fit(X, y),
+    "search of pipelines": lambda model, X, y: cross_val_score(make_pipeline(StandardScaler(), model), X, y, cv=2),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_programs_that_call_fits_are_interrupted(around: str, keyboard: Any) -> None:
+    press = Press()
+    with pytest.raises(KeyboardInterrupt):
+        AROUND[around](pressed(press), *two_blobs())
+    assert press.seen == 1
+    assert signal.getsignal(signal.SIGINT) is keyboard
+
+
+def test_the_threads_of_a_fit_within_a_program_end_with_it(keyboard: Any) -> None:
+    before = set(threading.enumerate())
+    endless = pressed(Press(), n_jobs=2).set_params(tol=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        make_pipeline(StandardScaler(), endless).fit(*load_iris(return_X_y=True))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60.0)
+        assert not thread.is_alive(), thread
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(solver="sdca"),
+        LinearSVC(multi_class="crammer_singer"),
+        LinearSVC(solver="pegasos", multi_class="ovo"),
+        LinearSVC(solver="sdca", n_jobs=2),
+        LinearSVR(solver="dcd"),
+        KernelSVC(solver="kernel-pegasos"),
+    ],
+    ids=repr,
+)
+def test_a_fit_that_a_person_called_returns_its_best_model(model: Any, keyboard: Any) -> None:
+    X, y = load_iris(return_X_y=True)
+    model.set_params(tol=1e-13, callbacks=[Press()], certify_every=1)
+    with pytest.warns(NotCertifiedWarning, match="interrupted"):
+        model.fit(X, y)
+    assert model.outcome_ is Outcome.INTERRUPTED
+    assert np.isfinite(model.predict(X)).all()
+    assert signal.getsignal(signal.SIGINT) is keyboard
+
+
+def test_a_press_soon_after_another_is_meant_for_the_loop_around_the_fits(keyboard: Any, monkeypatch: Any) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("saddlesvm.runtime.interrupt.time.monotonic", lambda: now[0])
+    for waited, raises in ((0.0, False), (60.0, False), (1.0, True), (60.0, False)):
+        now[0] += waited
+        with pytest.raises(KeyboardInterrupt) if raises else pytest.warns(NotCertifiedWarning, match="interrupted"):
+            pressed(Press()).fit(*two_blobs())
+
+
+def stack_of(module: str, work: Callable[[], Any]) -> Any:
+    """Call `work` from a function of a module of that name."""
+    names: dict[str, Any] = {"__name__": module}
+    exec("def call(work):\n    return work()", names)
+    return names["call"](work)
+
+
+@pytest.mark.parametrize("program", sorted(PROGRAMS))
+def test_the_stack_of_callers_tells_who_waits(program: str, keyboard: Any) -> None:
+    def handled() -> bool:
+        with interruptible():
+            return isinstance(signal.getsignal(signal.SIGINT), Handler)
+
+    assert stack_of("__main__", handled) and stack_of(f"{program}_of_mine", handled)
+    assert not stack_of(program, handled) and not stack_of(f"{program}.inner", handled)
+    assert stack_of("sklearn.callback._support", handled)
+    with part_of_a_search():
+        assert not handled()
+    assert handled()
+
+
+def test_an_exception_stops_the_fits_of_other_threads(keyboard: Any) -> None:
+    with pytest.raises(ZeroDivisionError), interruptible() as stop:
+        raise ZeroDivisionError
+    assert stop.is_set()
+    given = threading.Event()
+    with pytest.raises(ZeroDivisionError), interruptible(given):
+        raise ZeroDivisionError
+    assert not given.is_set()
+
+
+def test_the_choice_of_C_is_no_single_fit(keyboard: Any) -> None:
+    X, y = two_blobs()
+    with pytest.raises(KeyboardInterrupt):
+        LinearSVC(C="auto", callbacks=[Press()]).fit(X, y)
