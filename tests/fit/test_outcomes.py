@@ -15,7 +15,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import ADVICE, NotCertifiedWarning, Outcome
 from saddlesvm.fit.trace import Record
-from saddlesvm.problem.certificate import Certificate, Point
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
@@ -130,7 +130,7 @@ def test_a_callback_interrupts(solver: Any) -> None:
     assert result.outcome is Outcome.INTERRUPTED
     assert len(seen) == len(result.trace) == 3
     assert np.array_equal(seen[-1].coef, result.coef)
-    assert seen[-1].certificate == Certificate(result.certificate.primal, result.certificate.dual)
+    assert seen[-1].certificate == result.certificate
 
 
 @every_solver

@@ -20,12 +20,17 @@ from saddlesvm.data import inputs
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.problem.rounding import PointSizes, RowSizes, point_sizes
 from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
+
+SIZES = len(RowSizes._fields) + len(PointSizes._fields)
+LARGEST = [RowSizes._fields.index(name) for name in ("terms", "longest")]  # of the sizes, that are no sums
+LARGEST.append(len(RowSizes._fields) + PointSizes._fields.index("largest_label"))
 
 
 class RoundSums(NamedTuple):
@@ -39,21 +44,30 @@ class RoundSums(NamedTuple):
         Conjugates at the point that the partition proposes.
     squares : ndarray of shape (problems,)
         Squared norms of the changes of w that the partitions propose.
+    beside : ndarray of shape (problems, 3)
+        Where a report is to prove something: the other sums of :func:`~saddlesvm.problem.sums.loss_sums`.
+    sizes : ndarray of shape (problems, SIZES)
+        And the sizes that bounds on rounding need, of the rows and of the dual point.
     """
 
     paid: np.ndarray
     conjugates: np.ndarray
     proposed: np.ndarray
     squares: np.ndarray
+    beside: np.ndarray
+    sizes: np.ndarray
 
     @classmethod
     def none(cls, problems: int) -> RoundSums:
         """Those of no row."""
-        return cls(*np.zeros((len(cls._fields), problems)))
+        paid, conjugates, proposed, squares = np.zeros((4, problems))
+        return cls(paid, conjugates, proposed, squares, np.zeros((problems, 3)), np.zeros((problems, SIZES)))
 
     def plus(self, other: RoundSums) -> RoundSums:
         """The sums over both."""
-        return RoundSums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        both = RoundSums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        both.sizes[:, LARGEST] = np.maximum(self.sizes[:, LARGEST], other.sizes[:, LARGEST])
+        return both
 
     @property
     def nbytes(self) -> int:
@@ -219,7 +233,7 @@ def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Dual
     change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), RoundSums.none(len(W))
     for k in np.flatnonzero(order.live).tolist() if part.size else []:
         problem = part.problem(k, order.loss, order.C)
-        sums.paid[k], sums.conjugates[k], _ = sums_of_margins(problem, W[k], alpha[k])
+        sums.paid[k], sums.conjugates[k], *_ = sums_of_margins(problem, W[k], alpha[k])
         proposal, move = local_step(problem, alpha[k], W[k], order.sigmas[k], order.passes, order.seed + k)
         change[k], moves[k] = proposal - alpha[k], move
         sums.proposed[k] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
@@ -257,7 +271,10 @@ def sums_of(part: Part, duals: Duals, W: np.ndarray, order: Order) -> Report:
     alpha, sums = duals.after(order.shares), RoundSums.none(len(W))
     for k in range(len(W)) if part.size else []:
         problem = part.problem(k, order.loss, order.C)
-        sums.paid[k], sums.conjugates[k], _ = sums_of_margins(problem, W[k], alpha[k])
+        found = sums_of_margins(problem, W[k], alpha[k])
+        sums.paid[k], sums.conjugates[k], sums.beside[k] = found[0], found[1], found[2:]
+        given = (problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha[k])
+        sums.sizes[k] = (*problem.row_sizes, *point_sizes(*given))
     spent = time.perf_counter() - began
     return Report(np.zeros((len(W), 0)), sums, spent, spent, 1)
 

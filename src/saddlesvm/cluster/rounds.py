@@ -21,12 +21,14 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.stall import StallWatch
-from saddlesvm.problem.certificate import Certificate, Sums
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Regularized
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import Strength
+from saddlesvm.problem.proven_sums import Facts, Sums, summed
 from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.rounding import PointSizes, RowSizes
 from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled
@@ -149,8 +151,11 @@ class Rounds:
     def advance(self, live: list[int], stop: threading.Event) -> list[Rounds]:
         """A round, of all problems that are left."""
         try:
-            if self.one_round() is not None:
-                self.end = Outcome.CERTIFIED, "every problem is certified"
+            outcome = self.one_round()
+            if outcome is Outcome.CERTIFIED:
+                self.end = outcome, "every problem is certified"
+            elif outcome is not None:
+                self.end = outcome, "what is left of the gap is rounding"
         except Stopped:
             self.end = Outcome.INTERRUPTED, "interrupted"
         return [self]
@@ -168,12 +173,14 @@ class Rounds:
         return self.end is not None
 
     def finished(self, index: int) -> Solution:
-        """The best model, and why the rounds ended."""
+        """The best model, and why the rounds ended; proven against dual variables whose weights are computed anew."""
         assert self.end is not None
+        if self.end[0] not in (Outcome.CERTIFIED, Outcome.LIMITED_BY_ROUNDING):
+            self.prove()
         return self.solution(*self.end)
 
     def one_round(self) -> Outcome | None:
-        """A round; CERTIFIED where it has proven every problem."""
+        """A round; an outcome where it has proven every problem, as far as rounding lets it."""
         began = time.perf_counter()
         report = self.engine.improve(self.W, self.order())
         if self.started_again():
@@ -182,15 +189,23 @@ class Rounds:
         self.rounds += 1
         self.record(report, time.perf_counter() - began)
         if not self.live.any():
-            return Outcome.CERTIFIED if self.confirm() else None
+            if self.confirm():
+                return Outcome.CERTIFIED
+            left = [self.best[k] for k in np.flatnonzero(self.live)]
+            return Outcome.LIMITED_BY_ROUNDING if all(one.limited(self.plan.tol) for one in left) else None
         self.take(report)
         return None
 
-    def look(self, sums: RoundSums) -> None:
-        """Certify the point that the sums speak of; problems that are done are left alone from now on."""
-        for k in np.flatnonzero(self.live):
+    def look(self, sums: RoundSums, exact: bool = False) -> None:
+        """Certify the point that the sums speak of; problems that are done are left alone from now on.
+
+        `exact` says that the weights were just computed from the dual variables: the certificate is then a proof.
+        """
+        for k in np.flatnonzero(self.live).tolist():
             half = self.plan.regularizer.value(self.W[k])
-            seen = Certificate.of(self.plan.strength, Sums(sums.paid[k], sums.conjugates[k], half, half))
+            glance = Sums(sums.paid[k], sums.conjugates[k], half, half)
+            made = self.proven(sums, k, self.W[k], self.W[k]) if exact else glance
+            seen = Certificate.of(self.plan.strength, made)
             if seen.primal <= self.best[k].primal:
                 self.best_W[k] = self.W[k]
             self.best[k] = self.best[k].better_of(seen)
@@ -221,8 +236,25 @@ class Rounds:
         report = self.engine.sums(self.W, self.order())
         if self.started_again():
             return False
-        self.look(report.sums)
+        self.look(report.sums, exact=True)
         return not self.live.any()
+
+    def prove(self) -> None:
+        """Put a proof in the place of what the rounds have seen: the best models against the present dual variables."""
+        while True:
+            self.rebuild()
+            report = self.engine.sums(self.best_W, self.order())
+            if not self.started_again():
+                break
+        made = [self.proven(report.sums, k, self.best_W[k], self.W[k]) for k in range(self.plan.problems)]
+        self.best = [Certificate.of(self.plan.strength, one) for one in made]
+
+    def proven(self, sums: RoundSums, k: int, model: np.ndarray, pull: np.ndarray) -> Sums:
+        """The sums of a problem's model and of the dual variables that `pull` was computed from, rounding bounded."""
+        rows, point = np.split(sums.sizes[k], [len(RowSizes._fields)])
+        facts = Facts(self.plan.loss, self.plan.C, self.plan.regularizer, RowSizes(*rows.tolist()))
+        found = (float(sums.paid[k]), float(sums.conjugates[k]), *sums.beside[k].tolist())
+        return summed(facts, found, PointSizes(*point.tolist()), model, pull)
 
     def started_again(self) -> bool:
         """Whether the engine lost dual variables and went on from others; w is then theirs."""

@@ -189,8 +189,12 @@ class CertifiedPath:
         return (1.0 - u) * values[k] + u * values[k + 1]
 
 
-def knot_of(model: LinearModel, C: float, pulled: np.ndarray) -> Knot:
-    """The knot of a fitted model; `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1)."""
+def knot_of(model: LinearModel, C: float, pulled: np.ndarray, missed: np.ndarray) -> Knot:
+    """The knot of a fitted model.
+
+    `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and `missed` how far it may be off, shape
+    (k,).
+    """
     coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
     seen, seen_pulled = coef, pulled[:, :-1]
     if model.fit_intercept and model.intercept == "regularized":
@@ -198,4 +202,5 @@ def knot_of(model: LinearModel, C: float, pulled: np.ndarray) -> Knot:
         seen_pulled = pulled
     primal = np.array([one.primal for one in model.certificates_])
     dual = np.array([one.dual for one in model.certificates_])
-    return Knot(C, coef, intercept, seen, np.ascontiguousarray(seen_pulled), primal, dual)
+    rounding = np.array([one.primal_rounding for one in model.certificates_])
+    return Knot(C, coef, intercept, seen, np.ascontiguousarray(seen_pulled), primal, dual, rounding, missed)

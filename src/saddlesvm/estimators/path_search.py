@@ -19,6 +19,7 @@ from saddlesvm.estimators.path import RegularizationPath, check_Cs, fit_path
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.path_bounds import Interval, Knot
 from saddlesvm.problem.problem import resolve_C
+from saddlesvm.problem.rounding import gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import POSITIVE, check
 from saddlesvm.runtime.compiling import clock
@@ -71,10 +72,11 @@ class PathSearch:
     ) -> None:
         self.template, self.data, self.gap, self.watch = template, data, gap, watch
         design = inputs.as_design(data[0])
-        inputs.finite_norms(rows.as_rows(design))
+        norms = inputs.finite_norms(rows.as_rows(design))
         bias = float(template.intercept_scaling) if template.fit_intercept else 0.0
         self.design = rows.as_rows(design, bias)
         self.n = design.shape[0]
+        self.radii = radii(norms + bias * bias)
         self.began = clock()
         self.outcome = Outcome.CERTIFIED
 
@@ -145,15 +147,17 @@ class PathSearch:
         model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
         if model.outcome_ is Outcome.INTERRUPTED:
             stop.set()
-        return knot_of(model, C, self._pulled(model)), model
+        return knot_of(model, C, *self._pulled(model)), model
 
-    def _pulled(self, model: LinearModel) -> np.ndarray:
-        """``dual_coef_ @ X`` with the virtual feature, in float64, shape (k, d + 1)."""
+    def _pulled(self, model: LinearModel) -> tuple[np.ndarray, np.ndarray]:
+        """``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and how far each row may be off."""
         k, members = model.dual_coef_.shape[0], np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
-        pulled = np.zeros((k, rows.n_features(self.design) + 1))
+        pulled, missed = np.zeros((k, rows.n_features(self.design) + 1)), np.zeros(k)
         for place in range(k):
-            rows.add_rows(self.design, members, model.duals_of(place), pulled[place])
-        return pulled
+            beta = model.duals_of(place)
+            rows.add_rows(self.design, members, beta, pulled[place])
+            missed[place] = gamma(self.n + 8.0) * float(np.abs(beta) @ self.radii)
+        return pulled, missed
 
     def _seconds_left(self) -> float | None:
         limit = self.template.max_time

@@ -202,6 +202,8 @@ class Fit:
             if other is not None:
                 self.state, verdict = other, None
         self.end = verdict or self.end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
+        if self.end is not None and run.last is not None and not run.last.exact:
+            run.confirm(self.state)
 
     def result(self) -> FitResult:
         """The model of the last record; zeros with a certificate of NaN where there was no record."""

@@ -40,6 +40,7 @@ class Outcome(Enum):
     EPOCH_LIMIT = "epoch_limit"
     INTERRUPTED = "interrupted"
     NO_PROGRESS = "no_progress"
+    LIMITED_BY_ROUNDING = "limited_by_rounding"
     FAILED = "failed"
 
     @property
@@ -62,8 +63,12 @@ ADVICE = {
     Outcome.NO_PROGRESS: (
         "The gap stopped falling. Scale the features to similar size, lower C, use float64 data, or use solver='auto'."
     ),
+    Outcome.LIMITED_BY_ROUNDING: (
+        "The model is as good as float64 can tell: rounding alone may be more than tol. Scale the features (and "
+        "targets) to similar, moderate size, lower C, or ask for a looser tol."
+    ),
     Outcome.FAILED: (
-        "The arithmetic broke down (overflow, or a gap that is negative beyond rounding). Scale the features to "
+        "The arithmetic broke down (overflow, or a gap that is negative). Scale the features to "
         "moderate size; if they are, please report this as a bug."
     ),
 }

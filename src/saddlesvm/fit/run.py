@@ -95,10 +95,18 @@ class Run:
 
         Both are those of the last certificate where it alone proves the gap asked for; else the best of each.
         """
-        assert self.best is not None and self.bound is not None
+        assert self.best is not None
         if self.last is not None and self.enough(self.last.certificate):
             return self.last, self.last
-        return self.best, self.bound
+        return self.best, self.highest
+
+    @property
+    def highest(self) -> Evaluation:
+        """The point with the best bound: the last one, which may be a glance, or the best of all exact ones."""
+        if self.last is None or (self.bound is not None and self.bound.certificate.dual > self.last.certificate.dual):
+            assert self.bound is not None
+            return self.bound
+        return self.last
 
     def enough(self, certificate: Certificate) -> bool:
         """Whether a certificate proves the gap asked for; False where the fit asks for none."""
@@ -159,12 +167,11 @@ class Run:
         """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
         self.watches.lap("solving")
         point = self.solver.solution(self.problem, state)
-        fine = state.w.dtype == np.float64  # a glance is exact then
-        likely = ending or self.promising(state) or not point.tracks
+        fine = state.w.dtype == np.float64  # close to the optimum: what a glance leaves out is no longer small
+        likely = ending or self.promising(state) or not point.tracks or (fine and not point.read)
         evaluation = evaluate(self.problem, point, exact=likely)
-        self.passes += EXACT_PASSES if likely and not fine else GLANCE_PASSES
-        seen = evaluation.certificate
-        if not (likely or fine) and (seen.relative_gap <= self.limits.tol or not seen.sound):
+        self.passes += EXACT_PASSES if likely else GLANCE_PASSES
+        if not evaluation.exact and self.decisive(evaluation):
             evaluation = evaluate(self.problem, point)
             self.passes += EXACT_PASSES
         self.looked_at = state.epochs
@@ -176,15 +183,31 @@ class Run:
         self.watches.lap("certifying")
         return state
 
+    def decisive(self, glance: Evaluation) -> bool:
+        """Whether a glance says what only an exact certificate may say: that the gap is reached, or negative."""
+        seen = glance.certificate
+        if self.best is not None and self.best.certificate.primal < seen.primal:
+            seen = self.best.certificate.bounded_by(seen)
+        if self.bound is not None:
+            seen = seen.better_of(seen.bounded_by(self.bound.certificate))
+        return seen.relative_gap <= self.limits.tol or not seen.sound
+
+    def confirm(self, state: Any) -> None:
+        """Put an exact certificate in the place of the last record's glance: the fit ends with it."""
+        self.keep(evaluate(self.problem, self.solver.solution(self.problem, state)))
+        self.watches.lap("certifying")
+        self.trace.pop()
+        self.trace(self.record(state))
+
     def keep(self, evaluation: Evaluation) -> None:
-        """Remember the last point, the best model and the best bound."""
+        """Remember the last point, the best model and the best bound; a glance bounds nothing."""
         own = evaluation.certificate
         if not (np.isfinite(own.primal) and own.dual < np.inf):
             return
         self.last = evaluation
         if self.best is None or own.primal <= self.best.certificate.primal:
             self.best = evaluation
-        if self.bound is None or own.dual >= self.bound.certificate.dual:
+        if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = evaluation
 
     def record(self, state: Any) -> Record:
@@ -207,6 +230,8 @@ class Run:
             intercept=read_only(model.intercept),
             problem=self.label,
             form=certificate.form,
+            primal_rounding=certificate.primal_rounding,
+            dual_rounding=certificate.dual_rounding,
             kernel_evaluations=int(state.kernel_evaluations),
         )
 
@@ -231,19 +256,25 @@ class Run:
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
         self.stall.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
+        if self.bound is not None and self.bound.certificate.dual_rounding == 0.0 < self.bound.certificate.dual:
+            self.bound = None  # of a version that did not count rounding: it proves nothing
         self.stall.phase = getattr(saved.state, "phase", "")
         self.trace.extend(saved.trace)
 
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
-        """The outcome that the last certificate decides (certified, failed, or no progress), or None to go on."""
-        assert self.best is not None and self.bound is not None
-        certificate = proof(self.best, self.bound)
+        """What the last certificate decides: certified, failed, limited by rounding, or no progress."""
+        assert self.best is not None
+        certificate = proof(self.best, self.highest)
         if not certificate.sound:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
         told = proof(*self.chosen)
         gap = told.relative_gap
         if self.enough(told):
             return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
+        # The targets of a regression are rounded too: an objective that their last places explain is as good as zero.
+        noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
+        if self.last is not None and self.last.exact and told.limited(self.limits.tol, noise):
+            return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {told.rounding_share:.2g} of it rounding"
         if self.stall.stalled(state.epochs, certificate, getattr(state, "phase", "")) and self.limits.tol > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since epoch {0.5 * state.epochs:.0f}"
         return None

@@ -45,6 +45,8 @@ class Record:
         Which of the two objectives primal and dual are.
     kernel_evaluations : int
         Kernel values that the solver computed so far; 0 for linear machines.
+    primal_rounding, dual_rounding : float
+        What of both objectives may be rounding, see :class:`~saddlesvm.Certificate`; in no column of a trace.
 
     Examples
     --------
@@ -73,14 +75,17 @@ class Record:
     problem: str = ""
     form: str = "C"
     kernel_evaluations: int = 0
+    primal_rounding: float = 0.0
+    dual_rounding: float = 0.0
 
     @property
     def certificate(self) -> Certificate:
         """The certificate behind the record (in the form the problem reports)."""
-        return Certificate(self.primal, self.dual, self.form)
+        return Certificate(self.primal, self.dual, self.form, self.primal_rounding, self.dual_rounding)
 
 
-COLUMNS = tuple(column.name for column in fields(Record) if column.name not in ("coef", "intercept", "form"))
+LEFT_OUT = ("coef", "intercept", "form", "primal_rounding", "dual_rounding")
+COLUMNS = tuple(column.name for column in fields(Record) if column.name not in LEFT_OUT)
 
 
 class Callback(Protocol):

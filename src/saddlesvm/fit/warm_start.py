@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, Sums, best_scale, objectives
+from saddlesvm.problem.certificate import Point, best_scale
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_of_margins, dual_weights, margins
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import kernel

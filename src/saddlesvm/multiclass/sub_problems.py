@@ -27,6 +27,7 @@ SEVERITY = (
     Outcome.RULE_MET,
     Outcome.EPOCH_LIMIT,
     Outcome.TIME_LIMIT,
+    Outcome.LIMITED_BY_ROUNDING,
     Outcome.NO_PROGRESS,
     Outcome.INTERRUPTED,
     Outcome.FAILED,

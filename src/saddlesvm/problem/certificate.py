@@ -15,24 +15,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem, Strength, is_classification
+from saddlesvm.problem.proven_sums import Facts, Sums, norm_of, objectives, summed
+from saddlesvm.problem.rounding import UNIT, margin_errors, point_sizes, unbalance
 from saddlesvm.problem.sums import (
     conjugate_sum,
     dual_of_margins,
     dual_weights,
     loss_sums,
     margins,
+    sums_and_pull,
     sums_of_margins,
 )
 from saddlesvm.problem.terms import Pointwise
 
-ROUNDING = 1e-11  # relative size of a negative gap that rounding explains
+ASSEMBLING = 32  # roundings between the sums and a certificate in the user's form
 PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; steps below them where a top is trusted
 
 
@@ -46,32 +49,6 @@ def relative(gap: float, primal: float, dual: float) -> float:
     return math.inf if gap == math.inf else gap / size
 
 
-class Sums(NamedTuple):
-    """The four numbers that a certificate is made of.
-
-    Attributes
-    ----------
-    paid : float
-        ``sum_i s_i phi_i`` at the margins of the primal point.
-    conjugates : float
-        ``sum_i s_i phi_i*(-a_i / s_i)`` of the dual point.
-    regularizer : float
-        ``R(w)`` of the primal point; half the squared norm, mostly.
-    regularizer_conjugate : float
-        ``R*(v)`` of the dual point, ``v = C sum_i a_i x_i``.
-    """
-
-    paid: float
-    conjugates: float
-    regularizer: float
-    regularizer_conjugate: float
-
-
-def objectives(C: float, sums: Sums) -> tuple[float, float]:
-    """The primal and the dual objective in the C form: the only place where they are computed."""
-    return sums.regularizer + C * sums.paid, -C * sums.conjugates - sums.regularizer_conjugate
-
-
 @dataclass(frozen=True)
 class Certificate:
     """A proven bound on how far a model is from the optimum.
@@ -80,11 +57,13 @@ class Certificate:
     ----------
     primal : float
         Objective of the model: ``1/2 ||w||^2 + C sum_i s_i phi_i`` in the C form,
-        ``lambda/2 ||w||^2 + 1/n sum_i s_i phi_i`` in the lambda form.
+        ``lambda/2 ||w||^2 + 1/n sum_i s_i phi_i`` in the lambda form. An upper bound: rounded up by `primal_rounding`.
     dual : float
-        A lower bound on the objective of every model.
+        A lower bound on the objective of every model, rounded down by `dual_rounding`.
     form : {"C", "lambda"}
         Which of the two objectives it is.
+    primal_rounding, dual_rounding : float
+        What rounding in the computation of both can amount to at most. It is part of `primal` and `dual`.
 
     Examples
     --------
@@ -98,32 +77,53 @@ class Certificate:
     dual: float
     form: str = "C"
 
-    def __post_init__(self) -> None:
-        if 0.0 < self.dual - self.primal <= ROUNDING * abs(self.primal):
-            object.__setattr__(self, "dual", self.primal)  # the sums agree to their rounding
+    primal_rounding: float = 0.0
+    dual_rounding: float = 0.0
 
     @classmethod
     def of(cls, strength: Strength, sums: Sums) -> Certificate:
-        """The certificate computed from the sums over the rows and from both regularisers.
+        """The certificate computed from the sums over the rows and from both regularisers, rounding counted against it.
 
-        Every certificate is made here: a bound on the rounding of the sums belongs here too.
+        Every certificate is made here.
         """
         primal, dual = objectives(strength.C, sums)
-        return cls(primal * strength.unit, dual * strength.unit, strength.form)
+        own = ASSEMBLING * UNIT
+        above = sums.primal_rounding + own * (abs(sums.regularizer) + strength.C * abs(sums.paid))
+        below = sums.dual_rounding + own * (abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates))
+        unit = strength.unit
+        return cls((primal + above) * unit, (dual - below) * unit, strength.form, above * unit, below * unit)
 
     @classmethod
     def total(cls, certificates: Sequence[Certificate]) -> Certificate:
         """The certificate of several problems together: both objectives are sums, in the form of the first."""
+        if len(certificates) == 1:
+            return certificates[0]
         primal, dual = sum(one.primal for one in certificates), sum(one.dual for one in certificates)
-        return cls(primal, dual, certificates[0].form)
+        own = UNIT * len(certificates)
+        above = own * sum(abs(one.primal) for one in certificates)
+        below = own * sum(abs(one.dual) for one in certificates)
+        primal_rounding = above + sum(one.primal_rounding for one in certificates)
+        dual_rounding = below + sum(one.dual_rounding for one in certificates)
+        return cls(primal + above, dual - below, certificates[0].form, primal_rounding, dual_rounding)
 
     def bounded_by(self, other: Certificate) -> Certificate:
         """This point's model with the dual bound of another point of the same problem."""
-        return Certificate(self.primal, other.dual, self.form)
+        return Certificate(self.primal, other.dual, self.form, self.primal_rounding, other.dual_rounding)
 
     def better_of(self, other: Certificate) -> Certificate:
         """The lower primal objective and the higher bound of two points of the same problem."""
-        return Certificate(min(self.primal, other.primal), max(self.dual, other.dual), self.form)
+        lower = self if self.primal <= other.primal else other
+        return lower.bounded_by(self if self.dual >= other.dual else other)
+
+    @property
+    def rounding(self) -> float:
+        """The part of the gap that may be rounding alone, in the units of the objective."""
+        return self.primal_rounding + self.dual_rounding
+
+    @property
+    def rounding_share(self) -> float:
+        """`rounding` relative to the same size as `relative_gap`."""
+        return relative(self.rounding, self.primal, self.dual)
 
     @property
     def gap(self) -> float:
@@ -134,6 +134,14 @@ class Certificate:
     def relative_gap(self) -> float:
         """``gap / max(|primal|, |dual|)``; the same in both forms. Zero where both objectives are zero."""
         return relative(self.gap, self.primal, self.dual)
+
+    def limited(self, tol: float, noise: float = 0.0) -> bool:
+        """Whether rounding alone is more than a relative gap of `tol`, and as much as what is left besides.
+
+        `noise` is counted as rounding too.
+        """
+        rounding, size = self.rounding + noise, max(abs(self.primal), abs(self.dual))
+        return 0.0 < tol * size < rounding and math.isfinite(self.gap) and self.gap - self.rounding <= rounding
 
     @property
     def excess(self) -> float:
@@ -149,11 +157,25 @@ class Certificate:
 
     @property
     def sound(self) -> bool:
-        """Whether the gap is not negative beyond rounding; anything else is a bug or an overflow."""
-        return math.isfinite(self.gap) and self.gap >= -ROUNDING * max(abs(self.primal), abs(self.dual))
+        """Whether the gap is not negative; as its rounding is part of it, anything else is a bug or an overflow."""
+        return math.isfinite(self.gap) and self.gap >= 0.0
 
     def __str__(self) -> str:
         return f"primal {self.primal:.10g}, dual {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
+
+
+Centred: TypeAlias = tuple[Pointwise, np.ndarray, np.ndarray, float]  # what loss_sums takes but for the dual point
+
+
+class Seen(NamedTuple):
+    """What a pass over the rows has found: the sums, what they were taken of, and the model's offset.
+
+    The margins in `centred` may be left out (empty): they are then computed anew where they are asked for.
+    """
+
+    sums: tuple[float, ...]
+    centred: Centred
+    offset: float
 
 
 @dataclass(frozen=True)
@@ -171,6 +193,7 @@ class Point:
         the weights themselves where R is half the squared norm).
     """
 
+    read: ClassVar[bool] = False  # a glance at it asks for no row
     w: np.ndarray | None = None
     alpha: np.ndarray | None = None
     tracks: bool = False
@@ -180,7 +203,8 @@ class Point:
 class Evaluation:
     """A certified model: weights of shape (d,), intercept, feasible dual point of shape (n_all,), and the proof.
 
-    `pull` is ``v(alpha)`` of the features, shape (d,), where the weights are not the same.
+    `pull` is ``v(alpha)`` of the features, shape (d,), where the weights are not the same. `exact` is False where the
+    dual objective rests on running weights, and so is no proof.
     """
 
     coef: np.ndarray
@@ -188,6 +212,7 @@ class Evaluation:
     alpha: np.ndarray
     certificate: Certificate
     pull: np.ndarray | None = field(default=None, kw_only=True)
+    exact: bool = field(default=True, kw_only=True)
 
 
 @singledispatch
@@ -199,9 +224,9 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     problem : Problem
     point : Point
     exact : bool, default=True
-        False allows one pass over the data instead of two where ``point.tracks``: w is then not rebuilt, and the dual
-        objective is off by half the squared rounding error of w. Use it during a fit, and for the final certificate
-        only if w is kept in float64, where that error is far below the rounding of the sums.
+        False allows one pass over the data instead of two where ``point.tracks``: w is then taken for ``v(alpha)``, and
+        the dual objective is off by half the squared rounding error of w. Use it during a fit, not for the final
+        certificate. With True, w in float32 is rebuilt; in float64 it stays the model, beside a dual point pulled anew.
     given_offset : bool, default=False
         Judge a free intercept as it stands in ``point.w``, instead of replacing it by the best one.
     """
@@ -209,22 +234,26 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
         return _evaluate_primal(problem, point, given_offset)
     free = problem.intercept.constrained
     alpha = problem.intercept.balanced(problem.pointwise, problem.members, point.alpha)
-    glance = point.tracks and not free and (not exact or point.w.dtype == np.float64)  # type: ignore[union-attr]
-    rebuild = not glance and (point.w is None or point.tracks)
-    if not (glance or rebuild):
+    if point.w is not None and not point.tracks:
         w = np.asarray(point.w, dtype=np.float64)
         return _against_dual(problem, w, *_offset_margins(problem, w, given_offset), alpha)
-    pull = dual_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
-    w = problem.regularizer.weights(pull)
-    own = problem.regularizer.value(w)
+    glance = point.tracks and not free and not exact
+    kept = glance or (point.tracks and not free and point.w.dtype == np.float64)  # type: ignore[union-attr]
+    running = np.asarray(point.w, dtype=np.float64) if kept else dual_weights(problem, alpha)
+    pull = None if glance else running
+    w = problem.regularizer.weights(running)
     if free:
         z, offset = _offset_margins(problem, w, given_offset)
-        paid, conjugates, coupled = loss_sums(*_centred(problem, z, offset), alpha)
+        centred = _centred(problem, z, offset)
+        seen = Seen(loss_sums(*centred, alpha), centred, offset)
     else:
-        offset, (paid, conjugates, coupled) = 0.0, sums_of_margins(problem, w, alpha)
-    reached = problem.C * coupled - own if glance else problem.regularizer.conjugate(pull)  # R*(v) = v.w - R(w)
-    found = _evaluation(problem, Point(w, alpha), offset, Sums(paid, conjugates, own, reached))
-    return found if w is pull else replace(found, pull=pull[:-1].copy())
+        if kept and not glance:
+            sums, pull = sums_and_pull(problem, w, alpha)
+        else:
+            sums = sums_of_margins(problem, w, alpha)
+        seen = Seen(tuple(sums.tolist()), (problem.pointwise, problem.members, np.empty(0), 0.0), 0.0)
+    found = _evaluation(problem, Point(w, alpha), seen, pull)
+    return replace(found, pull=None if w is running else running[:-1].copy(), exact=not glance)
 
 
 def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Evaluation:
@@ -243,13 +272,10 @@ def _against_dual(problem: Problem, w: np.ndarray, z: np.ndarray, offset: float,
     centred, pull = _centred(problem, z, offset), dual_weights(problem, alpha)
     factor = best_scale(problem, alpha, pull, terms=centred[0]) if problem.intercept.homogeneous else 1.0
     alpha = factor * alpha
-    paid, conjugates, _ = loss_sums(*centred, alpha)
-    regularizer = problem.regularizer
-    sums = Sums(paid, conjugates, regularizer.value(w), regularizer.conjugate_along(pull)(factor))
-    return _evaluation(problem, Point(w, alpha), offset, sums)
+    return _evaluation(problem, Point(w, alpha), Seen(loss_sums(*centred, alpha), centred, offset), factor * pull)
 
 
-def _centred(problem: Problem, z: np.ndarray, offset: float) -> tuple[Pointwise, np.ndarray, np.ndarray, float]:
+def _centred(problem: Problem, z: np.ndarray, offset: float) -> Centred:
     """The arguments of :func:`loss_sums`, with the offset subtracted from the labels of a regression loss.
 
     Where the dual variables of a free intercept sum to zero, neither objective changes. But where the labels are far
@@ -297,8 +323,24 @@ def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.nd
     return z, offset if given else problem.intercept.best(problem.pointwise, problem.members, z, offset)
 
 
-def _evaluation(problem: Problem, point: Point, offset: float, sums: Sums) -> Evaluation:
-    assert point.w is not None and point.alpha is not None
-    sums = sums._replace(paid=sums.paid + problem.intercept.paid(offset))
+def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | None) -> Evaluation:
+    """The model and its certificate; `pull` is ``v(alpha)`` from the rows, None for a glance."""
+    w, alpha, offset = point.w, point.alpha, seen.offset
+    assert w is not None and alpha is not None
+    terms, members, z, added = seen.centred
+    kind = problem.intercept
+    given = (problem.loss, terms.y, problem.norms, problem.weights, members, alpha)
+    sizes = point_sizes(*given, signs=kind.constrained)
+
+    def around(move: float) -> float:
+        margin = z if z.size else margins(problem, weights)
+        return float(loss_sums(terms, members, margin, added + move, np.zeros(alpha.size))[0])
+
+    weights = kind.split(w)[0]
+    share = unbalance(sizes, problem.row_sizes, getattr(kind, "total", 0.0)) if kind.constrained else 0.0
+    errors = margin_errors(problem.row_sizes, norm_of(weights), added, shifted=added != offset)
+    facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
+    sums = summed(facts, seen.sums, sizes, weights, pull, errors=errors, share=share, around=around)
+    sums = sums._replace(paid=sums.paid + kind.paid(offset))
     certificate = Certificate.of(problem.strength, sums)
-    return Evaluation(point.w[:-1].copy(), problem.intercept.told(point.w, offset), point.alpha, certificate)
+    return Evaluation(w[:-1].copy(), kind.told(w, offset), alpha, certificate)

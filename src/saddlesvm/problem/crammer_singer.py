@@ -12,15 +12,18 @@ Source: Crammer and Singer (2001), "On the algorithmic implementation of multicl
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
 from saddlesvm.rows.scores import scores_of_rows
@@ -123,13 +126,14 @@ def evaluate_joint(
     if alpha is None:
         assert point.w is not None
         alpha = dual_of_weights(problem, point.w)
-    rebuild = point.w is None or (point.tracks and exact)
+    glance = point.tracks and not exact
+    rebuild = point.w is None or (point.tracks and exact and point.w.dtype != np.float64)
     W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
     rivals = scores_of_rows(problem.X, W)
     if not problem.whole:
         rivals = rivals[members]
     charged = conjugate = problem.regularizer.value(W)
-    if point.tracks and not rebuild:
+    if glance:
         conjugate = problem.C * float(np.vdot(alpha[members], rivals)) - charged  # R*(v) = v.w - R(w)
     elif not rebuild:
         conjugate = problem.regularizer.conjugate(joint_weights(problem, alpha))
@@ -140,8 +144,36 @@ def evaluate_joint(
     weights = problem.row_weights[members]
     paid = float(weights @ (rivals.max(axis=1) - own_scores))
     gained = float(alpha[members, own].sum())
-    certificate = Certificate.of(problem.strength, Sums(paid, -gained, charged, conjugate))
-    return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, alpha, certificate)  # type: ignore[arg-type]
+    sums = Sums(paid, -gained, charged, conjugate)
+    certificate = Certificate.of(problem.strength, _rounded(problem, sums, W, alpha))
+    model = W[:, :-1].copy(), W[:, -1] * problem.scale
+    return Evaluation(*model, alpha, certificate, exact=not glance)  # type: ignore[arg-type]
+
+
+def _rounded(problem: JointProblem, sums: Sums, W: np.ndarray, alpha: np.ndarray) -> Sums:
+    """The sums with bounds on their rounding (:mod:`saddlesvm.problem.rounding`).
+
+    A row's loss is that of the difference of two margins. Its own variable is taken for the exact negated sum of its
+    rivals', from which the stored one differs by what rounding left; where that is more than the row's weight, all
+    variables are shortened by as little, which lowers no bound by more than that share of what is gained.
+    """
+    rows, members, own = problem.row_sizes, problem.members, problem.codes[problem.members]
+    rival, r = alpha[members].copy(), radii(problem.norms[members])
+    given = rival[np.arange(members.size), own].copy()
+    rival[np.arange(members.size), own] = 0.0
+    taken = np.abs(rival).sum(axis=1)
+    missed = np.abs(given - taken) + gamma(problem.n_classes + 2.0) * taken
+    norm = SLACK * float(np.sqrt((W * W).sum(axis=1).max()))
+    margin = 2.0 * gamma(rows.terms + MARGIN_UNITS) * norm
+    slip = margin * rows.reach + gamma(rows.rows + 8.0) * (sums.paid + margin * rows.reach) + 4.0 * UNIT * rows.weight
+    above = problem.C * slip + gamma(W.size + 4.0) * sums.regularizer
+    over = float((taken / problem.row_weights[members]).max(initial=1.0)) - 1.0 + 4.0 * UNIT
+    gained = float(np.abs(given).sum())
+    drift = problem.C * (2.0 * gamma(rows.rows + 8.0) * float((taken + np.abs(given)) @ r) + float(missed @ r))
+    reached = math.sqrt(2.0 * sums.regularizer_conjugate)
+    below = problem.C * (float(missed.sum()) + (max(over, 0.0) + gamma(rows.rows + 8.0)) * gained)
+    below += gamma(W.size + 4.0) * sums.regularizer_conjugate + drift * (SLACK * reached + drift)
+    return sums._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)
 
 
 evaluate.register(JointProblem, evaluate_joint)

@@ -11,20 +11,34 @@ problem is not convex: the gap is then still not negative and zero exactly at st
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Sums, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, resolve_C
+from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.rounding import (
+    SLACK,
+    UNIT,
+    MarginErrors,
+    PointSizes,
+    RowSizes,
+    conjugate_rounding,
+    gamma,
+    paid_rounding,
+    unbalance,
+)
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise
+from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix, expand
 
 
@@ -114,6 +128,11 @@ class KernelProblem:
     def penalty(self) -> Penalty:
         """Half the squared norm in the feature space: there is no other."""
         return L2()
+
+    @cached_property
+    def errors(self) -> KernelErrors:
+        """What bounds on the rounding of kernel values need to know of the rows."""
+        return kernel_errors(self.kernel, self.X)
 
     @cached_property
     def members(self) -> np.ndarray:
@@ -283,10 +302,64 @@ def _certify(
     """The model ``f = K beta``, with the best free intercept, against the dual point with ``dual_f = K dual``."""
     offset = problem.intercept.best(problem.terms, problem.members, f, 0.0)
     alpha = alpha_of(problem, dual)
-    paid, conjugates, _ = loss_sums(problem.terms, problem.members, f, offset, alpha)
-    sums = Sums(paid, conjugates, half_norm(beta, f), half_norm(dual, dual_f))
+    paid, conjugates, _, charged, _ = loss_sums(problem.terms, problem.members, f, offset, alpha)
+    found = Sums(paid, conjugates, half_norm(beta, f), half_norm(dual, dual_f))
+    sums = _rounded(problem, found, Expansion(beta, f, offset), Expansion(dual, dual_f, 0.0), alpha, charged)
     certificate = Certificate.of(problem.strength, sums)
     return KernelEvaluation(beta, offset + problem.offset * float(beta.sum()), alpha, certificate, f)
+
+
+class Expansion(NamedTuple):
+    """``sum_i beta_i k(x_i, .)``, its values f at the rows, and the offset added to them."""
+
+    beta: np.ndarray
+    f: np.ndarray
+    offset: float
+
+
+def _rounded(
+    problem: KernelProblem, found: Sums, model: Expansion, dual: Expansion, alpha: np.ndarray, charged: float
+) -> Sums:
+    """The sums with bounds on their rounding: see :mod:`saddlesvm.problem.rounding`, and of kernel values
+    :mod:`saddlesvm.rows.kernel_errors`.
+
+    Parameters
+    ----------
+    charged : float
+        Sum of the sizes of the conjugates of `alpha`.
+    """
+    loss, C, n = problem.loss, problem.C, problem.n
+    lengths = np.sqrt(problem.errors.lengths**2 + problem.offset)
+    slips = [_expansion_error(problem, one) for one in (model, dual)]
+    s, e = problem.row_weights, slips[0] + 4.0 * UNIT * (abs(model.offset) + np.abs(model.f))
+    rows = RowSizes(float(n), 0.0, 0.0, float(s @ e), float(s @ (e * e)), float(e.max(initial=0.0)))
+    point = PointSizes(0.0, 0.0, 0.0, float(np.abs(alpha).sum()), *_signs(alpha))
+    own, reached = (
+        0.5 * (float(np.abs(one.beta) @ slip) + gamma(n + 4.0) * float(np.abs(one.beta) @ np.abs(one.f)))
+        for one, slip in zip((model, dual), slips, strict=True)
+    )
+
+    def around(move: float) -> float:
+        terms, offset = problem.terms, model.offset + move
+        return float(loss_sums(terms, problem.members, model.f, offset, np.zeros(n))[0])
+
+    above = own + C * paid_rounding(loss, found.paid, rows, point, MarginErrors(1.0, 0.0, 0.0), around)
+    share = unbalance(point, rows) if problem.intercept.constrained else 0.0
+    shift = float((share * np.abs(dual.beta) + np.abs(dual.beta - C * alpha) + UNIT * np.abs(dual.beta)) @ lengths)
+    norm = math.sqrt(2.0 * max(found.regularizer_conjugate + reached, 0.0))
+    below = reached + shift * (norm + shift)
+    below += C * (conjugate_rounding(loss, rows, charged, point) + share * charged)
+    return found._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)
+
+
+def _expansion_error(problem: KernelProblem, one: Expansion) -> np.ndarray:
+    """How far the values of an expansion can be off, what a regularised intercept adds to them included."""
+    size = float(np.abs(one.beta).sum())
+    return problem.errors.of_expansion(one.beta, UNIT) + gamma(problem.n + 4.0) * problem.offset * size
+
+
+def _signs(alpha: np.ndarray) -> tuple[float, float]:
+    return float(np.maximum(alpha, 0.0).sum()), float(np.maximum(-alpha, 0.0).sum())
 
 
 def half_norm(beta: np.ndarray, f: np.ndarray) -> float:

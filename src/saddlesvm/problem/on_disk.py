@@ -8,16 +8,19 @@ optimum, where a is one sweep newer than v. This certificate needs no pass of it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Sums, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.problem.proven_sums import Facts, summed
+from saddlesvm.problem.rounding import CHUNK, RowSizes, point_sizes, row_sizes
+from saddlesvm.problem.sums import dual_weights, loss_sums
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader, RowBlock, rows_between
@@ -43,6 +46,11 @@ class StreamedProblem(Problem):
 
     reader: BlockReader = field(kw_only=True, repr=False)
     duals: np.ndarray = field(kw_only=True, repr=False)
+
+    @property
+    def row_sizes(self) -> RowSizes:
+        """As of any problem, anew each time: squared norms are known once their block has been read."""
+        return row_sizes(self.X, self.norms, self.weights, self.members)
 
     @cached_property
     def passes(self) -> Passes:
@@ -100,20 +108,33 @@ class JudgedPoint(Point):
     Attributes
     ----------
     judged : Evaluation
+        A glance: its dual point rests on running weights.
+    model : ndarray of shape (d + 1,)
+    paid : float
+        The weighted sum of the model's losses.
     enough : float
         The relative gap below which the judged model is used without reading all rows for a better certificate.
     """
 
+    read: ClassVar[bool] = True
     judged: Evaluation = field(kw_only=True)
+    model: np.ndarray = field(kw_only=True)
+    paid: float = field(kw_only=True)
     enough: float = field(kw_only=True)
 
 
 def evaluate_streamed(
     problem: StreamedProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
-    """The sweep's own certificate where it is small enough or need not be exact; otherwise passes over the blocks."""
-    if isinstance(point, JudgedPoint) and (not exact or point.judged.certificate.relative_gap <= point.enough):
-        return point.judged
+    """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
+    certificate of the last iterate otherwise."""
+    if isinstance(point, JudgedPoint):
+        if not exact:
+            return point.judged
+        if point.judged.certificate.relative_gap <= point.enough:
+            proven = _proven(problem, point)
+            if proven.certificate.relative_gap <= point.enough:
+                return proven
     plain = Point(point.w, point.alpha, point.tracks)
     return evaluate.dispatch(Problem)(problem, plain, exact=exact, given_offset=given_offset)
 
@@ -122,10 +143,30 @@ def judgement(
     problem: StreamedProblem, v: np.ndarray, paid: float, conjugates: float, w: np.ndarray, alpha: np.ndarray
 ) -> Evaluation:
     """The model v with its own losses, against the bound of a dual point with weights w and its sum of conjugates."""
-    regularizer = problem.regularizer
-    sums = Sums(paid, conjugates, regularizer.value(v), regularizer.conjugate(w))
+    sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha)
+    facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
+    sums = summed(facts, (paid, conjugates, np.inf, abs(conjugates), np.inf), sizes, v, w)
     certificate = Certificate.of(problem.strength, sums)
-    return Evaluation(v[:-1].copy(), float(v[-1] * problem.scale), alpha, certificate)
+    return Evaluation(v[:-1].copy(), float(v[-1] * problem.scale), alpha, certificate, exact=False)
+
+
+def _proven(problem: StreamedProblem, point: JudgedPoint) -> Evaluation:
+    """The judged model against the dual point whose weights one pass over the rows gives."""
+    assert point.alpha is not None
+    alpha, members = point.alpha, problem.members
+    pull = dual_weights(problem, alpha)
+    conjugates = charged = 0.0
+    for start in range(0, members.size, CHUNK):
+        chosen = members[start : start + CHUNK]
+        weights = problem.weights[chosen] if problem.weights.size else problem.weights
+        terms = Pointwise(problem.loss, problem.y[chosen].astype(np.float64), weights)
+        found = loss_sums(terms, np.arange(chosen.size), np.zeros(chosen.size), 0.0, alpha[chosen])
+        conjugates, charged = conjugates + found[1], charged + found[3]
+    sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, members, alpha)
+    facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
+    sums = summed(facts, (point.paid, conjugates, np.inf, charged, np.inf), sizes, point.model, pull)
+    certificate = Certificate.of(problem.strength, sums)
+    return replace(point.judged, certificate=certificate, exact=True)
 
 
 def streamed_fingerprint(problem: StreamedProblem, solver: Any) -> dict[str, Any]:

@@ -25,8 +25,10 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from saddlesvm.problem.certificate import relative
+from saddlesvm.problem.rounding import gamma
 
-SAFETY = 1e-12  # share of the objective; the rounding of the bounds below is far smaller
+SAFETY = 1e-12  # relative gap by which the place of the largest one may be missed
+BOUND_UNITS = 64.0  # roundings of a bound beside those of its squared norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,11 @@ class Knot:
     pulled : ndarray of the shape of `seen`
         What it sees of ``v``, the combination of the rows by the dual variables.
     primal, dual : ndarray of shape (k,)
-        Of each sub-problem.
+        Of each sub-problem, rounding counted against both.
+    rounding : ndarray of shape (k,), optional
+        The part of `primal` that may be rounding: about what it costs to round the weights of a mixture.
+    missed : ndarray of shape (k,), optional
+        How far `pulled` can be from the exact combination, in norm.
     """
 
     C: float
@@ -54,6 +60,8 @@ class Knot:
     pulled: np.ndarray
     primal: np.ndarray
     dual: np.ndarray
+    rounding: np.ndarray | None = None
+    missed: np.ndarray | None = None
 
     @property
     def norms(self) -> np.ndarray:
@@ -90,9 +98,12 @@ class Interval:
     def __init__(self, low: Knot, high: Knot) -> None:
         self.low, self.high = low, high
         self.apart = half_squared_distances(low.seen, high.seen)
-        self.pulled_apart = half_squared_distances(low.pulled, high.pulled)
+        missed = sum((knot.missed for knot in (low, high) if knot.missed is not None), np.zeros(low.primal.size))
+        distances = np.sqrt(2.0 * half_squared_distances(low.pulled, high.pulled))
+        self.pulled_apart = 0.5 * np.maximum(distances - missed, 0.0) ** 2  # no larger than it is
         self._norms = low.norms, high.norms
         self._losses = low.losses, high.losses
+        self.rounding = self._rounding()
         self.gap, self.worst_C = self._largest_gap()
 
     def share(self, C: float) -> float:
@@ -109,11 +120,20 @@ class Interval:
         (R1, R2), (L1, L2) = self._norms, self._losses
         primal = (1.0 - u) * R1 + u * R2 - u * (1.0 - u) * self.apart + C * ((1.0 - u) * L1 + u * L2)
         dual = (1.0 - t) * self.low.dual + t * self.high.dual + t * (1.0 - t) * self.pulled_apart
-        return primal, dual
+        return primal + self.rounding, dual - self.rounding
 
     def middle(self) -> float:
         """Where a fit would help most: half-way in log C."""
         return float(np.sqrt(self.low.C * self.high.C))
+
+    def _rounding(self) -> np.ndarray:
+        """What rounding can do to either bound anywhere in the interval, shape (k,)."""
+        size, mixed = self.apart + self.pulled_apart, np.zeros(self.low.primal.size)
+        for knot, norms in zip((self.low, self.high), self._norms, strict=True):
+            share = self.high.C / knot.C
+            size = size + share * (np.abs(knot.primal) + norms) + np.abs(knot.dual)
+            mixed += share * (0.0 if knot.rounding is None else knot.rounding)
+        return gamma(self.low.seen.shape[1] + BOUND_UNITS) * size + mixed
 
     def _best_share(self) -> Polynomial:
         """The best share of the upper knot's weights as a function of t, before it is cut to [0, 1]."""
@@ -130,6 +150,8 @@ class Interval:
         t, one = Polynomial([0.0, 1.0]), Polynomial([1.0])
         C = Polynomial([self.low.C, self.high.C - self.low.C])
         dual = (one - t) * self.low.dual.sum() + t * self.high.dual.sum() + t * (one - t) * self.pulled_apart.sum()
+        rounding = float(self.rounding.sum())
+        dual = dual - rounding
         best = self._best_share()
         cuts = [float(cut) for cut in _roots(best) + _roots(best - 1.0) if 0.0 < cut < 1.0]
         edges = sorted({0.0, 1.0, *cuts})
@@ -138,6 +160,7 @@ class Interval:
             at = float(best(0.5 * (start + stop)))
             u = best if 0.0 < at < 1.0 else Polynomial([float(at >= 1.0)])
             primal = (one - u) * R1 + u * R2 - u * (one - u) * self.apart.sum() + C * ((one - u) * L1 + u * L2)
+            primal = primal + rounding
             turning = [x for x in _roots(dual.deriv() * primal - dual * primal.deriv()) if start < x < stop]
             for x in (start, stop, *turning):
                 above, below = float(primal(x)), float(dual(x))

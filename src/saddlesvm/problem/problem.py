@@ -18,11 +18,21 @@ from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_
 from saddlesvm.problem.loss import Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.rounding import (
+    UNIT,
+    MarginErrors,
+    RowSizes,
+    paid_rounding,
+    point_sizes,
+    row_sizes,
+)
 from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import POSITIVE, check
+
+TARGET_UNITS = 4.0  # of the last place of a target, that its distance from an intercept may be off by
 
 
 def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]:
@@ -163,6 +173,19 @@ class Problem:
     def regularizer(self) -> Regularizer:
         """The cost of weights: the penalty, and the intercept's share."""
         return Regularizer(self.penalty, self.intercept)
+
+    @cached_property
+    def row_sizes(self) -> RowSizes:
+        """What bounds on rounding need to know of the members' rows."""
+        return row_sizes(self.X, self.norms, self.weights, self.members)
+
+    @cached_property
+    def target_noise(self) -> float:
+        """What the last places of the targets can amount to in the objective of the C form; zero for labels."""
+        nowhere = np.zeros(self.y.size)
+        sizes = point_sizes(self.loss, self.y, self.norms, self.weights, self.members, nowhere)
+        errors = MarginErrors(0.0, TARGET_UNITS * UNIT, 0.0)
+        return self.C * paid_rounding(self.loss, 0.0, self.row_sizes, sizes, errors)
 
     @cached_property
     def terms(self) -> Terms:

@@ -6,6 +6,7 @@ in float64 throughout; :mod:`saddlesvm.rows.kernel_rows` computes the float32 ro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -139,8 +140,16 @@ def expand(kernel: Kernel, A: Matrix, centres: Any, coefficients: np.ndarray) ->
     if not kernel.precomputed:
         centres = dense_if_quicker(centres.astype(np.float64))
     both_dense = not sparse.issparse(centres)
+    leaf = leaf_of(count)
     block = min(512, max(1, BLOCK_VALUES // count))
     for k, part in enumerate(in_float64(A, block)):
         part = part.toarray() if both_dense and sparse.issparse(part) else part
-        out[k * block : (k + 1) * block] = kernel(part, centres) @ coefficients
+        values, into = kernel(part, centres), out[k * block : (k + 1) * block]
+        for first in range(0, count, leaf):  # leaf by leaf: each product then goes through few additions
+            into += values[:, first : first + leaf] @ coefficients[first : first + leaf]
     return out
+
+
+def leaf_of(count: int) -> int:
+    """Products that are added up before they are added to the sum of so many."""
+    return max(16, math.isqrt(count))

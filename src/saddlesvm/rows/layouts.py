@@ -85,6 +85,16 @@ def n_values(X: Rows) -> int:
     return X.values.size if isinstance(X, Dense) else int(X.indptr[-1])
 
 
+def longest_row(X: Rows) -> int:
+    """Stored values of the longest row; the number of columns where that is less, or X is dense."""
+    if isinstance(X, Dense):
+        return int(X.values.shape[1])
+    if X.indptr.size < 2:
+        return 0
+    longest = max(int(np.diff(X.indptr[k : k + AT_ONCE + 1]).max()) for k in range(0, X.indptr.size - 1, AT_ONCE))
+    return min(longest, int(X.n_features))
+
+
 def reading_time(X: Rows, values: float) -> float:
     """A rough lower bound on the seconds of a pass, in order, over rows with `values` stored values."""
     return values * (X.values.itemsize / DENSE_SPEED if isinstance(X, Dense) else SPARSE_TIME)

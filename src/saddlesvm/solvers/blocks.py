@@ -256,7 +256,7 @@ class Blocks(SolverBase):
         state.last = Judgement(state.judged, state.paid, state.conjugates, state.w.copy())
         state.paid = state.conjugates = 0.0
         seen = _judged(problem, state).certificate
-        gap, primal = max(seen.gap / problem.unit, 0.0), seen.primal / problem.unit
+        gap, primal = max((seen.gap - seen.rounding) / problem.unit, 0.0), seen.primal / problem.unit
         if state.offset.size:
             gap += abs(state.offset[0] * (state.w[-1] - state.offset[0]))
             state.offset[0], state.w[-1] = state.w[-1], 2.0 * state.w[-1] - state.offset[0]
@@ -271,7 +271,15 @@ class Blocks(SolverBase):
         streamed = _streamed(problem)
         if state.offset.size or not state.last.model.size:
             return Point(state.w, state.alpha, tracks=True)
-        return JudgedPoint(state.w, state.alpha, True, judged=_judged(streamed, state), enough=state.target)
+        return JudgedPoint(
+            state.w,
+            state.alpha,
+            True,
+            judged=_judged(streamed, state),
+            model=state.last.model,
+            paid=state.last.primal_paid,
+            enough=state.target,
+        )
 
     def certified(self, problem: Problem, state: BlocksState, evaluation: Evaluation) -> BlocksState:
         """Take the multiplier of a free intercept over."""

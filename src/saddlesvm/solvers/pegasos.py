@@ -269,7 +269,7 @@ class Pegasos(SolverBase):
         if not self.projection:
             return np.inf
         zeros = np.zeros(problem.members.size)
-        paid, _, _ = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))
+        paid = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))[0]
         return math.sqrt(problem.C * paid)
 
     def solution(self, problem: Problem, state: PegasosState) -> Point:

@@ -24,8 +24,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Sums, objectives
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel import KernelPoint, KernelProblem, alpha_of, nearest_feasible
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import RowCache, RowSource, row_source
 from saddlesvm.runtime.compiling import clock
@@ -251,7 +252,7 @@ def measure(problem: KernelProblem, state: KernelState) -> None:
     z = state.f[at_work]
     free = problem.intercept.constrained
     state.offset = problem.intercept.best(terms, at_work, z, state.offset)
-    paid, conjugates, coupled = loss_sums(terms, at_work, z, state.offset, alpha_of(problem, state.beta))
+    paid, conjugates, coupled, *_ = loss_sums(terms, at_work, z, state.offset, alpha_of(problem, state.beta))
     norm = 0.5 * problem.C * coupled
     state.estimate = Certificate(*objectives(problem.C, Sums(paid, conjugates, norm, norm))).relative_gap
     wish = wishes(problem, state)

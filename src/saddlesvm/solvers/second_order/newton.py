@@ -37,9 +37,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, Sums, objectives, relative
+from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.durable import Group, Workspace
@@ -261,7 +262,7 @@ class Newton(SolverBase):
     def _primal_at_zero(problem: Problem) -> float:
         """The objective of w = 0."""
         nowhere, zeros = np.zeros(problem.members.size), np.zeros(problem.y.size)
-        paid, _, _ = loss_sums(problem.pointwise, problem.members, nowhere, 0.0, zeros)
+        paid = loss_sums(problem.pointwise, problem.members, nowhere, 0.0, zeros)[0]
         return problem.C * float(paid)
 
     @staticmethod
@@ -397,7 +398,7 @@ class Newton(SolverBase):
             state.gradient[-1] = -w_dual[-1]
             state.residual += self._unbalance(problem, state)
             alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
-            _, conjugates, _ = loss_sums(problem.pointwise, problem.members, state.z, 0.0, alpha)
+            conjugates = loss_sums(problem.pointwise, problem.members, state.z, 0.0, alpha)[1]
             w_dual = dual_weights(problem, alpha)
         regularizer = problem.regularizer
         sums = Sums(paid, conjugates, regularizer.value(state.w), regularizer.conjugate(w_dual))

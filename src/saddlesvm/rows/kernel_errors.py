@@ -1,0 +1,109 @@
+"""How far computed kernel values, and sums of them, can be from those of the stored rows.
+
+With ``r_i = ||x_i||`` and g = gamma(d + 8), the relative error of an inner product of d terms and a few more roundings:
+
+    linear          |k - k^|  <=  g r_i r_j
+    rbf             |k - k^|  <=  g gamma (r_i + r_j)^2       (squared distances are taken apart: they cancel)
+    poly            |k - k^|  <=  (p + 1) g (gamma r_i r_j + |c|)^p
+    sigmoid         |k - k^|  <=  g (gamma r_i r_j + |c|)
+    laplacian, chi2, cosine     <=  2 g          additive chi2  <=  g sqrt(d) (r_i + r_j)
+
+Values of a precomputed kernel or of a function of the user's are the kernel: only sums of them are rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.rows.kernels import Kernel, Matrix, in_float64, leaf_of
+
+SLACK = 1.01  # the bounds are rounded too
+DIAGONAL = 32  # rows of which a function's own values are asked for at once
+
+
+@dataclass(frozen=True, eq=False)
+class KernelErrors:
+    """Bounds for the rows of one training set.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    d : int
+        Number of features.
+    radii : ndarray of shape (n,)
+        ``||x_i||``; for kernels without rows the same as `lengths`.
+    lengths : ndarray of shape (n,)
+        ``sqrt(k(x_i, x_i))``, or more: the length of the row in the feature space.
+    """
+
+    kernel: Kernel
+    d: int
+    radii: np.ndarray
+    lengths: np.ndarray
+
+    def of_expansion(self, coefficients: np.ndarray, unit: float) -> np.ndarray:
+        """How far ``f_i = sum_j beta_j k(x_i, x_j)`` can be off, shape (n,); `unit` is that of a rounding."""
+        kernel, r, size = self.kernel, self.radii, np.abs(coefficients)
+        g = SLACK * (self.d + 8.0) * unit
+        leaf = leaf_of(size.size)
+        summed = SLACK * (leaf + size.size / leaf + 6.0) * unit  # products, their sums, the sum of these
+        none, one, two = float(size.sum()), float(size @ r), float(size @ (r * r))
+        if kernel.precomputed or callable(kernel.metric):
+            return summed * self.lengths * float(size @ self.lengths)
+        gamma, c = abs(kernel.gamma), abs(kernel.coef0)
+        match kernel.metric:
+            case "linear":
+                return (g + summed) * r * one
+            case "rbf":
+                return g * gamma * (r * r * none + 2.0 * r * one + two) + (2.0 * g + summed) * none
+            case "poly" | "polynomial":
+                p = max(kernel.degree, 1.0)
+                powers = float(size @ r**p)
+                values = 2.0 ** (p - 1.0) * (gamma**p * r**p * powers + c**p * none)
+                return ((p + 1.0) * g + (16.0 * p * unit) + summed) * values
+            case "sigmoid":
+                return g * (gamma * r * one + c * none) + (g + summed) * none
+            case "additive_chi2":
+                return (g + summed) * np.sqrt(self.d) * (r * none + one)
+            case _:
+                return (2.0 * g + summed) * none * np.ones(r.size)
+
+
+def kernel_errors(kernel: Kernel, X: Matrix) -> KernelErrors:
+    """Bounds for the rows of X; for a precomputed kernel X is its matrix."""
+    d = int(X.shape[1])
+    if kernel.precomputed:
+        lengths = np.sqrt(np.abs(X.diagonal().astype(np.float64)))
+        return KernelErrors(kernel, d, lengths, lengths)
+    if callable(kernel.metric):
+        lengths = np.sqrt(np.abs(_own_values(kernel, X)))
+        return KernelErrors(kernel, d, lengths, lengths)
+    radii = SLACK * np.sqrt(np.concatenate([_squares(part) for part in in_float64(X)]) + 1e-290)
+    return KernelErrors(kernel, d, radii, _lengths(kernel, d, radii))
+
+
+def _lengths(kernel: Kernel, d: int, r: np.ndarray) -> np.ndarray:
+    match kernel.metric:
+        case "linear":
+            return r
+        case "poly" | "polynomial":
+            return (abs(kernel.gamma) * r * r + abs(kernel.coef0)) ** (0.5 * max(kernel.degree, 1.0)) + (r == 0.0)
+        case "additive_chi2":
+            return np.sqrt(2.0 * np.sqrt(d) * r)
+        case _:
+            return np.ones(r.size)
+
+
+def _squares(part: Matrix) -> np.ndarray:
+    if sparse.issparse(part):
+        return np.asarray(part.multiply(part).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", part, part)
+
+
+def _own_values(kernel: Kernel, X: Matrix) -> np.ndarray:
+    """``k(x_i, x_i)``, some rows at once."""
+    blocks = [X[start : start + DIAGONAL] for start in range(0, X.shape[0], DIAGONAL)]
+    return np.concatenate([np.diagonal(kernel(one, one)) for one in blocks])

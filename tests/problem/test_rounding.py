@@ -1,0 +1,124 @@
+"""Certificates hold in floating point: claims about hostile points, judged in 120 digits."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attack import judge
+from attack.certificates import OPTION, hostile_rows, hostile_targets, hostile_weights, refuted
+from saddlesvm import LinearSVR
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate, Point, evaluate
+from saddlesvm.problem.intercepts import INTERCEPTS
+from saddlesvm.problem.losses import Hinge, Loss, is_smooth, loss_name
+from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.problem.rounding import PointSizes, gamma, unbalance
+from saddlesvm.rows.layouts import as_rows, longest_row
+from saddlesvm.solvers import DCD
+from support import PACKAGED, csr, matrix, named, small_problem
+
+CASES = 6
+
+
+def hostile(loss: Loss, intercept: str, seed: int) -> tuple[Problem, judge.Case]:
+    """A problem of the package's, and the judge's of the same numbers."""
+    random = np.random.default_rng([seed, len(intercept)])
+    X = hostile_rows(random).astype(np.float64)
+    y, weights = hostile_targets(random, X, is_classification(loss)), hostile_weights(random, len(X))
+    C, scale = float(10.0 ** random.uniform(-8, 8)), 0.0 if intercept == "none" else float(random.choice([1.0, 3.0]))
+    problem = make_problem(as_rows(X, scale), y, loss, C=C, weights=weights, intercept=intercept)  # type: ignore[arg-type]
+    name = loss_name(loss)
+    option = getattr(loss, OPTION[name]) if name in OPTION else 0.0
+    return problem, judge.make_case(X, y, weights, C, judge.textbook(name, option), intercept, scale or 1.0)
+
+
+def random_point(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of a random size, and dual variables inside their bounds, many of them at these."""
+    random = np.random.default_rng(seed)
+    w = random.normal(size=problem.n_features + 1) * 10.0 ** random.uniform(-6, 4)
+    w[-1] *= problem.intercept.present
+    alpha = np.zeros(problem.y.size)
+    for i in problem.members:
+        s = problem.weights[i] if problem.weights.size else 1.0
+        low, high = (float(np.clip(end, -9.0 * s, 9.0 * s)) for end in problem.loss.bounds(problem.y[i], s))
+        alpha[i] = random.choice([low, high, 0.0, random.uniform(low, high)])
+    return w, alpha
+
+
+@pytest.mark.parametrize("loss", PACKAGED, ids=named)
+@pytest.mark.parametrize("intercept", list(INTERCEPTS))
+def test_no_claim_about_a_hostile_point_is_refuted(loss: Loss, intercept: str) -> None:
+    for seed in range(CASES):
+        problem, case = hostile(loss, intercept, seed)
+        w, alpha = random_point(problem, seed)
+        claims = []
+        for point in (Point(w), Point(alpha=alpha), Point(w, alpha)):
+            found = evaluate(problem, point)
+            true = judge.primal(case, found.coef, found.intercept), judge.dual(case, found.alpha[problem.members])
+            claims.append((*true, found.certificate))
+            assert found.exact and found.certificate.rounding >= 0.0
+        assert not refuted(claims, Decimal(1), [f"seed {seed}"] * 3)
+
+
+@pytest.mark.parametrize("intercept", list(INTERCEPTS))
+def test_rounding_is_a_small_part_of_an_ordinary_certificate(intercept: str) -> None:
+    problem = small_problem(Hinge(), intercept=intercept)
+    result = fit(problem, DCD(), Limits(tol=1e-9, max_epochs=20_000))
+    assert result.outcome is Outcome.CERTIFIED, result.message
+    assert 0.0 < result.certificate.rounding_share < 1e-11
+
+
+def test_a_gap_below_what_rounding_allows_is_an_outcome_of_its_own() -> None:
+    result = fit(small_problem(Hinge()), DCD(), Limits(tol=1e-15, max_epochs=100_000))
+    assert result.outcome is Outcome.LIMITED_BY_ROUNDING and "scale" in result.outcome.advice.lower()
+    assert result.certificate.relative_gap > 1e-15 and result.certificate.sound
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "squared_epsilon_insensitive"])
+@pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
+def test_constant_targets_end(loss: str) -> None:
+    model = LinearSVR(loss=loss, intercept="free").fit(matrix(30, 3), np.full(30, 1.7))
+    assert model.outcome_ in (Outcome.CERTIFIED, Outcome.LIMITED_BY_ROUNDING)
+    assert model.intercept_ == pytest.approx(1.7) and np.abs(model.coef_).max() < 1e-6
+
+
+def test_a_dual_point_that_does_not_sum_to_zero_is_counted_as_shortened() -> None:
+    rows = small_problem(Hinge()).row_sizes
+    exact = PointSizes(0.0, 0.0, 1.0, 1.0, positive=2.0, negative=2.0)
+    assert 0.0 < unbalance(exact, rows) < 1e-13
+    assert unbalance(exact._replace(positive=2.5), rows) == pytest.approx(0.5 / 2.5, rel=0.02)
+    assert unbalance(exact._replace(positive=0.0, negative=0.0), rows) == 0.0
+    assert unbalance(exact._replace(positive=0.0), rows) == pytest.approx(1.0, rel=0.02)
+
+
+def test_facts_about_rounding() -> None:
+    assert gamma(4.0) == pytest.approx(4.0 * 2.0**-53) and gamma(2.0**53) == np.inf
+    X = matrix(20, 6, density=0.3)
+    assert longest_row(as_rows(X)) == 6
+    assert longest_row(as_rows(csr(X))) == np.count_nonzero(X, axis=1).max()
+
+
+@pytest.mark.parametrize(
+    ("certificate", "limited"),
+    [
+        (Certificate(1.0, 0.9, "C", 1e-9, 1e-9), False),  # far from the optimum
+        (Certificate(1.0, 1.0 - 3e-9, "C", 1e-9, 1e-9), True),
+        (Certificate(1.0, 1.0 - 3e-12, "C", 1e-12, 1e-12), False),  # certified, at the gap of 1e-10 asked for
+        (Certificate(np.inf, -np.inf, "C", np.inf, np.inf), False),
+    ],
+)
+def test_when_a_certificate_is_limited_by_rounding(certificate: Certificate, limited: Any) -> None:
+    assert certificate.limited(1e-10) is limited
+    assert not certificate.limited(0.0)
+
+
+def test_smooth_losses_have_a_bounded_curvature_and_others_a_bounded_slope() -> None:
+    for loss in PACKAGED:
+        steep = max(abs(end) for end in loss.bounds(1.0, 1.0))
+        assert np.isfinite(loss.largest_curvature() if is_smooth(loss) else steep)
