@@ -22,18 +22,21 @@ from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
+from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import L2, Weighed, elastic_net
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.memory_plan import does_not_fit, memory_bytes
+from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.automatic.on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.second_order.newton import Newton
 
 
 class Training(NamedTuple):
@@ -184,11 +187,12 @@ class LinearModel(CallbackSupport, Estimator):
         limits = self._limits(solver)
         given: MemoryRows | FileRows
         if self._goes_by_blocks(X, solver):
-            n_jobs, solver = None, solver if isinstance(solver, Blocks) else Blocks()
             memory = None if self.memory is None else memory_bytes(self.memory)
+            n_jobs, solver = None, solver_on_files(solver, memory or available_memory() // 2)
             given = open_rows(
                 X, len(problems), memory, intercept=kind, scale=float(self.intercept_scaling),
-                checkpoint=self.checkpoint, most_rows=solver.rows,
+                checkpoint=self.checkpoint, most_rows=getattr(solver, "rows", 0),
+                spare=is_smooth(loss) and not isinstance(solver, Blocks),
             )  # fmt: skip
         else:
             given = self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
@@ -227,13 +231,14 @@ class LinearModel(CallbackSupport, Estimator):
         if not asked and not does_not_fit(X, memory):
             return False
         split = getattr(self, "multi_class", "ovr")
-        if split == "ovr" and isinstance(solver, (Auto, Blocks)):
+        newton = isinstance(solver, Newton) and is_smooth(self.check_options())
+        if split == "ovr" and (newton or isinstance(solver, (Auto, Blocks))):
             return True
         if not asked and memory is None:
             return False
         raise ValueError(
-            "training block by block (memory=, or solver='blocks') needs solver='auto' or 'blocks' and "
-            f"multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
+            "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks', or with a smooth loss "
+            f"'newton', and multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
         )
 
     def _keep(self, results: list[FitResult]) -> None:

@@ -34,8 +34,12 @@ MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
+    "walk_back",
 }  # fmt: skip
-FINITE = ("w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen")
+FINITE = (
+    "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
+    "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes",
+)  # fmt: skip
 
 
 class Wrong(ValueError):
@@ -208,6 +212,13 @@ class State:
     def check(self) -> None:
         """Raise ValueError for a place or an index out of range."""
         self.counters()
+        if "walk_back" in self.arrays:
+            sizes = {self.arrays["walk_back"].size}
+            demand(sizes <= {0, self.fresh.w.size}, "its walk_back has another width")
+        if "phase" in self.plain:
+            demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
+            phases = ("coordinate descent", "Newton")
+            demand(self.plain["phase"] in phases, f"its phase is {self.plain['phase'][:40]!r}")
         if "edges" in self.arrays:
             self.blocks()
             return
@@ -227,10 +238,6 @@ class State:
         if "best_w" in self.arrays:
             sizes = self.arrays["best_w"].size, self.arrays["best_alpha"].size
             demand(sizes == (self.fresh.w.size, self.problem.y.size), "its best point has another size")
-        if "phase" in self.plain:
-            demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
-            phases = ("coordinate descent", "Newton")
-            demand(self.plain["phase"] in phases, f"its phase is {self.plain['phase'][:40]!r}")
 
     @property
     def members(self) -> np.ndarray:

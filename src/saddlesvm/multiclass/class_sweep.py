@@ -69,16 +69,20 @@ class FileRows:
         Rows mapped from files, with the virtual feature.
     reader : BlockReader
     duals : ndarray of shape (problems, n)
+    spare : ndarray of shape (problems, n), optional
+        Room for the dual variables of a sweep under way.
     """
 
     X: Rows
     reader: BlockReader
     duals: np.ndarray
+    spare: np.ndarray | None = None
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> StreamedProblem:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
-        return make_streamed_problem(self.X, sub.y, loss, self.reader, self.duals[sub.index], **options)
+        spare = None if self.spare is None else self.spare[sub.index]
+        return make_streamed_problem(self.X, sub.y, loss, self.reader, self.duals[sub.index], spare, **options)
 
     def close(self) -> None:
         """Give buffers and files back."""
@@ -86,7 +90,8 @@ class FileRows:
 
 
 def open_rows(
-    X: Any, problems: int, memory: int | None, *, intercept: str, scale: float, checkpoint: Any, most_rows: int = 0
+    X: Any, problems: int, memory: int | None, *, intercept: str, scale: float, checkpoint: Any, most_rows: int = 0,
+    spare: bool = False,
 ) -> FileRows:
     """Plan the training on a mapped matrix, and open its files.
 
@@ -104,12 +109,15 @@ def open_rows(
         Where the dual variables exceed the memory, their file is put next to the checkpoint.
     most_rows : int, default=0
         Rows per block at most; 0 for as many as the memory allows.
+    spare : bool, default=False
+        Make room for the dual variables of a sweep under way, too: Newton's method needs it.
     """
     plain = rows.as_rows(X)
     bias = intercept_kind(intercept).value(scale, lambda: sampled_norms(plain))
     path = getattr(checkpoint, "path", checkpoint)
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
-    plan: MemoryPlan = make_plan(plain, memory, problems, folder, most_rows)
+    plan: MemoryPlan = make_plan(plain, memory, problems, folder, most_rows, 2 if spare else 1)
     n, design = rows.n_rows(plain), plain._replace(bias=bias)
-    duals = plan.row_array((problems, n))
-    return FileRows(design, BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), problems), duals)
+    duals, room = plan.row_array((problems, n)), plan.row_array((problems, n)) if spare else None
+    reader = BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), problems)
+    return FileRows(design, reader, duals, room)

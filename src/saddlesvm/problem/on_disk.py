@@ -42,10 +42,17 @@ class StreamedProblem(Problem):
     reader : BlockReader
     duals : ndarray of shape (n_all,)
         Where the solver keeps its dual variables, in memory or in a mapped file.
+    spare : ndarray of shape (n_all,), optional
+        Room for further ones, of a sweep under way.
     """
 
     reader: BlockReader = field(kw_only=True, repr=False)
     duals: np.ndarray = field(kw_only=True, repr=False)
+    spare: np.ndarray | None = field(default=None, kw_only=True, repr=False)
+
+    def spare_duals(self) -> np.ndarray:
+        """The room for further dual variables, shape (n_all,); in memory where none was given."""
+        return np.zeros(self.y.size) if self.spare is None else self.spare
 
     @property
     def row_sizes(self) -> RowSizes:
@@ -81,14 +88,20 @@ class StreamedProblem(Problem):
 
 
 def make_streamed_problem(
-    X: Rows, y: np.ndarray, loss: Loss, reader: BlockReader, duals: np.ndarray, **options: Any
+    X: Rows,
+    y: np.ndarray,
+    loss: Loss,
+    reader: BlockReader,
+    duals: np.ndarray,
+    spare: np.ndarray | None = None,
+    **options: Any,
 ) -> StreamedProblem:
     """Assemble a problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`."""
     whole = make_problem(X, y, loss, norms=reader.norms, **options)
     given = {column.name: getattr(whole, column.name) for column in fields(Problem)}
     if is_classification(loss):
         given["y"] = whole.y.astype(np.int8)
-    return StreamedProblem(reader=reader, duals=duals, **given)
+    return StreamedProblem(reader=reader, duals=duals, spare=spare, **given)
 
 
 def sampled(X: Rows) -> np.ndarray:
@@ -123,11 +136,25 @@ class JudgedPoint(Point):
     enough: float = field(kw_only=True)
 
 
+@dataclass(frozen=True)
+class ProvenPoint(Point):
+    """A point that a pass over all rows has proven on the way; its certificate reads nothing.
+
+    Attributes
+    ----------
+    proven : Evaluation
+    """
+
+    proven: Evaluation = field(kw_only=True)
+
+
 def evaluate_streamed(
     problem: StreamedProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
     """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
     certificate of the last iterate otherwise."""
+    if isinstance(point, ProvenPoint):
+        return point.proven
     if isinstance(point, JudgedPoint):
         if not exact:
             return point.judged
@@ -155,18 +182,24 @@ def _proven(problem: StreamedProblem, point: JudgedPoint) -> Evaluation:
     assert point.alpha is not None
     alpha, members = point.alpha, problem.members
     pull = dual_weights(problem, alpha)
-    conjugates = charged = 0.0
-    for start in range(0, members.size, CHUNK):
-        chosen = members[start : start + CHUNK]
-        weights = problem.weights[chosen] if problem.weights.size else problem.weights
-        terms = Pointwise(problem.loss, problem.y[chosen].astype(np.float64), weights)
-        found = loss_sums(terms, np.arange(chosen.size), np.zeros(chosen.size), 0.0, alpha[chosen])
-        conjugates, charged = conjugates + found[1], charged + found[3]
+    _, conjugates, charged = sums_without_rows(problem, alpha)
     sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, members, alpha)
     facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
     sums = summed(facts, (point.paid, conjugates, np.inf, charged, np.inf), sizes, point.model, pull)
     certificate = Certificate.of(problem.strength, sums)
     return replace(point.judged, certificate=certificate, exact=True)
+
+
+def sums_without_rows(problem: StreamedProblem, alpha: np.ndarray) -> tuple[float, float, float]:
+    """Sums for which no row is read: the losses at zero margins, the conjugates of a dual point, and their sizes."""
+    paid = conjugates = charged = 0.0
+    for start in range(0, problem.members.size, CHUNK):
+        chosen = problem.members[start : start + CHUNK]
+        weights = problem.weights[chosen] if problem.weights.size else problem.weights
+        terms = Pointwise(problem.loss, problem.y[chosen].astype(np.float64), weights)
+        found = loss_sums(terms, np.arange(chosen.size), np.zeros(chosen.size), 0.0, alpha[chosen])
+        paid, conjugates, charged = paid + found[0], conjugates + found[1], charged + found[3]
+    return paid, conjugates, charged
 
 
 def streamed_fingerprint(problem: StreamedProblem, solver: Any) -> dict[str, Any]:

@@ -111,7 +111,9 @@ def does_not_fit(X: Any, memory: int | None) -> bool:
     return size > FITS * (available_memory() if memory is None else memory)
 
 
-def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = None, most_rows: int = 0) -> MemoryPlan:
+def make_plan(
+    X: Rows, memory: int | None, problems: int, folder: str | None = None, most_rows: int = 0, variables: int = 1
+) -> MemoryPlan:
     """Cut the rows into chunks of about equal bytes, so that two blocks and all else fit into the memory.
 
     Parameters
@@ -125,6 +127,8 @@ def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = N
         Holds the file of the rows' variables, where they are too many for the memory.
     most_rows : int, default=0
         Most rows of a block; 0 for as many as the memory allows.
+    variables : int, default=1
+        Numbers that each problem keeps of a row.
 
     Raises
     ------
@@ -133,9 +137,9 @@ def make_plan(X: Rows, memory: int | None, problems: int, folder: str | None = N
     """
     memory = memory or available_memory() // 2
     n = rows.n_rows(X)
-    kept = n * (8 * (problems + 1) + problems + 12)
-    mapped = n * 8 * (problems + 1) > VARIABLES_SHARE * memory
-    kept -= n * 8 * (problems + 1) if mapped else 0
+    of_rows = n * 8 * (variables * problems + 1)
+    mapped = of_rows > VARIABLES_SHARE * memory
+    kept = n * (problems + 12) + (0 if mapped else of_rows)
     room = min(BLOCKS_SHARE * memory, memory - kept - min(RESERVE, memory // 5))
     size = matrix_bytes(X)
     a_row = size / n + 8 * problems + WORK_BYTES / 2

@@ -159,14 +159,31 @@ class FromFiles(Passes):
         OSError
             A file cannot be read.
         """
+        for number in range(self.reader.n_blocks):
+            yield work(self.part(number))
+
+    def part(self, number: int, *, again: bool = False) -> Part:
+        """The rows of the block with this number, in the order of the files; the next one is read ahead.
+
+        Parameters
+        ----------
+        number : int
+        again : bool, default=False
+            After the last block comes the first: another pass will follow.
+        """
         reader = self.reader
-        count, size = reader.n_chunks, reader.per_block
-        chunks = [range(k, min(k + size, count)) for k in range(0, count, size)]
-        for now, then in zip(chunks, [*chunks[1:], range(0)], strict=True):
-            first, last = int(reader.edges[now.start]), int(reader.edges[now.stop])
-            place = slice(*np.searchsorted(self.members, [first, last]).tolist())
-            block = reader.fetch(now, then=then)
-            yield work(Part(block.X, self.members[place] - first, place, first, last))
+        now, then = self._chunks(number), self._chunks(number + 1)
+        if again and not len(then):
+            then = self._chunks(0)
+        first, last = int(reader.edges[now.start]), int(reader.edges[now.stop])
+        place = slice(*np.searchsorted(self.members, [first, last]).tolist())
+        block = reader.fetch(now, then=then)
+        return Part(block.X, self.members[place] - first, place, first, last)
+
+    def _chunks(self, number: int) -> range:
+        """The chunks of a block; none behind the last one."""
+        count, size = self.reader.n_chunks, self.reader.per_block
+        return range(min(number * size, count), min((number + 1) * size, count))
 
     def total(self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]) -> np.ndarray:
         """The sum, in one array: the blocks come one after the other."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import get_blas_funcs
 from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.layouts import CSR, Rows
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, moved_shares
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, LOOP_SPEED, SYRK_SPEED, blocks, cholesky, widened
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, LOOP_SPEED, SYRK_SPEED, add_outer, cholesky
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
 AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: finding the changes would take longer
@@ -59,7 +58,7 @@ class FeatureFactor:
         self.marked = np.zeros(count, dtype=bool)
         self.unit = 1.0
         self.factor = np.empty((0, 0), dtype=dtype)
-        (self.syrk,), (self.potrs,) = get_blas_funcs(("syrk",), dtype=dtype), get_lapack_funcs(("potrs",), dtype=dtype)
+        (self.potrs,) = get_lapack_funcs(("potrs",), dtype=dtype)
 
     def plan(self, active: np.ndarray, bend: np.ndarray) -> Update:
         """What :meth:`update` has to do for the second derivatives `bend` of the `active` rows (both of shape (a,))."""
@@ -116,12 +115,9 @@ class FeatureFactor:
         if isinstance(self.X, CSR):
             add_outer_sparse(self.X, chosen, change, self.sum.T)
             return
-        width = self.penalty.size
-        for sign in (1.0, -1.0):  # of a change: the rows are scaled by its square root
+        for sign in (1.0, -1.0):
             some = sign * change > 0.0
-            for part, share in zip(blocks(chosen[some], width), blocks(sign * change[some], width), strict=True):
-                rows = widened(self.X, part, np.sqrt(share), self.factor.dtype)
-                self.sum = self.syrk(sign, rows.T, beta=1.0, c=self.sum, lower=1, overwrite_c=1)
+            add_outer(self.X, chosen[some], sign * change[some], self.sum, sign)
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """The factored matrix's inverse times v."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, get_blas_funcs
 from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.layouts import CSR, Rows, n_features
-from saddlesvm.solvers.second_order.kernels import fill, gram_sparse
+from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
 
 Map = Callable[[np.ndarray], np.ndarray]
 
@@ -52,6 +52,30 @@ def widened(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: Any = np.fl
     out = np.empty((chosen.size, n_features(X) + 1), dtype=dtype)
     fill(X, chosen, factors, out)
     return out
+
+
+def add_outer(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarray, sign: float = 1.0) -> None:
+    """``total += sign sum_k factors_k x_chosen[k] x_chosen[k]'`` in its lower triangle, in place.
+
+    Parameters
+    ----------
+    X : Dense or CSR
+    chosen : ndarray of shape (k,)
+    factors : ndarray of shape (k,)
+        Not negative: dense rows are scaled by their square roots.
+    total : ndarray of shape (d + 1, d + 1)
+        In Fortran order, float32 or float64; the rows are widened to its precision.
+    sign : float, default=1.0
+        1 or -1.
+    """
+    if isinstance(X, CSR):
+        add_outer_sparse(X, chosen, sign * factors, total.T)
+        return
+    width = total.shape[0]
+    (syrk,) = get_blas_funcs(("syrk",), dtype=total.dtype)
+    for part, share in zip(blocks(chosen, width), blocks(factors, width), strict=True):
+        rows = widened(X, part, np.sqrt(share), total.dtype)
+        syrk(sign, rows.T, beta=1.0, c=total, lower=1, overwrite_c=1)
 
 
 def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:

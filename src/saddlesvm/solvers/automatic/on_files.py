@@ -1,0 +1,184 @@
+"""The automatic solver for rows in files: blocks of the dual first, Newton's method where that needs less time.
+
+Both read every row once a sweep, and so the choice is one between numbers of sweeps. Blocks of coordinate descent have
+the first sweeps: they certify easy problems in three. From the fall of their certificates' gap follows how many sweeps
+they have left; Newton's method needs a handful whatever C is, but each of its sweeps also adds up a matrix. All problems
+that share the readings change over together, at the end of a sweep, and do not change back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.loss import is_cornerless, is_smooth
+from saddlesvm.problem.on_disk import StreamedProblem, sums_without_rows
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.layouts import CSR
+from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.automatic.predictions import fall_rate
+from saddlesvm.solvers.base import Budget, SolverBase
+from saddlesvm.solvers.blocks import MOST_VISITS, Blocks, BlocksState
+from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
+from saddlesvm.solvers.second_order.newton import Newton
+from saddlesvm.solvers.second_order.on_files import NewtonOnFiles, SweepWork
+from saddlesvm.solvers.second_order.walk import Walk
+
+DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
+BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
+SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per power of ten that the gap falls by
+FEWEST = 2  # sweeps of coordinate descent before the first comparison
+PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
+MATRICES = 3.0  # matrices held for each problem: the sum, its factor, and room to lift the diagonal
+SHARE = 0.25  # of the memory, that they may take
+DESCENT, NEWTON = "coordinate descent", "Newton"
+
+
+@dataclass
+class OnFilesState(BlocksState):
+    """Where a run stands: the states of both solvers over one dual point.
+
+    Attributes
+    ----------
+    phase : str
+        The solver at work.
+    seen : ndarray of shape (k, 2)
+        Sweeps and gaps of coordinate descent.
+    walk, work
+        Of Newton's method, see :class:`~saddlesvm.solvers.second_order.on_files.FilesState`.
+    """
+
+    phase: str = DESCENT
+    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
+    work: SweepWork = field(default_factory=SweepWork, repr=False)
+
+
+@dataclass(frozen=True)
+class AutoOnFiles(SolverBase):
+    """Blocks of coordinate descent, then Newton's method over sweeps where that is predicted to be quicker.
+
+    Estimators choose this solver for rows in files with ``solver="auto"``.
+
+    Parameters
+    ----------
+    memory : float, default=1e9
+        Bytes that training may take; a quarter of it is for the matrices of Newton's method.
+    """
+
+    name: ClassVar[str] = "auto"
+    memory: float = field(default=1e9, repr=False)
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
+        """Begin with coordinate descent."""
+        begun = Blocks().init(problem, seed, start)
+        given = {column.name: getattr(begun, column.name) for column in fields(BlocksState)}
+        return OnFilesState(**given, walk=Walk.begin(np.zeros(problem.n_features + 1)))
+
+    def step(self, problem: Problem, state: OnFilesState, budget: Budget) -> OnFilesState:
+        """Read one block."""
+        return self.step_together([problem], [state], [budget])[0]
+
+    def step_together(
+        self, problems: Sequence[Problem], states: Sequence[OnFilesState], budgets: Sequence[Budget]
+    ) -> list[OnFilesState]:
+        """Read one block for several problems over the same files, all in the same phase."""
+        if states[0].phase == NEWTON:
+            return NewtonOnFiles().step_together(problems, states, budgets)
+        moved = Blocks().step_together(problems, states, budgets)
+        if moved[0].position == 0:
+            self._end_of_sweep(problems, moved, [budget.relative_gap for budget in budgets])
+        return moved
+
+    def _end_of_sweep(
+        self, problems: Sequence[Problem], states: Sequence[OnFilesState], targets: Sequence[float]
+    ) -> None:
+        """Note the gaps, and change over where the sweeps that are left take longer than those of Newton's method."""
+        for state in states:
+            state.seen = np.vstack([state.seen, [state.sweeps, max(state.estimate, np.finfo(float).tiny)]])
+        if states[0].sweeps < FEWEST or min(targets) <= 0.0 or not self.may_change(problems):
+            return
+        open_ones = [(state, target) for state, target in zip(states, targets, strict=True) if state.estimate > target]
+        here = max((sweeps_left(state.seen, target) for state, target in open_ones), default=0.0)
+        powers = max((math.log10(state.estimate / target) for state, target in open_ones), default=0.0)
+        there = SWEEPS + EACH_POWER * powers
+        reading, descent, newton = sweep_costs(problems)
+        change = here * max(reading, descent) > there * max(reading, newton)
+        left = f"about {here:.0f} sweeps left" if np.isfinite(here) else "no end in sight"
+        verdict = "changing over" if change else "staying"
+        ratio = max(reading, newton) / max(reading, descent)
+        for problem, state in zip(problems, states, strict=True):
+            told = f"sweep {state.sweeps}: gap {state.estimate:.1e}; {left}, or about {there:.0f} of Newton's method"
+            state.remark = f"{told}, {ratio:.2g} times as long each: {verdict}"
+            if change:
+                self._change(problem, state)
+
+    def may_change(self, problems: Sequence[Problem]) -> bool:
+        """Whether Newton's method takes the loss, and its matrices fit into the memory."""
+        width = problems[0].n_features + 1
+        fits = MATRICES * len(problems) * 8.0 * width**2 <= SHARE * self.memory
+        return fits and is_smooth(problems[0].loss) and problems[0].penalty.identity()
+
+    @staticmethod
+    def _change(problem: Problem, state: OnFilesState) -> None:
+        """Begin Newton's method at the present weights, or at zero where the last ones judged were worse."""
+        assert isinstance(problem, StreamedProblem)
+        far = not state.last.model.size
+        if not far:
+            judged = problem.regularizer.value(state.last.model) + problem.C * state.last.primal_paid
+            far = judged > problem.C * sums_without_rows(problem, state.alpha)[0]
+        state.phase = NEWTON
+        state.walk = Walk.begin(np.zeros(state.w.size) if far else state.w.astype(np.float64))
+        state.w, state.epochs, state.work = state.walk.at, float(state.sweeps), SweepWork()
+
+    def solution(self, problem: Problem, state: OnFilesState) -> Point:
+        """The point of the solver at work."""
+        if state.phase == NEWTON and state.walk.looks:
+            return NewtonOnFiles().solution(problem, state)
+        return Blocks().solution(problem, state)
+
+    def certified(self, problem: Problem, state: OnFilesState, evaluation: Evaluation) -> Any:
+        """Pass the certificate on to the solver at work."""
+        return state if state.phase == NEWTON else Blocks().certified(problem, state, evaluation)
+
+    def on_stall(self, problem: Problem, state: OnFilesState) -> OnFilesState | None:
+        """Change over to Newton's method where coordinate descent stalls first."""
+        if state.phase == NEWTON or not self.may_change([problem]):
+            return None
+        self._change(problem, state)
+        return state
+
+
+def solver_on_files(solver: SolverBase, memory: float) -> SolverBase:
+    """The solver over rows in files that is meant by a solver over rows in memory; others as they are.
+
+    `memory` is what training may take, in bytes.
+    """
+    if isinstance(solver, Auto):
+        return AutoOnFiles(memory)
+    return NewtonOnFiles() if isinstance(solver, Newton) else solver
+
+
+def sweeps_left(seen: np.ndarray, target: float) -> float:
+    """Sweeps of coordinate descent from the last gap to `target`, at the present rate."""
+    rate = fall_rate(seen)
+    if rate is None or not rate > 0.0:
+        return math.inf
+    return math.log(float(seen[-1, 1]) / target) / rate
+
+
+def sweep_costs(problems: Sequence[Problem]) -> tuple[float, float, float]:
+    """Rough seconds of reading all rows, and of the work on them in a sweep of either solver, for all problems."""
+    problem = problems[0]
+    rows, width, per_row = problem.members.size, problem.n_features + 1, problem.values_per_row
+    a_row = 0.5 * per_row**2 / LOOP_SPEED if isinstance(problem.X, CSR) else width**2 / SYRK_SPEED
+    bend, visit = BEND[is_cornerless(problem.loss)], epoch_cost(problem)
+    newton = PASSES * visit + bend * rows * a_row
+    return matrix_bytes(problem.X) / DISK_SPEED, len(problems) * MOST_VISITS * visit, len(problems) * newton

@@ -1,0 +1,141 @@
+"""Looks: what Newton's method learns from the rows in one pass, part by part; the caller adds what the parts tell.
+
+A look at the weights w gives, of some rows, everything that a step needs: the sums of a certificate, the pull of the
+multipliers at w (and so the gradient), the matrix of the rows that bend, and the losses at a few places of the line on
+which w was reached, so that a step that proves too long or too short costs one further pass and no more. Nothing of a
+row is kept from one pass to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from saddlesvm.problem.rounding import PointSizes, point_sizes
+from saddlesvm.problem.sums import loss_sums
+from saddlesvm.problem.terms import Pointwise, Terms
+from saddlesvm.rows.layouts import CSR, Rows, dot_rows, n_features
+from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, combine, respond
+from saddlesvm.solvers.second_order.linear_algebra import add_outer
+
+STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at together: the cache holds them
+NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the matrix leaves a row out (R is 1)
+TRIALS = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)  # places on a line, where 1 is the point looked at
+LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
+SIZES, LARGEST = len(PointSizes._fields), PointSizes._fields.index("largest_label")  # the one size that is no sum
+
+
+class Ask(NamedTuple):
+    """What a look is to find out, the same for all parts of the rows.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d + 1,)
+        The point to look at.
+    back : ndarray of shape (d + 1,) or (0,)
+        The point that the line to w comes from; empty for none.
+    """
+
+    w: np.ndarray
+    back: np.ndarray
+
+
+class Told(NamedTuple):
+    """What some rows tell.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (5,)
+        Of :func:`~saddlesvm.problem.sums.loss_sums`, at w and its multipliers.
+    line : ndarray of shape (len(TRIALS),)
+        ``sum_i s_i phi_i`` at the places of the line; zeros where there is none.
+    bent : ndarray of shape (2,)
+        How many rows bend, and the sum of their second derivatives (times C).
+    pull : ndarray of shape (d + 1,)
+        ``sum_i a_i x_i`` of the multipliers at w.
+    matrix : ndarray of shape (d + 1, d + 1)
+        ``C sum_i s_i phi_i'' x_i x_i'``, its lower triangle; in Fortran order.
+    sizes : ndarray of shape (SIZES,)
+        What bounds on rounding need of the multipliers, see :class:`~saddlesvm.problem.rounding.PointSizes`.
+    """
+
+    sums: np.ndarray
+    line: np.ndarray
+    bent: np.ndarray
+    pull: np.ndarray
+    matrix: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def nothing(cls, width: int) -> Told:
+        """What no row tells, for w of this length."""
+        matrix = np.zeros((width, width), order="F")
+        return cls(np.zeros(LOSS_SUMS), np.zeros(len(TRIALS)), np.zeros(2), np.zeros(width), matrix, np.zeros(SIZES))
+
+    def add(self, other: Told) -> None:
+        """Add what other rows tell."""
+        for mine, theirs in zip(self[:-1], other[:-1], strict=True):
+            mine += theirs
+        add_sizes(self.sizes, other.sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return sum(one.nbytes for one in self)
+
+
+def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray) -> None:
+    """Look at some rows: add what they tell, and put their multipliers at w into `alpha`.
+
+    Parameters
+    ----------
+    terms : Terms
+        Of a smooth loss.
+    members : ndarray of shape (m,)
+        The rows that take part, ascending, in the numbering of `terms`.
+    ask : Ask
+    told : Told
+    alpha : ndarray of shape (n,)
+        In the numbering of `terms`; or of shape (0,), where nobody needs them.
+    """
+    for chosen in _strips(terms.X, members):
+        y, s = terms.y[chosen], terms.weights[chosen] if terms.weights.size else terms.weights
+        points, every = Pointwise(terms.loss, y, s), np.arange(chosen.size)
+        z = np.empty(chosen.size)
+        dot_rows(terms.X, chosen, ask.w, z)
+        answers = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
+        respond(SmoothedTerms(terms.loss, y, s, terms.C, np.empty(0), 0.0, False), z, answers)
+        told.sums[:] += loss_sums(points, every, z, 0.0, answers.alpha)
+        combine(terms.X, chosen, answers.alpha, told.pull)
+        if ask.back.size:
+            former = np.empty(z.size)
+            dot_rows(terms.X, chosen, ask.back, former)
+            for k, place in enumerate(TRIALS):
+                told.line[k] += loss_sums(points, every, former + place * (z - former), 0.0, answers.alpha)[0]
+        norms = terms.norms[chosen]
+        active = np.flatnonzero(answers.bend * norms > NEGLIGIBLE)
+        add_outer(terms.X, chosen[active], answers.bend[active], told.matrix)
+        told.bent[:] += active.size, float(answers.bend.sum())
+        sizes = point_sizes(terms.loss, y, norms, s, every, answers.alpha)
+        add_sizes(told.sizes, np.array(sizes))
+        if alpha.size:
+            alpha[chosen] = answers.alpha
+
+
+def _strips(X: Rows, members: np.ndarray) -> Iterator[np.ndarray]:
+    """The members, a few at a time."""
+    width = n_features(X) + 1
+    if isinstance(X, CSR):
+        width = X.data.size // max(X.indptr.size - 1, 1) + 1
+    size = max(FEWEST_ROWS, STRIP_VALUES // width)
+    for start in range(0, members.size, size):
+        yield members[start : start + size]
+
+
+def add_sizes(sizes: np.ndarray, more: np.ndarray) -> None:
+    """Add the sizes of further rows to those of some, in place."""
+    largest = max(sizes[LARGEST], more[LARGEST])
+    sizes += more
+    sizes[LARGEST] = largest

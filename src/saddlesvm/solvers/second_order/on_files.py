@@ -1,0 +1,155 @@
+"""Newton's method over rows in files: one sweep is one step, for any number of problems over the same rows.
+
+A sweep reads every row once. It gives the gradient, both objectives and the matrix of the rows that bend at the point
+that it looks at (:mod:`saddlesvm.solvers.second_order.looks`); the matrix is factored in memory, and the next sweep
+looks one step further (:mod:`saddlesvm.solvers.second_order.walk`). Nothing but the dual variables is kept of a row,
+and a sweep's certificate reads nothing. The method begins at zero: from there it takes some six to nine sweeps,
+whatever C is, and at its end a sweep squares the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point
+from saddlesvm.problem.loss import Loss, is_smooth, loss_name
+from saddlesvm.problem.on_disk import ProvenPoint, StreamedProblem
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Facts
+from saddlesvm.rows.passes import FromFiles, Part
+from saddlesvm.runtime.durable import Workspace
+from saddlesvm.solvers.base import Budget, SolverBase, State, start_alpha
+from saddlesvm.solvers.second_order.looks import Told, look
+from saddlesvm.solvers.second_order.walk import Walk
+
+
+@dataclass
+class SweepWork(Workspace):
+    """What the sweep under way has found so far.
+
+    Attributes
+    ----------
+    block : int
+        The block that is due.
+    told : Told, optional
+        What the rows of the blocks before told.
+    alpha : ndarray of shape (n_all,)
+        Their multipliers.
+    """
+
+    block: int = 0
+    told: Told | None = None
+    alpha: np.ndarray | None = None
+
+
+@dataclass
+class FilesState(State):
+    """Where a run stands: at the end of its last sweep, from which a resumed run goes on.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_all,)
+        The multipliers at the point that this sweep looked at.
+    sweeps : int
+    walk : Walk
+    work : SweepWork
+        The sweep under way.
+    """
+
+    alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
+    sweeps: int = 0
+    walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
+    work: SweepWork = field(default_factory=SweepWork, repr=False)
+
+
+@dataclass(frozen=True)
+class NewtonOnFiles(SolverBase):
+    """Newton's method over rows that are read block by block, for smooth losses.
+
+    Estimators choose this solver for such rows where it is predicted to take less time than
+    :class:`~saddlesvm.solvers.blocks.Blocks`, and with ``solver="newton"``. One epoch is one sweep.
+    """
+
+    name: ClassVar[str] = "newton"
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> FilesState:
+        """Begin at the weights of the given point, or at zero; no row is read."""
+        streamed = _streamed(problem)
+        check_losses(problem.loss)
+        streamed.duals[:] = start_alpha(problem, start)
+        given = None if start is None else start.w
+        w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
+        walk = Walk.begin(w)
+        return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, walk=walk)
+
+    def step(self, problem: Problem, state: FilesState, budget: Budget) -> FilesState:
+        """Read one block."""
+        return self.step_together([problem], [state], [budget])[0]
+
+    def step_together(
+        self, problems: Sequence[Problem], states: Sequence[FilesState], budgets: Sequence[Budget]
+    ) -> list[FilesState]:
+        """Read one block for several problems over the same files, whose sweeps are at the same block."""
+        streamed = [_streamed(problem) for problem in problems]
+        passes = streamed[0].passes
+        assert isinstance(passes, FromFiles)
+        part = passes.part(states[0].work.block, again=True)
+        for problem, state in zip(streamed, states, strict=True):
+            self._visit(problem, state, part)
+        return list(states)
+
+    def _visit(self, problem: StreamedProblem, state: FilesState, part: Part) -> None:
+        """Look at the rows of a block, and take a step where it was the last one of the sweep."""
+        work = state.work
+        if work.told is None or work.alpha is None:
+            work.told, work.alpha = Told.nothing(state.w.size), problem.spare_duals()
+        look(problem.terms_of(part), part.rows, state.walk.ask(), work.told, part.of(work.alpha))
+        state.rows_touched += part.rows.size
+        work.block += 1
+        if work.block == problem.reader.n_blocks:
+            self._end_of_sweep(problem, state, work.told, work.alpha)
+        else:
+            state.epochs += (part.last - part.first) / problem.y.size
+
+    @staticmethod
+    def _end_of_sweep(problem: StreamedProblem, state: FilesState, told: Told, alpha: np.ndarray) -> None:
+        """Take a step, and begin the next sweep."""
+        state.alpha[:] = alpha
+        state.estimate = state.walk.take(problem.C, problem.regularizer, told)
+        state.w, state.active, state.satisfied = state.walk.at, state.walk.bent, state.walk.ended
+        state.sweeps += 1
+        state.epochs = float(state.sweeps)
+        state.remark = f"Newton step {state.walk.steps}: {state.active} rows bend"
+        state.work = SweepWork()
+
+    def solution(self, problem: Problem, state: FilesState) -> Point:
+        """The point of the last whole sweep, with its certificate (without it where the intercept is free)."""
+        streamed = _streamed(problem)
+        if not state.walk.looks:
+            return Point(state.w, state.alpha)
+        if problem.intercept.constrained:
+            return Point(state.walk.model)
+        facts = Facts(problem.loss, problem.C, problem.regularizer, streamed.row_sizes)
+        certificate = Certificate.of(problem.strength, state.walk.proven(facts))
+        w = state.walk.model
+        judged = Evaluation(w[:-1].copy(), float(w[-1] * problem.scale), state.alpha, certificate)
+        return ProvenPoint(w, state.alpha, proven=judged)
+
+
+def check_losses(loss: Loss) -> None:
+    """Raise ValueError for a loss that Newton's method over passes does not take."""
+    if not is_smooth(loss):
+        raise ValueError(
+            f"Newton's method over rows in files takes smooth losses only, not {loss_name(loss)}: use solver='auto', "
+            "'blocks', or loss='squared_hinge'"
+        )
+
+
+def _streamed(problem: Problem) -> StreamedProblem:
+    if not isinstance(problem, StreamedProblem):
+        raise ValueError("this form of Newton's method reads rows from files: use it with a StreamedProblem")
+    return problem

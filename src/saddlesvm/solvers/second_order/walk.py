@@ -1,0 +1,145 @@
+"""The walk: from what a pass over all rows tells to the next point, for Newton's method wherever the rows are.
+
+The driver has one point at a time and what the rows tell of it (:mod:`saddlesvm.solvers.second_order.looks`): the
+objective, the gradient ``Rw - C sum_i a_i x_i``, and the matrix ``R + C sum_i s_i phi_i'' x_i x_i'``. It factors the
+matrix, and the next pass looks at the point one full step further. That pass also sums the losses at a few other places
+of the line. Where one of them promises a much lower objective, the pass after it looks there instead: the objective
+falls with every point that is taken.
+
+The multipliers at any point are dual feasible, and the pass pulls them anew from the rows. So each pass proves a bound
+by itself, with the gap ``1/2 ||w - w(a)||^2``.
+
+Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs", with
+places to choose from instead of an exact search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg.lapack import dpotrs
+
+from saddlesvm.problem.certificate import relative
+from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
+from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.rounding import PointSizes
+from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.second_order.equations import FREE_PENALTY
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky
+from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, TRIALS, Ask, Told
+
+ENOUGH = 0.6  # share of the fall to the best place on the line with which the point looked at is taken
+ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
+
+
+@dataclass
+class Walk(Group):
+    """Where Newton's method over passes stands between two passes.
+
+    Attributes
+    ----------
+    at : ndarray of shape (d + 1,)
+        The point that the next pass looks at.
+    back : ndarray of shape (d + 1,) or (0,)
+        The last point taken, from which a full step led to `at`; empty where there is none, and where `at` is a place
+        on the line that is known to be lower.
+    before, promised : float
+        The objective at `back`, in the C form, and by how much the gradient there lets it fall on the way to `at`.
+    model, pull : ndarray of shape (d + 1,) or (0,)
+        The point that the last pass looked at, and ``C sum_i a_i x_i`` of its multipliers.
+    sums : ndarray of shape (5,) or (0,)
+        The sums of its certificate, see :class:`~saddlesvm.solvers.second_order.looks.Told`.
+    sizes : ndarray of shape (SIZES,) or (0,)
+        The sizes of its multipliers.
+    looks, steps : int
+        Passes so far, and Newton steps.
+    bent : int
+        Rows that bend there.
+    ended : bool
+        Rounding hides what a further step could gain.
+    """
+
+    at: np.ndarray
+    back: np.ndarray = field(default_factory=nothing)
+    before: float = np.inf
+    promised: float = 0.0
+    model: np.ndarray = field(default_factory=nothing)
+    pull: np.ndarray = field(default_factory=nothing)
+    sums: np.ndarray = field(default_factory=nothing)
+    sizes: np.ndarray = field(default_factory=nothing)
+    looks: int = 0
+    steps: int = 0
+    bent: int = 0
+    ended: bool = False
+
+    @classmethod
+    def begin(cls, w: np.ndarray) -> Walk:
+        """A walk that begins at these weights."""
+        nowhere = np.zeros(w.size)
+        return cls(w, model=nowhere, pull=nowhere, sums=np.zeros(LOSS_SUMS), sizes=np.zeros(SIZES))
+
+    def ask(self) -> Ask:
+        """What the next pass is to find out."""
+        return Ask(self.at, self.back)
+
+    def take(self, C: float, regularizer: Regularizer, told: Told) -> float:
+        """Learn from a pass, and choose the point of the next one; returns an estimate of the relative gap.
+
+        `told` is used up: the factor of its matrix takes its place.
+        """
+        w = self.at
+        self.model, self.pull, self.sums, self.sizes = w, C * told.pull, told.sums, told.sizes
+        self.bent, self.looks = int(told.bent[0]), self.looks + 1
+        charged = regularizer.value(w), regularizer.conjugate(self.pull)
+        primal, dual = objectives(C, Sums(float(told.sums[0]), float(told.sums[1]), *charged))
+        place = self._better_place(C, regularizer, told, primal)
+        if place > 0.0:
+            self.at, self.back = self.back + place * (w - self.back), nothing()
+        elif self.back.size and not primal < self.before:
+            self._shorten()
+        else:
+            step, fall = newton_step(w, self.pull, regularizer, told)
+            self.at, self.back, self.before, self.promised = w + step, w, primal, 2.0 * fall
+            self.steps += 1
+            if regularizer.intercept.constrained:  # these multipliers have another sum: the dual is no bound
+                dual = primal - fall
+        return relative(max(primal - dual, 0.0), primal, dual)
+
+    def _better_place(self, C: float, regularizer: Regularizer, told: Told, primal: float) -> float:
+        """The place on the line where the objective falls much lower than at the point looked at; 0 for none."""
+        if not self.back.size:
+            return 0.0
+        ahead = self.at - self.back
+        charged = np.array([regularizer.value(self.back + place * ahead) for place in TRIALS])
+        line = np.nan_to_num(charged + C * told.line, nan=np.inf)
+        best = int(line.argmin())
+        fall = self.before - float(line[best])
+        return 0.0 if not fall > 0.0 or self.before - primal >= ENOUGH * fall else TRIALS[best]
+
+    def _shorten(self) -> None:
+        """Look nearer: no place on the line is lower than its beginning; the end, where rounding is all that is left."""
+        self.at = self.back + TRIALS[0] * (self.at - self.back)
+        self.promised *= TRIALS[0]
+        self.ended = not self.promised > ROUNDED * abs(self.before)
+
+    def proven(self, facts: Facts) -> Sums:
+        """The sums of the certificate of the point that the last pass looked at, rounding bounded."""
+        sums, sizes = self.sums.tolist(), self.sizes.tolist()
+        return summed(facts, tuple(sums), PointSizes(*sizes), self.model, self.pull)
+
+
+def newton_step(w: np.ndarray, pull: np.ndarray, regularizer: Regularizer, told: Told) -> tuple[np.ndarray, float]:
+    """The step from w to the minimum of the quadratic model, and what the model falls by; uses the matrix up."""
+    bent, matrix = regularizer.curvature(w), told.matrix
+    gradient = bent * w - pull
+    diagonal = np.arange(bent.size)
+    matrix[diagonal, diagonal] += np.maximum(bent, FREE_PENALTY)
+    with blas_for(bent.size**3 / (3.0 * BLAS_SPEED)):
+        try:
+            step = -dpotrs(cholesky(matrix), gradient, lower=1)[0]
+        except np.linalg.LinAlgError:
+            step = -gradient / matrix[diagonal, diagonal]
+    return step, -0.5 * float(gradient @ step)

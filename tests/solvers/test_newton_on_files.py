@@ -1,0 +1,200 @@
+"""Newton's method over sweeps: what a sweep tells, the optima of memory, any C, runs that are stopped and resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import Fit, drive, fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.multiclass.class_sweep import ClassSweep
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
+from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.files import BlockReader
+from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.memory_plan import MemoryPlan
+from saddlesvm.solvers import DCD
+from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.second_order.looks import TRIALS, Ask, Told, look
+from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from support import ALL_LOSSES, csr, labels, matrix, named
+from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed
+
+SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
+BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
+
+
+def many_blocks(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedProblem:
+    """A problem over three blocks of unequal size."""
+    return streamed(X, y, loss, plan=BLOCKS, **options)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", SMOOTH, ids=named)
+def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
+    X, C = matrix(60, 4, density=0.6), 0.7
+    y, s = labels(X, loss), 1.0 + np.arange(60) % 3
+    problem = make_problem(as_rows(X if layout == "dense" else csr(X), 1.0), y, loss, C=C, weights=s, intercept="regularized")
+    w, back = np.random.default_rng(1).normal(size=(2, 5))
+    told, alpha, chosen = Told.nothing(5), np.zeros(60), np.arange(60)[10:50]
+    look(problem.terms, chosen[:7], Ask(w, back), told, alpha)
+    look(problem.terms, chosen[7:], Ask(w, back), told, alpha)
+    dense = np.array([as_dense_row(problem.X, i) for i in chosen])
+    z, before = dense @ w, dense @ back
+    a = np.array([-s[i] * loss.subgradient(m, y[i]) for i, m in zip(chosen, z, strict=True)])
+    bend = np.array([s[i] * loss.curvature(m, y[i]) for i, m in zip(chosen, z, strict=True)])
+
+    def paid(margins: np.ndarray) -> float:
+        return sum(s[i] * loss.value(m, y[i]) for i, m in zip(chosen, margins, strict=True))
+
+    conjugates = sum(loss.conjugate(one, y[i], s[i]) for i, one in zip(chosen, a, strict=True))
+    assert told.sums[:3] == pytest.approx([paid(z), conjugates, a @ z])
+    assert told.line == pytest.approx([paid(before + t * (z - before)) for t in TRIALS])
+    assert told.pull == pytest.approx(dense.T @ a)
+    assert np.allclose(np.tril(told.matrix), np.tril(C * dense.T @ (bend[:, None] * dense)))
+    assert np.allclose(alpha[chosen], a)
+    assert not alpha[:10].any()
+    assert told.bent == pytest.approx([np.count_nonzero(bend), C * bend.sum()])
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("loss", SMOOTH, ids=named)
+def test_every_smooth_loss_ends_at_the_optimum_in_memory(loss: Loss, intercept: Any, tmp_path: Path) -> None:
+    X = matrix(N, D)
+    y, s = labels(X, loss), np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
+    problem = many_blocks(mapped(X, tmp_path), y, loss, intercept=intercept, weights=s)
+    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-7, max_epochs=20))
+    plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=s, C=problem.C)
+    best = fit(plain, DCD(), Limits(tol=1e-7))
+    assert found.outcome is best.outcome is Outcome.CERTIFIED
+    assert close_enough(found, best)
+    again = evaluate(plain, Point(np.append(found.coef, 0.0), found.alpha)).certificate
+    assert found.certificate.dual <= best.certificate.primal
+    assert again.dual >= found.certificate.dual - 1e-9 * abs(again.dual)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_the_automatic_solver_ends_at_any_C(layout: str, dtype: Any, tmp_path: Path) -> None:
+    X = (matrix(N, D, density=0.8) * np.logspace(0, -3, D)).astype(dtype)
+    y = labels(X, Logistic())
+    file = mapped(X, tmp_path) if layout == "dense" else mapped_csr(X, tmp_path)
+    problem = many_blocks(file, y, Logistic(), intercept="regularized", C=1e3)
+    found = fit(problem, AutoOnFiles(), Limits(tol=1e-6, max_epochs=30))
+    assert found.outcome is Outcome.CERTIFIED
+    assert {NEWTON} <= found.phases.keys()
+    plain = make_problem(as_rows(X, 1.0), y, Logistic(), C=1e3, intercept="regularized")
+    w = np.append(found.coef, found.intercept)
+    assert evaluate(plain, Point(w, found.alpha)).certificate.relative_gap <= 1e-6
+
+
+def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    problem = many_blocks(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge())
+    result = fit(problem, NewtonOnFiles(), Limits(tol=1e-6))
+    problem.reader.close()
+    ahead = 130 * X.itemsize * D
+    assert result.epochs * X.nbytes <= problem.reader.bytes_read <= result.epochs * X.nbytes + ahead
+
+
+def test_what_a_sweep_proves_is_true(tmp_path: Path) -> None:
+    """The certificate of every sweep, that cost no reading, is that of its point in memory."""
+    X = matrix(N, D).astype(np.float32)
+    y = labels(X, SquaredHinge())
+    problem = many_blocks(mapped(X, tmp_path), y, SquaredHinge(), intercept="regularized", C=3.0)
+    plain = make_problem(as_rows(X, 1.0), y, SquaredHinge(), intercept="regularized", C=3.0)
+    solver, before = NewtonOnFiles(), np.inf
+    state = solver.init(problem, 0)
+    for _ in range(6):
+        for _ in range(problem.reader.n_blocks):
+            state = solver.step(problem, state, Budget(1))
+        seen = evaluate(problem, solver.solution(problem, state))
+        again = evaluate(plain, Point(np.append(seen.coef, seen.intercept), seen.alpha)).certificate
+        assert seen.certificate.primal == pytest.approx(again.primal, rel=1e-12)
+        assert seen.certificate.dual <= again.dual + 1e-12 * abs(again.dual)
+        assert seen.certificate.primal <= before * (1.0 + 1e-12)
+        before = seen.certificate.primal
+
+
+def test_a_step_that_is_too_long_is_shortened(tmp_path: Path) -> None:
+    """Separable rows at a large C: full steps overshoot, and the objective falls all the same."""
+    X = matrix(N, D)
+    y = np.where(X @ np.ones(D) > 0.0, 1.0, -1.0)
+    problem = many_blocks(mapped(X, tmp_path), y, SquaredHinge(), C=1e4)
+    assert fit(problem, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=60)).outcome is Outcome.CERTIFIED
+
+
+class StopAt:
+    """A callback that ends a fit as a kill would, after some blocks."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
+        """Count a step down."""
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+
+    def __call__(self, record: Any) -> None:
+        """Nothing to do at a certificate."""
+
+
+@pytest.mark.parametrize("solver", [NewtonOnFiles(), AutoOnFiles()], ids=["newton", "auto"])
+def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp_path: Path) -> None:
+    X = matrix(N, D) * np.logspace(0, -3, D)
+    file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
+
+    def problem() -> StreamedProblem:
+        return many_blocks(file, y, SquaredHinge(), C=1e3, intercept="regularized")
+
+    limits = Limits(tol=1e-6, max_epochs=40)
+    undisturbed = fit(problem(), solver, limits)
+    assert undisturbed.outcome is Outcome.CERTIFIED
+    for stop_at in (1, 5, 8, 10):
+        path = tmp_path / f"run{stop_at}"
+        with pytest.raises(KeyboardInterrupt):
+            fit(problem(), solver, limits, callbacks=[StopAt(stop_at)], checkpoint=Checkpoint(path, 1e9, 1))
+        resumed = fit(problem(), solver, limits, checkpoint=Checkpoint(path))
+        assert np.array_equal(resumed.coef, undisturbed.coef)
+        assert resumed.certificate == undisturbed.certificate
+
+
+def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> None:
+    X = matrix(N, D) * np.logspace(0, -3, D)
+    file = mapped(X, tmp_path)
+    first = many_blocks(file, labels(X, Logistic()), Logistic(), C=1e3)
+    reader = BlockReader(first.X, BLOCKS.edges, BLOCKS.per_block, first.norms, 2)
+    y = labels(X, Logistic())
+    problems = [
+        make_streamed_problem(first.X, sign * y, Logistic(), reader, np.zeros(N), C=1e3) for sign in (1.0, -1.0)
+    ]
+
+    def begin(index: int, stop: Any) -> Fit:
+        return Fit(problems[index], AutoOnFiles(), Limits(tol=1e-6, max_epochs=30), index=index)
+
+    one, other = drive(ClassSweep(range(2), begin, lambda ended: ended.result()))
+    reader.close()
+    assert one.outcome is other.outcome is Outcome.CERTIFIED
+    assert {*one.phases} == {*other.phases} >= {NEWTON}
+    assert np.allclose(one.coef, -other.coef, rtol=0.0, atol=1e-6 * np.abs(one.coef).max())
+    assert reader.bytes_read <= (one.epochs + 1) * X.nbytes
+
+
+def test_losses_with_kinks_are_refused(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    problem = streamed(mapped(X, tmp_path), labels(X, Hinge()), Hinge())
+    with pytest.raises(ValueError, match="smooth losses only, not hinge"):
+        fit(problem, NewtonOnFiles())
+    assert not AutoOnFiles().may_change([problem])
+    with pytest.raises(ValueError, match="StreamedProblem"):
+        fit(make_problem(as_rows(X), labels(X, SquaredHinge()), SquaredHinge(), C=1.0), NewtonOnFiles())
