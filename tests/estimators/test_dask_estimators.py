@@ -64,7 +64,7 @@ def near(model: Any, reference: Any) -> bool:
 def test_dense_rows_and_what_comes_to_the_client(client: Any) -> None:
     X, y = data()
     A = da.from_array(X, chunks=(200, -1))
-    model = distributed_svm.LinearSVC(C=0.002, tol=1e-3, random_state=0).fit(A, y)
+    model = distributed_svm.LinearSVC(C=0.002, tol=1e-3, solver="rounds", random_state=0).fit(A, y)
     assert model.outcome_ is Outcome.CERTIFIED
     assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
     row = model.trace_[-1]
@@ -146,18 +146,29 @@ def test_stores_and_parquet_files(client: Any, tmp_path: Path) -> None:
     assert model.predict(stores).compute().shape == (N,)
 
 
-def test_a_worker_that_is_killed(client: Any) -> None:
+def test_a_large_C_takes_few_rounds(client: Any) -> None:
+    X, _ = data()
+    y = np.digitize(X @ np.ones(D), [-1.0, 1.0])
+    A = da.from_array(X, chunks=((100, 300, 500), (D,)))
+    model = distributed_svm.LinearSVC(loss="logistic", C=100.0, tol=1e-6).fit(A, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert model.n_iter_ <= 15
+    assert near(model, LinearSVC(loss="logistic", C=100.0, tol=1e-6).fit(X, y))
+
+
+@pytest.mark.parametrize("solver", ["rounds", "newton"])
+def test_a_worker_that_is_killed(solver: str, client: Any) -> None:
     X, y = data()
     workers = list(client.run(os.getpid).values())
     killed: list[int] = []
 
     def kill(row: dict[str, Any]) -> None:
-        if row["round"] >= 3 and not killed:
+        if row["round"] >= 2 and not killed:
             killed.append(workers[0])
             os.kill(workers[0], signal.SIGKILL)
 
     A = da.from_array(X, chunks=(100, -1))
-    model = distributed_svm.LinearSVC(C=0.002, tol=1e-3, callbacks=[kill]).fit(A, y)
+    model = distributed_svm.LinearSVC(C=0.002, tol=1e-5, solver=solver, callbacks=[kill]).fit(A, y)
     assert killed
     assert model.outcome_ is Outcome.CERTIFIED
     assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
@@ -176,6 +187,10 @@ def test_bad_input_is_told_apart(client: Any) -> None:
         distributed_svm.LinearSVC().fit(A, y[:-1])
     with pytest.raises(ValueError, match="list of files is empty"):
         distributed_svm.LinearSVC().fit([])
+    with pytest.raises(ValueError, match="'auto', 'newton', 'rounds'; got 'sdca'"):
+        distributed_svm.LinearSVC(solver="sdca").fit(A, y)
+    with pytest.raises(ValueError, match="smooth losses only, not hinge"):
+        distributed_svm.LinearSVC(solver="newton", loss="hinge").fit(A, y)
 
 
 def test_limits_are_kept_and_told(client: Any) -> None:
@@ -198,7 +213,7 @@ def test_a_scheduler_that_goes_away_leaves_the_best_model() -> None:
             if row["round"] == 3:
                 cluster.close()
 
-        model = distributed_svm.LinearSVC(tol=1e-9, callbacks=[stop], client=client)
+        model = distributed_svm.LinearSVC(tol=1e-9, solver="rounds", callbacks=[stop], client=client)
         with pytest.raises(distributed_svm.ClusterLostError, match="best model so far") as caught:
             model.fit(da.from_array(X, chunks=(300, -1)), y)
         client.close()

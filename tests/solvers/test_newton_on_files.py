@@ -43,7 +43,9 @@ def many_blocks(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedPr
 def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     X, C = matrix(60, 4, density=0.6), 0.7
     y, s = labels(X, loss), 1.0 + np.arange(60) % 3
-    problem = make_problem(as_rows(X if layout == "dense" else csr(X), 1.0), y, loss, C=C, weights=s, intercept="regularized")
+    problem = make_problem(
+        as_rows(X if layout == "dense" else csr(X), 1.0), y, loss, C=C, weights=s, intercept="regularized"
+    )
     w, back = np.random.default_rng(1).normal(size=(2, 5))
     told, alpha, chosen = Told.nothing(5), np.zeros(60), np.arange(60)[10:50]
     look(problem.terms, chosen[:7], Ask(w, back), told, alpha)

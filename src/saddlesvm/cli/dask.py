@@ -16,6 +16,12 @@ from saddlesvm.data import DataError
 from saddlesvm.estimators import register
 
 PARTS_A_THREAD = 2
+ALLOWED = {  # values of options that a fit on a cluster has
+    "intercept": ("regularized",),
+    "multi_class": ("ovr",),
+    "solver": ("auto", "newton"),
+    "checkpoint": (None,),
+}
 OF_THE_CLIENT = ("client", "verbose", "callbacks")  # options that the model in memory does not have
 
 
@@ -74,9 +80,9 @@ def as_dask(X: Any, parts: int) -> Any:
 
 def check(model: Any) -> None:
     """Raise DataError for an option that a fit on a cluster does not have."""
-    for name, only in (("intercept", "regularized"), ("multi_class", "ovr"), ("solver", "auto"), ("checkpoint", None)):
-        given = getattr(model, name, only)
-        if given != only and (name != "intercept" or model.fit_intercept):
+    for name, allowed in ALLOWED.items():
+        given = getattr(model, name, allowed[0])
+        if given not in allowed and (name != "intercept" or model.fit_intercept):
             raise DataError(f"--{name.replace('_', '-')} {given} does not go with --dask")
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import operator
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import CancelledError
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,11 +57,17 @@ class DaskEngine:
     def __init__(self, client: Client, parts: list[Any], problems: int) -> None:
         self.client, self.rows, self.problems = client, parts, problems
         self.parts, self.restarts, self.done = len(parts), 0, 0
-        self.duals = [self.submit(first_duals, part, problems) for part in parts]
-        self.kept = list(self.duals)
+        self.kept: list[Any] = []
         self.shared: list[Any] = []
         self.received = 0
         self.stop = threading.Event()  # set by Ctrl-C
+
+    @cached_property
+    def duals(self) -> list[Any]:
+        """The dual variables of the partitions, as futures; zero at first."""
+        duals = [self.submit(first_duals, part, self.problems) for part in self.rows]
+        self.kept = list(duals)
+        return duals
 
     def submit(self, function: Any, *arguments: Any) -> Any:
         """A task that may run anywhere, and again."""
@@ -71,7 +79,8 @@ class DaskEngine:
             w = self.share(W)
             both = [self.submit(improve, part, duals, w, order) for part, duals in self.pairs()]
             self.duals = [self.submit(operator.itemgetter(0), one) for one in both]
-            report: Report = self.result(self.tree([self.submit(operator.itemgetter(1), one) for one in both]))
+            reports = [self.submit(operator.itemgetter(1), one) for one in both]
+            report: Report = self.result(self.tree(reports, total))
             self.done += 1
             if self.done % KEEP_EVERY == 0:
                 self.keep()
@@ -98,10 +107,7 @@ class DaskEngine:
 
     def recover(self, loss: BaseException) -> None:
         """Go on from the last copies, or from zero where there is none; any other error than a loss is raised again."""
-        self.check_cluster(loss)
-        if not isinstance(loss, LOSSES):
-            raise loss
-        self.restarts += 1
+        self.survive(loss)
         fresh = []
         for part, duals in zip(self.rows, self.kept, strict=True):
             there = duals.status == "finished"
@@ -113,7 +119,7 @@ class DaskEngine:
         while True:
             try:
                 reports = [self.submit(weights_of, part, duals, order) for part, duals in self.pairs()]
-                moves: np.ndarray = self.result(self.tree(reports)).moves
+                moves: np.ndarray = self.result(self.tree(reports, total)).moves
                 return moves
             except Exception as loss:
                 self.recover(loss)
@@ -123,17 +129,34 @@ class DaskEngine:
         try:
             w = self.share(W)
             reports = [self.submit(sums_of, part, duals, w, order) for part, duals in self.pairs()]
-            report: Report = self.result(self.tree(reports))
+            report: Report = self.result(self.tree(reports, total))
             return report
         except Exception as loss:
             self.recover(loss)
             return Report(np.zeros((len(W), 0)), RoundSums.none(len(W)), 0.0, 0.0, 0)
 
-    def tree(self, reports: list[Any]) -> Any:
-        """The sum of reports, a few at a time, where they are."""
+    def total(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
+        """What `together` makes of the answers of `work` for all partitions, a few at a time; after a loss anew."""
+        while True:
+            try:
+                [shared] = self.client.scatter([given], hash=False)
+                answers = [self.submit(work, part, shared) for part in self.rows]
+                return self.result(self.tree(answers, together))
+            except Exception as loss:
+                self.survive(loss)
+
+    def survive(self, loss: BaseException) -> None:
+        """Count a loss of results, or of a worker; any other error is raised again."""
+        self.check_cluster(loss)
+        if not isinstance(loss, LOSSES):
+            raise loss
+        self.restarts += 1
+
+    def tree(self, reports: list[Any], together: Callable[[list[Any]], Any]) -> Any:
+        """What `together` makes of reports, a few at a time, where they are."""
         while len(reports) > 1:
             groups = [reports[k : k + BRANCHES] for k in range(0, len(reports), BRANCHES)]
-            reports = [self.submit(total, group) if len(group) > 1 else group[0] for group in groups]
+            reports = [self.submit(together, group) if len(group) > 1 else group[0] for group in groups]
         return reports[0]
 
     def result(self, future: Any) -> Any:

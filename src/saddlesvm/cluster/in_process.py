@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 
 from saddlesvm.cluster.part import Duals, Order, Part, Report, first_duals, improve, sums_of, total, weights_of
+from saddlesvm.cluster.rounds import Answer, Given
 
 
 class InProcess:
@@ -18,9 +22,14 @@ class InProcess:
 
     def __init__(self, parts: list[Part], problems: int) -> None:
         self.rows = parts
-        self.duals = [first_duals(part, problems) for part in parts]
+        self.problems = problems
         self.parts = len(parts)
         self.restarts = 0
+
+    @cached_property
+    def duals(self) -> list[Duals]:
+        """The dual variables of the partitions, zero at first."""
+        return [first_duals(part, self.problems) for part in self.rows]
 
     def improve(self, W: np.ndarray, order: Order) -> Report:
         """One round."""
@@ -35,6 +44,12 @@ class InProcess:
     def sums(self, W: np.ndarray, order: Order) -> Report:
         """The sums of the certificate."""
         return total([sums_of(part, duals, W, order) for part, duals in self._pairs()])
+
+    def total(
+        self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
+    ) -> Answer:
+        """What `together` makes of the answers of `work` for all partitions."""
+        return together([work(part, given) for part in self.rows])
 
     def _pairs(self) -> list[tuple[Part, Duals]]:
         return list(zip(self.rows, self.duals, strict=True))

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
+from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.part import as_matrix, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training, narrate
 from saddlesvm.cluster.sources import PartTasks, read_part
@@ -28,6 +29,9 @@ from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.runtime.randomness import seed_of
 
 
+SOLVERS = ("auto", "newton", "rounds")
+
+
 class DistributedModel(BaseEstimator):
     """What both estimators share: the fit on partitions, and scores that stay lazy."""
 
@@ -39,6 +43,7 @@ class DistributedModel(BaseEstimator):
     max_iter: int | None
     max_time: float | None
     passes: float
+    solver: str
     random_state: Any
     verbose: int
     callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None
@@ -63,6 +68,8 @@ class DistributedModel(BaseEstimator):
         """Make the partitions on the workers, run the rounds, and keep the solution."""
         if not (self.passes > 0.0 and self.tol >= 0.0):
             raise ValueError(f"passes must be positive and tol not negative; got {self.passes!r} and {self.tol!r}")
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {self.solver!r}")
         client = self._client()
         scale = float(self.intercept_scaling) if self.fit_intercept else 0.0
         kind = "regularized" if self.fit_intercept else "none"
@@ -80,7 +87,8 @@ class DistributedModel(BaseEstimator):
         )  # fmt: skip
         began = time.perf_counter()
         engine = DaskEngine(client, parts, problems)
-        run = Rounds(plan, engine, self._watch)
+        newton = self.solver == "newton" or (self.solver == "auto" and is_suited(loss, plan.n_features, problems))
+        run = (NewtonRounds if newton else Rounds)(plan, engine, self._watch)
         self.n_features_in_, self._scale = int(widths[0]), scale
         try:
             with interruptible() as stop:

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.cluster.part import Order, Report, RoundSums
+from saddlesvm.cluster.part import Order, Part, Report, RoundSums
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Outcome
@@ -31,6 +31,8 @@ from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, RowSizes
 from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
+Given = TypeVar("Given")
+Answer = TypeVar("Answer")
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled
 
 
@@ -52,6 +54,31 @@ class Engine(Protocol):
 
     def sums(self, W: np.ndarray, order: Order) -> Report:
         """The sums of the certificate of W and the dual variables."""
+
+    def total(
+        self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
+    ) -> Answer:
+        """What `together` makes of the answers of `work` for all partitions; neither changes what it gets."""
+
+
+class Told(Protocol):
+    """What the record of a round takes from a report."""
+
+    @property
+    def work(self) -> float:
+        """Seconds of work, summed over the partitions."""
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the slowest partition."""
+
+    @property
+    def parts(self) -> int:
+        """Number of partitions."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a partition sends."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +156,7 @@ class Rounds:
         self.began = time.perf_counter()
         self.stall, self.stuck = StallWatch(STALL_ROUNDS), False
         self.end: tuple[Outcome, str] | None = None
+        self.sent = self.W.nbytes  # bytes that a partition gets in a round
 
     def order(self) -> Order:
         """What the next round asks of the partitions."""
@@ -264,7 +292,7 @@ class Rounds:
         self.restarts = self.engine.restarts
         return True
 
-    def record(self, report: Report, seconds: float) -> None:
+    def record(self, report: Told, seconds: float) -> None:
         """Add a row on this round to the trace."""
         mean = report.work / max(report.parts, 1)
         whole = Certificate.total(self.best)
@@ -277,7 +305,7 @@ class Rounds:
             "seconds_communication": max(seconds - report.longest, 0.0),
             "straggler": report.longest / mean if mean > 0.0 else 1.0,
             "bytes_up": report.nbytes * self.engine.parts,
-            "bytes_down": self.W.nbytes * self.engine.parts,
+            "bytes_down": self.sent * self.engine.parts,
             "primal": whole.primal,
             "dual": whole.dual,
             "gap": whole.gap,

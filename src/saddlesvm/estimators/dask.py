@@ -56,7 +56,12 @@ class LinearSVC(ClassifierMixin, DistributedModel):
     max_time : float, optional
         Seconds at most.
     passes : float, default=3.0
-        Passes over its rows that a partition does in a round: more where communication is dear.
+        Passes over its rows that a partition does in a round of "rounds": more where communication is dear.
+    solver : {"auto", "newton", "rounds"}, default="auto"
+        "newton": Newton's method, whose rounds are few whatever C is and however many partitions there are; smooth
+        losses only. In a round a partition sends a matrix, of the square of the number of features, for each class.
+        "rounds": every partition descends on its own part of the dual, and sends a number per feature and class. "auto"
+        takes Newton's method for smooth losses while the matrices of a partition are no more than 64 MB.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line a round on standard error.
@@ -107,6 +112,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         max_iter: int | None = None,
         max_time: float | None = None,
         passes: float = 3.0,
+        solver: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
@@ -123,6 +129,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         self.max_iter = max_iter
         self.max_time = max_time
         self.passes = passes
+        self.solver = solver
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
@@ -202,7 +209,8 @@ class LinearSVR(RegressorMixin, DistributedModel):
     ----------
     epsilon : float, default=0.0
     loss : str or Loss, default="epsilon_insensitive"
-    tol, C, lam, fit_intercept, intercept_scaling, max_iter, max_time, passes, random_state, verbose, callbacks, client
+    tol, C, lam, fit_intercept, intercept_scaling, max_iter, max_time, passes, solver, random_state, verbose, callbacks,
+    client
         As in :class:`LinearSVC`.
 
     Examples
@@ -230,6 +238,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
         max_iter: int | None = None,
         max_time: float | None = None,
         passes: float = 3.0,
+        solver: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
@@ -245,6 +254,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
         self.max_iter = max_iter
         self.max_time = max_time
         self.passes = passes
+        self.solver = solver
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks

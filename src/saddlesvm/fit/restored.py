@@ -213,11 +213,10 @@ class State:
         """Raise ValueError for a place or an index out of range."""
         self.counters()
         if "walk_back" in self.arrays:
-            sizes = {self.arrays["walk_back"].size}
-            demand(sizes <= {0, self.fresh.w.size}, "its walk_back has another width")
+            demand(self.arrays["walk_back"].size in (0, self.fresh.w.size), "its walk_back has another width")
         if "phase" in self.plain:
             demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
-            phases = ("coordinate descent", "Newton")
+            phases = ("coordinate descent", "blocks", "Newton")
             demand(self.plain["phase"] in phases, f"its phase is {self.plain['phase'][:40]!r}")
         if "edges" in self.arrays:
             self.blocks()

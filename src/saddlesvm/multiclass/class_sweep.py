@@ -90,7 +90,14 @@ class FileRows:
 
 
 def open_rows(
-    X: Any, problems: int, memory: int | None, *, intercept: str, scale: float, checkpoint: Any, most_rows: int = 0,
+    X: Any,
+    problems: int,
+    memory: int | None,
+    *,
+    intercept: str,
+    scale: float,
+    checkpoint: Any,
+    most_rows: int = 0,
     spare: bool = False,
 ) -> FileRows:
     """Plan the training on a mapped matrix, and open its files.

@@ -2,7 +2,7 @@
 
 Both read every row once a sweep, and so the choice is one between numbers of sweeps. Blocks of coordinate descent have
 the first sweeps: they certify easy problems in three. From the fall of their certificates' gap follows how many sweeps
-they have left; Newton's method needs a handful whatever C is, but each of its sweeps also adds up a matrix. All problems
+they have left; Newton's method needs a handful whatever C is, but each sweep then adds up a matrix, too. All problems
 that share the readings change over together, at the end of a sweep, and do not change back.
 """
 
@@ -28,7 +28,7 @@ from saddlesvm.solvers.blocks import MOST_VISITS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.newton import Newton
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles, SweepWork
+from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles, SweepWork
 from saddlesvm.solvers.second_order.walk import Walk
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
@@ -38,11 +38,11 @@ FEWEST = 2  # sweeps of coordinate descent before the first comparison
 PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
 MATRICES = 3.0  # matrices held for each problem: the sum, its factor, and room to lift the diagonal
 SHARE = 0.25  # of the memory, that they may take
-DESCENT, NEWTON = "coordinate descent", "Newton"
+DESCENT, NEWTON = "blocks", "Newton"
 
 
 @dataclass
-class OnFilesState(BlocksState):
+class OnFilesState(BlocksState, FilesState):
     """Where a run stands: the states of both solvers over one dual point.
 
     Attributes
@@ -51,14 +51,10 @@ class OnFilesState(BlocksState):
         The solver at work.
     seen : ndarray of shape (k, 2)
         Sweeps and gaps of coordinate descent.
-    walk, work
-        Of Newton's method, see :class:`~saddlesvm.solvers.second_order.on_files.FilesState`.
     """
 
     phase: str = DESCENT
     seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
-    walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
-    work: SweepWork = field(default_factory=SweepWork, repr=False)
 
 
 @dataclass(frozen=True)
@@ -91,11 +87,12 @@ class AutoOnFiles(SolverBase):
     ) -> list[OnFilesState]:
         """Read one block for several problems over the same files, all in the same phase."""
         if states[0].phase == NEWTON:
-            return NewtonOnFiles().step_together(problems, states, budgets)
-        moved = Blocks().step_together(problems, states, budgets)
-        if moved[0].position == 0:
-            self._end_of_sweep(problems, moved, [budget.relative_gap for budget in budgets])
-        return moved
+            NewtonOnFiles().step_together(problems, states, budgets)
+        else:
+            Blocks().step_together(problems, states, budgets)
+            if states[0].position == 0:
+                self._end_of_sweep(problems, states, [budget.relative_gap for budget in budgets])
+        return list(states)
 
     def _end_of_sweep(
         self, problems: Sequence[Problem], states: Sequence[OnFilesState], targets: Sequence[float]

@@ -120,7 +120,7 @@ class Walk(Group):
         return 0.0 if not fall > 0.0 or self.before - primal >= ENOUGH * fall else TRIALS[best]
 
     def _shorten(self) -> None:
-        """Look nearer: no place on the line is lower than its beginning; the end, where rounding is all that is left."""
+        """Look nearer, where no place on the line is lower than its beginning; end where rounding hides the fall."""
         self.at = self.back + TRIALS[0] * (self.at - self.back)
         self.promised *= TRIALS[0]
         self.ended = not self.promised > ROUNDED * abs(self.before)

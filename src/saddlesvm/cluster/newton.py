@@ -1,0 +1,154 @@
+"""Newton's method over partitions: a round is a step, and what travels is a gradient and a matrix.
+
+Each partition looks at its rows at the weights that it gets, and sends sums over them
+(:mod:`saddlesvm.solvers.second_order.looks`); the driver factors the matrix of all rows and goes one step further
+(:mod:`saddlesvm.solvers.second_order.walk`). The partitions keep nothing from one round to the next: a worker that dies
+takes nothing with it, and the number of rounds does not depend on the number of partitions. Every round computes the
+pull of the multipliers from the rows, so that every certificate is a proof.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddlesvm.cluster.part import LARGEST, SIZES, Part
+from saddlesvm.cluster.rounds import Engine, Rounds, Solution, Training
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.loss import Loss, is_smooth, loss_name
+from saddlesvm.problem.proven_sums import Facts
+from saddlesvm.problem.rounding import RowSizes
+from saddlesvm.solvers.second_order.looks import Ask, Told, look
+from saddlesvm.solvers.second_order.walk import Walk
+
+MOST_BYTES = 64e6  # of the matrices that a partition sends in a round, with which the method is chosen by itself
+ROW_SIZES = len(RowSizes._fields)
+
+
+class Asks(NamedTuple):
+    """What a round asks of every partition: for each problem that is left its number and its :class:`Ask`."""
+
+    problems: list[int]
+    asks: list[Ask]
+    loss: Loss
+    C: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return sum(ask.w.nbytes + ask.back.nbytes for ask in self.asks)
+
+
+class Answers(NamedTuple):
+    """What a partition tells, or several together.
+
+    Attributes
+    ----------
+    told : list of Told
+        For each problem that was asked about.
+    sizes : ndarray of shape (problems, SIZES)
+        The sizes that bounds on rounding need, of the rows and of their multipliers.
+    work, longest : float
+        Seconds of work, summed over the partitions, and of the slowest partition.
+    parts : int
+        Number of partitions.
+    """
+
+    told: list[Told]
+    sizes: np.ndarray
+    work: float
+    longest: float
+    parts: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return sum(one.nbytes for one in self.told) + self.sizes.nbytes + 24
+
+
+def look_at(part: Part, asked: Asks) -> Answers:
+    """A round of a partition: look at its rows for each problem that is left."""
+    began = time.perf_counter()
+    tolds, sizes = [Told.nothing(ask.w.size) for ask in asked.asks], np.zeros((len(asked.asks), SIZES))
+    for number, ask, told, size in zip(*asked[:2], tolds, sizes, strict=True):
+        if part.size:
+            problem = part.problem(number, asked.loss, asked.C)
+            look(problem.terms, problem.members, ask, told, np.empty(0))
+            size[:] = *problem.row_sizes, *told.sizes
+    spent = time.perf_counter() - began
+    return Answers(tolds, sizes, spent, spent, 1)
+
+
+def together(answers: list[Answers]) -> Answers:
+    """What several partitions tell together, added in their order; what they told is left as it is."""
+    first, *others = answers
+    told, sizes = [Told(*(one.copy(order="K") for one in each)) for each in first.told], first.sizes.copy()
+    for other in others:
+        for mine, theirs in zip(told, other.told, strict=True):
+            mine.add(theirs)
+        largest = np.maximum(sizes[:, LARGEST], other.sizes[:, LARGEST])
+        sizes += other.sizes
+        sizes[:, LARGEST] = largest
+    work, longest = sum(one.work for one in answers), max(one.longest for one in answers)
+    return Answers(told, sizes, work, longest, sum(one.parts for one in answers))
+
+
+def is_suited(loss: Loss, n_features: int, problems: int) -> bool:
+    """Whether the method takes the loss, and its matrices are small enough to travel in every round."""
+    return is_smooth(loss) and 8.0 * problems * (n_features + 1) ** 2 <= MOST_BYTES
+
+
+class NewtonRounds(Rounds):
+    """Newton's method under way, a batch for the loop like :class:`~saddlesvm.cluster.rounds.Rounds`.
+
+    Raises
+    ------
+    ValueError
+        The loss is not smooth.
+    """
+
+    def __init__(self, plan: Training, engine: Engine, watch: Callable[[dict[str, Any]], Any] | None = None) -> None:
+        if not is_smooth(plan.loss):
+            raise ValueError(
+                f"Newton's method over partitions takes smooth losses only, not {loss_name(plan.loss)}: use "
+                "solver='auto' or 'rounds', or loss='squared_hinge'"
+            )
+        super().__init__(plan, engine, watch)
+        self.walks = [Walk.begin(w.copy()) for w in self.W]
+
+    def one_round(self) -> Outcome | None:
+        """A round; CERTIFIED where it has proven every problem."""
+        began = time.perf_counter()
+        left = np.flatnonzero(self.live).tolist()
+        asked = Asks(left, [self.walks[k].ask() for k in left], self.plan.loss, self.plan.C)
+        answers = self.engine.total(look_at, together, asked)
+        self.restarts, self.sent = self.engine.restarts, asked.nbytes
+        for k, told, sizes in zip(left, answers.told, answers.sizes, strict=True):
+            self.learn(k, told, sizes)
+        self.rounds += 1
+        self.record(answers, time.perf_counter() - began)
+        if not self.live.any():
+            return Outcome.CERTIFIED
+        ended = [self.walks[k].ended or self.best[k].limited(self.plan.tol) for k in np.flatnonzero(self.live)]
+        return Outcome.LIMITED_BY_ROUNDING if all(ended) and self.plan.tol > 0.0 else None
+
+    def learn(self, k: int, told: Told, sizes: np.ndarray) -> None:
+        """Certify the point that a problem's round looked at, and choose the next one."""
+        plan, walk = self.plan, self.walks[k]
+        walk.take(plan.C, plan.regularizer, told)
+        facts = Facts(plan.loss, plan.C, plan.regularizer, RowSizes(*sizes[:ROW_SIZES].tolist()))
+        seen = Certificate.of(plan.strength, walk.proven(facts))
+        if seen.primal <= self.best[k].primal:
+            self.best_W[k] = walk.model
+        self.best[k] = self.best[k].better_of(seen)
+        self.W[k] = walk.at
+        self.live[k] = not self.best[k].relative_gap <= plan.tol or plan.tol == 0.0
+
+    def finished(self, index: int) -> Solution:
+        """The best model, and why the rounds ended; its certificate is a proof already."""
+        assert self.end is not None
+        return self.solution(*self.end)
