@@ -28,7 +28,6 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.runtime.randomness import seed_of
 
-
 SOLVERS = ("auto", "newton", "rounds")
 
 

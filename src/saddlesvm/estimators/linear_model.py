@@ -237,7 +237,7 @@ class LinearModel(CallbackSupport, Estimator):
         if not asked and memory is None:
             return False
         raise ValueError(
-            "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or, for smooth losses, "
+            "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or (for smooth losses) "
             f"'newton', and multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
         )
 
