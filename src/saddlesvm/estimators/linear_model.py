@@ -237,8 +237,8 @@ class LinearModel(CallbackSupport, Estimator):
         if not asked and memory is None:
             return False
         raise ValueError(
-            "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or (for smooth losses) "
-            f"'newton', and multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
+            "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or 'newton' (the latter "
+            f"for smooth losses), and multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
         )
 
     def _keep(self, results: list[FitResult]) -> None:
