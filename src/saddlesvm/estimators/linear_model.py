@@ -237,7 +237,7 @@ class LinearModel(CallbackSupport, Estimator):
         if not asked and memory is None:
             return False
         raise ValueError(
-            "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or 'newton' (the latter "
+            "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or 'newton' (it is "
             f"for smooth losses), and multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
         )
 
