@@ -1,14 +1,14 @@
-"""Choosing C by cross-validation: each fold fits an ascending grid of C, each fit starting at the last one's result."""
+"""Choosing C by cross-validation: a grid of C for all rows, and from there for every fold."""
 
 from __future__ import annotations
 
-import threading
+import contextlib
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -16,17 +16,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.fold_search import Fold, FoldSearch, Table
 from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.path import check_Cs, check_model, fit_path
-from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.estimators.part_fits import PartFits
+from saddlesvm.estimators.path import check_Cs, check_model
+from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.allowed import SHARE, check
+from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.interrupt import interruptible
 
-Fold = list[tuple[float, float]]  # score and relative gap for each C
 RULES = ("best", "one_standard_error")
 
 
-def reached_by_all(Cs: np.ndarray, folds: Sequence[Fold]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The values of C that every fold reached, with scores and gaps, shape (k, n_folds); warns if some are missing.
 
     Raises
@@ -34,14 +37,14 @@ def reached_by_all(Cs: np.ndarray, folds: Sequence[Fold]) -> tuple[np.ndarray, n
     KeyboardInterrupt
         No value of C was reached by every fold.
     """
-    k = min(len(fold) for fold in folds)
-    if k == 0:
+    missing = ~(table.done.all(axis=1) | table.given_up)
+    k = int(np.argmax(missing)) if missing.any() else Cs.size
+    if not table.done[:k].all(axis=1).any():
         raise KeyboardInterrupt("the search was interrupted before every fold had come to the smallest C")
     if k < Cs.size:
         came = f"interrupted: C is chosen among the {k} smallest of {Cs.size}, those that every fold came to"
         warnings.warn(came, stacklevel=3)
-    scores, gaps = np.array([fold[:k] for fold in folds]).T
-    return Cs[:k], scores, gaps
+    return Cs[:k], table.scores[:k], table.gaps[:k]
 
 
 def standard_errors(scores: np.ndarray) -> np.ndarray:
@@ -61,8 +64,8 @@ def _has(name: str) -> Any:
 class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification with C chosen by cross-validation.
 
-    In every fold the fits go up the grid of C, each from where the last one ended, and each certified. The chosen C is
-    then fitted to all rows.
+    All rows are fitted along the grid of C, each fit begun where the last one ended; each fold is fitted from where all
+    rows ended with the same C. Every fit is certified. The chosen C is then fitted to all rows.
 
     Parameters
     ----------
@@ -78,7 +81,14 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The best mean score, or the smallest C whose mean score is within one standard error of it (Hastie, Tibshirani
         and Friedman 2009, section 7.10).
     n_jobs : int, optional
-        Threads over the folds.
+        Threads over the fits of the folds and those of all rows. The result does not depend on them.
+    drop : float, optional
+        Between 0 and 1: after each fold give up the values of C that got so many more held-out rows wrong than the best
+        one that, were they equally good, it would happen with at most this probability (the sign test on rows that one
+        of the two gets right, over the number of values). Their scores are NaN from then on. 1e-3 saves much, and 0.05
+        more; the folds' models are not independent, so that the probability is approximate. For accuracy only.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Attributes
     ----------
@@ -87,6 +97,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Cs_ : ndarray of shape (k,)
         The values of C that were tried.
     scores_ : ndarray of shape (k, n_folds)
+        NaN where a value was given up (`drop`).
     mean_scores_, standard_errors_ : ndarray of shape (k,)
         Errors of NaN with one fold.
     relative_gaps_ : ndarray of shape (k, n_folds)
@@ -115,6 +126,8 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         scoring: Any = None,
         rule: str = "best",
         n_jobs: int | None = None,
+        drop: float | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.Cs = Cs
@@ -122,6 +135,8 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.scoring = scoring
         self.rule = rule
         self.n_jobs = n_jobs
+        self.drop = drop
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -156,6 +171,10 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")
+        if self.drop is not None:
+            check("drop", self.drop, SHARE)
+            if self.scoring not in (None, "accuracy"):
+                raise ValueError(f"drop compares right and wrong labels: it goes with accuracy, not {self.scoring!r}")
         Cs = check_Cs(self.Cs)
         template = clone(self.template())
         check_model(template)
@@ -167,34 +186,27 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
         if self.rule == "one_standard_error" and len(splits) < 2:
             raise ValueError("rule='one_standard_error' needs at least two splits to know the error; cv makes one")
-        folds = self._fit_folds(template, design, y, weights, splits, Cs)
-        self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, folds)
+        whole = PartFits(template, design, y, weights)
+        folds = [Fold.made(whole, train, test) for train, test in splits]
+        with warnings.catch_warnings(), interruptible() as stop, contextlib.ExitStack() as ending:
+            warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
+            bar = None
+            if self.verbose:
+                bar = Bar("spinner count bar words elapsed", "all rows", Cs.size * (1 + len(folds)))
+                ending.callback(bar.stop)
+            scorer = None if self.scoring in (None, "accuracy") else check_scoring(template, scoring=self.scoring)
+            search = FoldSearch(whole, folds, Cs, scorer, self.drop, stop, bar)
+            table = search.run(max(1, effective_n_jobs(self.n_jobs)))
+        self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
         self.mean_scores_ = self.scores_.mean(axis=1)
         self.standard_errors_ = standard_errors(self.scores_)
-        self.C_ = float(self.Cs_[self._choose()])
-        self.best_estimator_ = template.set_params(C=self.C_).fit(X, y, sample_weight=weights)
+        place = self._choose()
+        self.C_ = float(self.Cs_[place])
+        self.best_estimator_ = template.set_params(C=self.C_, warm_start=True)
+        near = search.models[place]
+        template.begin_at(near.coef_, near.intercept_, near.dual_coef_, self.C_, near)
+        template.fit(X, y, sample_weight=weights).set_params(warm_start=self.template().warm_start)
         return self
-
-    def _fit_folds(
-        self, template: LinearSVC, X: Any, y: np.ndarray, weights: np.ndarray | None, splits: list[Any], Cs: np.ndarray
-    ) -> list[Fold]:
-        """Fit a path in each fold; the folds after an interrupted one are empty."""
-        scorer = check_scoring(template, scoring=self.scoring)
-
-        def one_fold(train: np.ndarray, test: np.ndarray, interrupted: threading.Event) -> Fold:
-            if interrupted.is_set():
-                return []
-            path = fit_path(template, X[train], y[train], Cs, None if weights is None else weights[train])
-            complete = [model for model in path.models if model.outcome_ is not Outcome.INTERRUPTED]
-            if len(complete) < Cs.size:
-                interrupted.set()
-            held_out = X[test], y[test]
-            return [(float(scorer(model, *held_out)), model.certificate_.relative_gap) for model in complete]
-
-        with warnings.catch_warnings(), interruptible() as stop:
-            warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
-            parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
-            return parallel(delayed(one_fold)(train, test, stop) for train, test in splits)
 
     def _choose(self) -> int:
         """The index of the chosen C; a C without a score in some fold (NaN) is never chosen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,10 @@ class Training(NamedTuple):
     problems: list[SubProblem]
     loss: Loss
     weights: np.ndarray | None
+
+
+def _itself(sub: SubProblem) -> SubProblem:
+    return sub
 
 
 class LinearModel(CallbackSupport, Estimator):
@@ -176,10 +181,44 @@ class LinearModel(CallbackSupport, Estimator):
         worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
+    def rows_for_parts(self, X: Any, problems: int) -> MemoryRows | None:
+        """The rows of X, ready for fits to parts of them; None where they are read block by block."""
+        if self._goes_by_blocks(X, self._made_solver()):
+            return None
+        jobs = multiclass.workers(problems, self.n_jobs)
+        return self._memory_rows(X, self._intercept_kind(), jobs, self.n_jobs)
+
+    def fit_part(self, X: Any, posed: Training, ready: MemoryRows | None) -> list[FitResult]:
+        """Fit the sub-problems `posed` over rows that are checked already, and keep the results; no warnings.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n, d)
+        posed : Training
+            Its sub-problems may have some of the rows as members.
+        ready : MemoryRows or None
+            Of :meth:`rows_for_parts`.
+        """
+        makers = [partial(_itself, problem) for problem in posed.problems]
+        fits = self._fits(X, makers, posed.loss, posed.weights, self.n_jobs, ready)
+        fits.told = lambda sub: self.callbacks or ()
+        with fits:
+            results = fits.solve()
+        posed_C = self._posed()
+        self._fitted_C = resolve_C(posed_C.get("C"), posed_C.get("lam"), X.shape[0])[0]
+        self._keep(results)
+        return results
+
     def _fits(
-        self, X: Any, problems: Sequence[Any], loss: Loss, weights: np.ndarray | None, n_jobs: int | None
+        self,
+        X: Any,
+        problems: Sequence[Any],
+        loss: Loss,
+        weights: np.ndarray | None,
+        n_jobs: int | None,
+        ready: MemoryRows | None = None,
     ) -> LinearFits:
-        """The fits of the sub-problems, over X in memory or block by block."""
+        """The fits of the sub-problems, over X in memory (where it is `ready`, over that) or block by block."""
         solver, kind = self._made_solver(), self._intercept_kind()
         plain = self._penalty().penalty.identity()
         if isinstance(solver, Auto) and not plain:
@@ -195,7 +234,7 @@ class LinearModel(CallbackSupport, Estimator):
                 spare=is_smooth(loss) and not isinstance(solver, Blocks),
             )  # fmt: skip
         else:
-            given = self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
+            given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
         alone = self.max_iter is not None or self.checkpoint is not None or self.warm_start or self.tol == 0.0
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(

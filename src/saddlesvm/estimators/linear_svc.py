@@ -19,6 +19,7 @@ from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
 from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
+from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.one_vs_one import vote
@@ -268,8 +269,6 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         self.__dict__.pop("_stream", None)  # partial_fit begins anew
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks)
-        if self.multi_class == "crammer_singer" and self.classes_.size == 2:
-            splits.use_two_class_form(self)
         tasks.end()
         if self.probability:
             self.calibration_ = calibrated(self, X, y, sample_weight)
@@ -300,6 +299,11 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         problems = [make() for make in splits.SPLITS[self.multi_class](codes, self.classes_)]
         loss = splits.loss_for(self.multi_class, self.check_options())
         return Training(problems, loss, self._weights(sample_weight, codes))
+
+    def _keep(self, results: list[FitResult]) -> None:
+        super()._keep(results)
+        if self.multi_class == "crammer_singer" and self.classes_.size == 2:
+            splits.use_two_class_form(self)
 
     def _made_solver(self) -> Any:
         return splits.solver_for(self.multi_class, self.solver)

@@ -40,7 +40,7 @@ class JointSubProblem(SubProblem):
         return self.n_classes if self.n_classes > 2 else 1
 
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
-        return make_joint_problem(X, self.y, self.n_classes, loss, **options)
+        return make_joint_problem(X, self.y, self.n_classes, loss, members=self.members, **options)
 
     def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
         """The duals of an earlier fit, shape (n_classes, n_all); for two classes their difference, shape (1, n_all)."""

@@ -5,10 +5,11 @@ All sub-problems use the same rows, squared norms and threads; a pair of classes
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
@@ -59,6 +60,11 @@ class SubProblem:
     def n_vectors(self) -> int:
         """Rows of ``coef_`` and of ``dual_coef_`` that a fitted model keeps of it."""
         return 1
+
+    def among(self, chosen: np.ndarray) -> Self:
+        """The same problem over those of its rows for which `chosen`, of shape (n_all,), is true."""
+        members = np.flatnonzero(chosen) if self.members is None else self.members[chosen[self.members]]
+        return dataclasses.replace(self, members=members)
 
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
         """The regularised risk problem behind it; :func:`~saddlesvm.problem.problem.make_problem` has the `options`."""

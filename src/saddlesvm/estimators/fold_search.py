@@ -1,0 +1,202 @@
+"""The fits and scores of a cross-validation over a grid of C.
+
+All rows are fitted along the grid first, each fit begun at its neighbour. The fit of a fold begins at that of all rows
+with the same C: a part of the rows differs from all by less than one C from the next. Folds are lists of row numbers,
+and all fits read the same rows in place. With several threads the folds of a C are fitted while all rows go on to the
+next one. Every fit's start is fixed by the grid, so the results do not depend on the threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from saddlesvm.estimators.part_fits import PartFits
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.rows.scores import linear_scores
+from saddlesvm.runtime.bar import Bar
+
+Scorer = Callable[[Any, Any, Any], float]
+
+
+@dataclass
+class Table:
+    """What the folds found, each of shape (values of C, folds); NaN where nothing was fitted.
+
+    Attributes
+    ----------
+    scores, gaps : ndarray
+    done : ndarray of bool
+        Fitted and scored.
+    given_up : ndarray of shape (values of C,), bool
+    """
+
+    scores: np.ndarray
+    gaps: np.ndarray
+    done: np.ndarray
+    given_up: np.ndarray
+
+    @classmethod
+    def empty(cls, Cs: int, folds: int) -> Table:
+        """Nothing found yet."""
+        nothing = np.full((Cs, folds), np.nan)
+        return cls(nothing, nothing.copy(), np.zeros((Cs, folds), dtype=bool), np.zeros(Cs, dtype=bool))
+
+
+class Fold:
+    """One fold: its fits, and the rows that judge them."""
+
+    def __init__(self, fits: PartFits, test: np.ndarray) -> None:
+        self.fits, self.test = fits, test
+        self.X, self.y = fits.X[test], fits.y[test]
+
+    @classmethod
+    def made(cls, whole: PartFits, train: Any, test: Any) -> Fold:
+        """The fold of these row numbers (or masks); a row that is drawn twice has twice the weight."""
+        n = whole.y.size
+        times = np.bincount(np.arange(n)[train], minlength=n)
+        weights = whole.weights
+        if times.max(initial=0) > 1:
+            weights = times * (1.0 if weights is None else weights)
+        return cls(whole.part(times > 0, weights), np.arange(n)[test])
+
+    def right(self, model: Any) -> np.ndarray:
+        """Which of the held-out rows a model gets right."""
+        return np.asarray(model.decide(linear_scores(self.X, model.coef_, model.intercept_)) == self.y)
+
+
+class FoldSearch:
+    """Fit and score every value of C in every fold.
+
+    Parameters
+    ----------
+    whole : PartFits
+        Over all rows.
+    folds : list of Fold
+    Cs : ndarray of shape (k,)
+        Ascending.
+    scorer : callable or None
+        As in scikit-learn; None for the share of right labels.
+    drop : float or None
+        The level at which values of C are given up.
+    stop : threading.Event
+        Set to end all fits.
+    bar : Bar, optional
+        Advanced after every fit.
+    """
+
+    def __init__(
+        self,
+        whole: PartFits,
+        folds: list[Fold],
+        Cs: np.ndarray,
+        scorer: Scorer | None,
+        drop: float | None,
+        stop: threading.Event,
+        bar: Bar | None = None,
+    ) -> None:
+        self.whole, self.folds, self.Cs, self.scorer, self.drop, self.stop = whole, folds, Cs, scorer, drop, stop
+        self.bar = bar
+        self.models: list[Any] = []
+        self.table = Table.empty(Cs.size, len(folds))
+        self.right: list[list[np.ndarray | None]] = [[None] * len(folds) for _ in Cs]
+
+    def run(self, jobs: int) -> Table:
+        """Do all the work in `jobs` threads."""
+        if self.drop is None and jobs == 1:
+            for k in range(self.Cs.size):
+                self._fit_all(k)
+                for number in range(len(self.folds)):
+                    self._judge(k, number)
+            return self.table
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                if self.drop is None:
+                    _wait(self._side_by_side(pool))
+                else:
+                    self._fold_by_fold(pool)
+            except BaseException:
+                self.stop.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        return self.table
+
+    def _side_by_side(self, pool: ThreadPoolExecutor) -> list[Future[None]]:
+        """All folds of a C while all rows go on to the next."""
+        judged: list[Future[None]] = []
+        ahead = pool.submit(self._fit_all, 0)
+        for k in range(self.Cs.size):
+            ahead.result()
+            if k + 1 < self.Cs.size:
+                ahead = pool.submit(self._fit_all, k + 1)
+            judged += [pool.submit(self._judge, k, number) for number in range(len(self.folds))]
+        return judged
+
+    def _fold_by_fold(self, pool: ThreadPoolExecutor) -> None:
+        """All values of C in one fold after the other, without those that cannot win any more."""
+        for k in range(self.Cs.size):
+            self._fit_all(k)
+        for number in range(len(self.folds)):
+            _wait([pool.submit(self._judge, k, number) for k in np.flatnonzero(~self.table.given_up)])
+            self._give_up(number + 1)
+
+    def _give_up(self, folds: int) -> None:
+        """Give up values of C that got so many more rows wrong than the best one that chance hardly explains it.
+
+        The sign test of McNemar: of the rows that just one of the two gets right, each has it right equally often if
+        they are equally good. The level is divided by the number of values (Bonferroni).
+        """
+        assert self.drop is not None
+        left = [k for k in np.flatnonzero(~self.table.given_up) if all(self.table.done[k, :folds])]
+        if self.stop.is_set() or len(left) < 2:
+            return
+        right = {k: np.concatenate([part for part in self.right[k][:folds] if part is not None]) for k in left}
+        best = max(left, key=lambda k: int(right[k].sum()))
+        for k in left:
+            lost, won = (right[best] & ~right[k]).sum(), (right[k] & ~right[best]).sum()
+            self.table.given_up[k] = binom.sf(lost - 1, lost + won, 0.5) <= self.drop / self.Cs.size
+
+    def _fit_all(self, k: int) -> None:
+        """Fit all rows at the k-th C, from where the C before ended."""
+        if self.stop.is_set():
+            return
+        model = self.whole.fit(float(self.Cs[k]), self.models[-1] if self.models else None)
+        if model.outcome_ is Outcome.INTERRUPTED:
+            self.stop.set()
+            return
+        self.models.append(model)
+        self._tell(f"C = {self.Cs[k]:.3g}, all rows")
+
+    def _judge(self, k: int, number: int) -> None:
+        """Fit a fold at the k-th C, from where all rows ended, and score it."""
+        if self.stop.is_set() or k >= len(self.models):
+            return
+        fold = self.folds[number]
+        model = fold.fits.fit(float(self.Cs[k]), self.models[k])
+        if model.outcome_ is Outcome.INTERRUPTED:
+            self.stop.set()
+            return
+        if self.scorer is None:
+            self.right[k][number] = right = fold.right(model)
+            score = float(right.mean())
+        else:
+            score = float(self.scorer(fold.fits.with_probabilities(model), fold.X, fold.y))
+        self.table.scores[k, number], self.table.gaps[k, number] = score, model.certificate_.relative_gap
+        self.table.done[k, number] = True
+        self._tell(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
+
+    def _tell(self, words: str) -> None:
+        if self.bar is not None:
+            self.bar.show(words)
+            self.bar.advance()
+
+
+def _wait(futures: list[Future[None]]) -> None:
+    for future in futures:
+        future.result()
