@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 import warnings
@@ -44,8 +45,9 @@ def documented(*kinds: type) -> dict[str, str]:
     """The text of each parameter in the docstrings of `kinds`: the help texts of the options of the same name."""
     found: dict[str, str] = {}
     for kind in kinds:
-        section = (kind.__doc__ or "").partition("Parameters\n")[2].partition("Attributes\n")[0]
-        for name, text in re.findall(r"^    (\w+) : .*\n((?:        .*\n)*)", section, re.M):
+        text = inspect.cleandoc(kind.__doc__ or "") + "\n"  # Python 3.13 strips the indentation itself
+        section = text.partition("Parameters\n")[2].partition("Attributes\n")[0]
+        for name, text in re.findall(r"^(\w+) : .*\n((?:    .*\n)*)", section, re.M):
             text = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", text)
             found.setdefault(name, re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", text).strip())
     return {name: text.replace("%", "%%") for name, text in found.items()}

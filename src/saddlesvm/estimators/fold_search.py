@@ -1,7 +1,8 @@
 """The fits and scores of a cross-validation over a grid of C.
 
 All rows are fitted along the grid first, each fit begun at its neighbour. The fit of a fold begins at that of all rows
-with the same C: a part of the rows differs from all by less than one C from the next. Folds are lists of row numbers,
+with the same C: a part of the rows differs from all by less than one C from the next. Smooth losses with few features
+take one Newton step for all folds together from there, which mostly certifies them. Folds are lists of row numbers,
 and all fits read the same rows in place. With several threads the folds of a C are fitted while all rows go on to the
 next one. Every fit's start is fixed by the grid, so the results do not depend on the threads.
 """
@@ -21,6 +22,7 @@ from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.bar import Bar
+from saddlesvm.solvers.second_order.held_out import LeftOut
 
 Scorer = Callable[[Any, Any, Any], float]
 
@@ -104,6 +106,7 @@ class FoldSearch:
         self.whole, self.folds, self.Cs, self.scorer, self.drop, self.stop = whole, folds, Cs, scorer, drop, stop
         self.bar = bar
         self.models: list[Any] = []
+        self.near: list[list[list[LeftOut] | None]] = []
         self.table = Table.empty(Cs.size, len(folds))
         self.right: list[list[np.ndarray | None]] = [[None] * len(folds) for _ in Cs]
 
@@ -143,7 +146,7 @@ class FoldSearch:
         for k in range(self.Cs.size):
             self._fit_all(k)
         for number in range(len(self.folds)):
-            _wait([pool.submit(self._judge, k, number) for k in np.flatnonzero(~self.table.given_up)])
+            _wait([pool.submit(self._judge, k, number) for k in np.flatnonzero(~self.table.given_up).tolist()])
             self._give_up(number + 1)
 
     def _give_up(self, folds: int) -> None:
@@ -166,10 +169,12 @@ class FoldSearch:
         """Fit all rows at the k-th C, from where the C before ended."""
         if self.stop.is_set():
             return
-        model = self.whole.fit(float(self.Cs[k]), self.models[-1] if self.models else None)
+        C, before = float(self.Cs[k]), self.models[-1] if self.models else None
+        model = self.whole.fit(C, before, None if before is None else self.whole.ahead(before, C))
         if model.outcome_ is Outcome.INTERRUPTED:
             self.stop.set()
             return
+        self.near.append(self.whole.without_each(model, [fold.fits for fold in self.folds]))
         self.models.append(model)
         self._tell(f"C = {self.Cs[k]:.3g}, all rows")
 
@@ -178,7 +183,7 @@ class FoldSearch:
         if self.stop.is_set() or k >= len(self.models):
             return
         fold = self.folds[number]
-        model = fold.fits.fit(float(self.Cs[k]), self.models[k])
+        model = fold.fits.fit(float(self.Cs[k]), self.models[k], self.near[k][number])
         if model.outcome_ is Outcome.INTERRUPTED:
             self.stop.set()
             return

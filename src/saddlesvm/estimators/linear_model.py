@@ -22,21 +22,23 @@ from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import L2, Weighed, elastic_net
-from saddlesvm.problem.problem import resolve_C
+from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import worth_threads
-from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.automatic.on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.second_order.held_out import LeftOut
 from saddlesvm.solvers.second_order.newton import Newton
 
 
@@ -208,6 +210,31 @@ class LinearModel(CallbackSupport, Estimator):
         self._fitted_C = resolve_C(posed_C.get("C"), posed_C.get("lam"), X.shape[0])[0]
         self._keep(results)
         return results
+
+    def part_problem(self, sub: SubProblem, posed: Training, ready: MemoryRows) -> Problem:
+        """The regularised risk problem behind one of the sub-problems `posed`, over rows of :meth:`rows_for_parts`."""
+        options = {"weights": posed.weights, "intercept": self._intercept_kind(), **self._posed()}
+        return ready.problem(sub, posed.loss, options)
+
+    def judge_part(self, near: Sequence[LeftOut], posed: Training, ready: MemoryRows) -> None:
+        """Take over the weights that lead from a neighbour's solution, with what they prove: no fit.
+
+        Parameters
+        ----------
+        near : sequence of LeftOut
+            One for each of the sub-problems.
+        posed, ready
+            As in :meth:`fit_part`.
+        """
+        results = []
+        for sub, left_out in zip(posed.problems, near, strict=True):
+            problem = self.part_problem(sub, posed, ready)
+            found = evaluate(problem, Point(left_out.improved(problem, self.tol)))
+            duals = problem.C * found.alpha[None]
+            kept = duals if len(posed.problems) == 1 else sparse.csr_array(duals)
+            results.append(FitResult.of(found, kept, self.tol, FINISH))
+        self._fitted_C = problem.C
+        self._keep(results)
 
     def _fits(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,10 @@ from saddlesvm.estimators.leave_one_out import calibrated
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import MemoryRows
+from saddlesvm.problem.problem import Problem
+from saddlesvm.solvers.automatic.auto import FINISH, Auto
+from saddlesvm.solvers.second_order.held_out import LeftOut, has_steps, near, steps_are_cheap, without_each
+from saddlesvm.solvers.second_order.newton import Newton
 
 
 class PartFits:
@@ -73,14 +78,71 @@ class PartFits:
             return posed
         return posed._replace(problems=[problem.among(self.chosen) for problem in posed.problems])
 
-    def fit(self, C: float, former: Any = None) -> Any:
-        """A model for C, begun at `former`: a model of these rows, or of all, at any C."""
+    def fit(self, C: float, former: Any = None, begun: Sequence[LeftOut] | None = None) -> Any:
+        """A model for C.
+
+        Parameters
+        ----------
+        C : float
+        former : LinearSVC, optional
+            A model of these rows, or of all, at any C, that the fit begins at.
+        begun : sequence of LeftOut, optional
+            Each sub-problem seen from a neighbour's solution, of :meth:`ahead` or :meth:`without_each`: a fit only
+            follows where the weights that lead from there are not good enough.
+        """
         model = copy.copy(self.model)
         model.C = C
         if former is not None:
             model.begin_at(former.coef_, former.intercept_, former.dual_coef_, former.C, former)
-        model.fit_part(self.X, self.posed, self.ready)
+        if begun is not None:
+            model.judge_part(begun, self.posed, self.ready)
+        if begun is None or not model.certificate_.relative_gap <= model.tol:
+            model.fit_part(self.X, self.posed, self.ready)
         return model
+
+    def without_each(self, model: Any, parts: Sequence[PartFits]) -> list[list[LeftOut] | None]:
+        """What each part's fit can begin with, from a `model` of all rows with the same C, or None if nothing.
+
+        The parts must have the weights and the classes of all rows, and leave out each row at most once.
+        """
+        none: list[list[LeftOut] | None] = [None] * len(parts)
+        left_out = [~part.chosen for part in parts if part.chosen is not None]
+        like = all(self._same_weights(part) and np.array_equal(part.model.classes_, model.classes_) for part in parts)
+        if self.ready is None or len(left_out) < len(parts) or np.sum(left_out, axis=0).max() > 1 or not like:
+            return none
+        steps = []
+        for k, sub in enumerate(self.posed.problems):
+            problem = model.part_problem(sub, self.posed, self.ready)
+            if not self._has_steps(problem, len(parts), model):
+                return none
+            steps.append(without_each(problem, _weights(model, k, problem), left_out))
+        return [list(one) for one in zip(*steps, strict=True)]
+
+    def ahead(self, model: Any, C: float) -> list[LeftOut] | None:
+        """What a fit with another C can begin with, from a `model` of the same rows, or None if nothing."""
+        if self.ready is None:
+            return None
+        steps, following = [], copy.copy(self.model)
+        following.C = C
+        for k, sub in enumerate(self.posed.problems):
+            problem = following.part_problem(sub, self.posed, self.ready)
+            if not self._has_steps(problem, 1, model):
+                return None
+            steps.append(near(problem, _weights(model, k, problem)))
+        return steps
+
+    @staticmethod
+    def _has_steps(problem: Problem, parts: int, model: Any) -> bool:
+        """Whether Newton steps are to be had, nothing asks for those of a fit, and a fit would go the same way."""
+        free = isinstance(model._made_solver(), (Auto, Newton)) and not model.callbacks and model.max_iter is None
+        return free and has_steps(problem, parts) and (FINISH in model.phases_ or steps_are_cheap(problem))
+
+    def _same_weights(self, part: PartFits) -> bool:
+        """Whether the rows of a part weigh what they weigh here."""
+        own, other = self.posed.weights, part.posed.weights
+        if own is None or other is None:
+            return own is other
+        return np.array_equal(own[part.chosen], other[part.chosen])
 
     def with_probabilities(self, model: Any) -> Any:
         """A fitted model with the curves that its template asks for; the model itself where it asks for none."""
@@ -92,3 +154,8 @@ class PartFits:
         weights = None if self.weights is None else self.weights[chosen]
         made.calibration_ = calibrated(made, self.X[chosen], self.y[chosen], weights)
         return made
+
+
+def _weights(model: Any, k: int, problem: Problem) -> np.ndarray:
+    """The weights of a fitted model's sub-problem k, shape (d + 1,)."""
+    return np.append(model.coef_[k], model.intercept_[k] / (problem.scale or 1.0))

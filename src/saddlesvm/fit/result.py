@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.fit.trace import Trace
-from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.certificate import Certificate, Evaluation
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,27 @@ class FitResult:
     trace: Trace = field(repr=False)
     reason: str = ""
     phases: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Evaluation, alpha: Any, tol: float, phase: str) -> FitResult:
+        """The result of a point that was found without a fit, in a phase of no known time; `alpha` is what is kept."""
+        certificate = found.certificate
+        enough = tol > 0.0 and certificate.relative_gap <= tol
+        outcome = Outcome.CERTIFIED if enough else Outcome.NO_PROGRESS
+        return cls(
+            found.coef,
+            found.intercept,
+            alpha,
+            certificate,
+            outcome,
+            tol,
+            0.0,
+            0,
+            0.0,
+            0.0,
+            Trace(),
+            phases={phase: 0.0},
+        )
 
     @property
     def message(self) -> str:

@@ -13,7 +13,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.layouts import CSR, Rows
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, moved_shares
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, LOOP_SPEED, SYRK_SPEED, add_outer, cholesky
+from saddlesvm.solvers.second_order.linear_algebra import add_outer, cholesky, factor_cost, squares_cost
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
 AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: finding the changes would take longer
@@ -90,9 +90,8 @@ class FeatureFactor:
 
     def cost(self, plan: Update, values_per_row: float) -> float:
         """Rough seconds that :meth:`update` will take."""
-        d, times = self.penalty.size, self.factor.itemsize / 8.0
-        each = 0.5 * values_per_row**2 / LOOP_SPEED if isinstance(self.X, CSR) else times * d * d / SYRK_SPEED
-        return plan.rows.size * each + times * d**3 / (3.0 * BLAS_SPEED)
+        times = self.factor.itemsize / 8.0
+        return squares_cost(self.X, plan.rows.size, values_per_row, times) + factor_cost(self.penalty.size, times)
 
     def update(self, plan: Update) -> None:
         """Factor the matrix for these second derivatives (those that changed by little may stay as they were)."""

@@ -54,6 +54,17 @@ def widened(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: Any = np.fl
     return out
 
 
+def squares_cost(X: Rows, count: int, values_per_row: float, times: float = 1.0) -> float:
+    """Rough seconds of :func:`add_outer` over `count` rows; `times` is 0.5 in float32."""
+    d = n_features(X) + 1
+    return count * (0.5 * values_per_row**2 / LOOP_SPEED if isinstance(X, CSR) else times * d * d / SYRK_SPEED)
+
+
+def factor_cost(size: int, times: float = 1.0) -> float:
+    """Rough seconds of :func:`cholesky`."""
+    return times * size**3 / (3.0 * BLAS_SPEED)
+
+
 def add_outer(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarray, sign: float = 1.0) -> None:
     """``total += sign sum_k factors_k x_chosen[k] x_chosen[k]'`` in its lower triangle, in place.
 

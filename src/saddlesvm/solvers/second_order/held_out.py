@@ -1,0 +1,190 @@
+"""The solutions without some of the rows: one Newton step each, from the solution of all rows.
+
+At the weights w of all rows, with ``h_i = C s_i phi''_i`` and ``beta_i = -C s_i phi'_i``, the problem without the rows
+of a part has
+
+    gradient   R'(w) - sum_all beta_i x_i + sum_part beta_i x_i
+    Hessian    R'' + sum_all h_i x_i x_i' - sum_part h_i x_i x_i'
+
+so that the sums over the parts, each row in one of them, give the steps of all parts: one pass and one sum of squares
+serve every fold of a cross-validation. Further steps mostly take the same Hessian, and a pass each.
+
+Source: Beirami, Razaviyayn, Shahrampour and Tarokh (2017), "On optimal generalization error in cross-validation", for
+the leave-one-out form of the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrs
+
+from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import margins
+from saddlesvm.rows.passes import InMemory
+from saddlesvm.solvers.second_order.equations import FREE_PENALTY
+from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond, respond_to_weights
+from saddlesvm.solvers.second_order.linear_algebra import add_outer, cholesky, factor_cost, squares_cost
+
+MOST_STEPS = 12
+PASS_READINGS = 3.0  # a pass takes about so many times as long as reading the rows
+SURE = 0.5  # share of the wanted gap at which these steps end
+FEW_PASSES = 20.0
+MOST_VALUES = 2**24  # of the parts' sums of squares in float64: 128 MB
+
+
+def has_steps(problem: Problem, parts: int) -> bool:
+    """Whether :func:`without_each` has steps for a problem: smooth losses, half a square, few features, in memory."""
+    values = (parts + 1) * (problem.n_features + 1) ** 2
+    plain = is_smooth(problem.loss) and problem.penalty.identity() and isinstance(problem.passes, InMemory)
+    return plain and values <= MOST_VALUES
+
+
+def steps_are_cheap(problem: Problem) -> bool:
+    """Whether a Hessian and its factor take no longer than a few epochs of another solver."""
+    return hessian_cost(problem) <= FEW_PASSES * problem.reading_time
+
+
+def hessian_cost(problem: Problem) -> float:
+    """Rough seconds of a Hessian and its factor."""
+    squares = squares_cost(problem.X, problem.members.size, problem.values_per_row)
+    return squares + factor_cost(problem.n_features + 1)
+
+
+def near(problem: Problem, w: np.ndarray) -> LeftOut:
+    """A problem seen from the weights of its neighbour with another C: one Newton step."""
+    seen = _look(problem, w)
+    factor = cholesky(_hessian(problem, seen.bend))
+    return LeftOut(w - dpotrs(factor, seen.gradient, lower=1)[0], factor)
+
+
+class LeftOut(NamedTuple):
+    """The problem without a part of the rows, as seen from the solution of all.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d + 1,)
+        One Newton step from the solution of all rows.
+    factor : ndarray of shape (d + 1, d + 1)
+        Lower Cholesky factor of the Hessian there.
+    """
+
+    w: np.ndarray
+    factor: np.ndarray
+
+    def improved(self, problem: Problem, tol: float) -> np.ndarray:
+        """Weights after more steps, until a gap of `tol` is likely or they do not help.
+
+        The Hessian is that of all rows' solution as long as the gap falls fast, and then one of its own.
+        `problem` is the one without the rows.
+        """
+        factor, before = self.factor, np.inf
+        best = seen = _look(problem, self.w)
+        for _ in range(MOST_STEPS):
+            wanted = SURE * tol * best.primal
+            if best.residual <= wanted:
+                break
+            if best is not seen or _too_slow(problem, best.residual / before, best.residual / wanted):
+                if best is not seen and before < np.inf and factor is not self.factor:
+                    break
+                factor = cholesky(_hessian(problem, best.bend))
+            before = best.residual
+            seen = _look(problem, best.w - dpotrs(factor, best.gradient, lower=1)[0])
+            best = seen if seen.residual < before else best
+        return best.w
+
+
+def _too_slow(problem: Problem, fall: float, left: float) -> bool:
+    """Whether a Hessian of its own costs less than the steps with the old one that are left.
+
+    `fall` is the ratio of the residual to the one before, `left` that to the wanted one.
+    """
+    own = hessian_cost(problem) / (PASS_READINGS * problem.reading_time)
+    return fall >= 1.0 or math.log(left) > -math.log(max(fall, 1e-30)) * (own + 1.0)
+
+
+class Look(NamedTuple):
+    """Weights, and what a pass over the rows says of them; `bend` has a place for each member.
+
+    The `residual` is half the squared gradient: the gap to the dual point of the margins, where R is half a square.
+    """
+
+    w: np.ndarray
+    gradient: np.ndarray
+    bend: np.ndarray
+    primal: float
+    residual: float
+
+
+def _look(problem: Problem, w: np.ndarray) -> Look:
+    """One pass over the rows at w."""
+    members, pulled = problem.members, np.zeros(w.size)
+    answers = Answers(np.empty(members.size), np.empty(members.size), np.zeros(4))
+    respond_to_weights(problem.X, members, w, _terms(problem), np.empty(members.size), answers, pulled)
+    gradient = problem.regularizer.curvature(w) * w - problem.C * pulled
+    primal = problem.regularizer.value(w) + problem.C * float(answers.sums[0])
+    return Look(w, gradient, answers.bend, primal, 0.5 * float(gradient @ gradient))
+
+
+def _hessian(problem: Problem, bend: np.ndarray) -> np.ndarray:
+    """The Hessian, in its lower triangle."""
+    size = problem.n_features + 1
+    squares = np.zeros((size, size), order="F")
+    add_outer(problem.X, problem.members, bend, squares)
+    return _with_penalty(problem, squares)
+
+
+def _with_penalty(problem: Problem, squares: np.ndarray) -> np.ndarray:
+    """A sum of squares and R'', in place."""
+    penalty = problem.regularizer.curvature(np.zeros(len(squares)))
+    if problem.intercept.constrained:
+        penalty[-1] = FREE_PENALTY
+    squares[np.arange(len(squares)), np.arange(len(squares))] += penalty
+    return squares
+
+
+def _terms(problem: Problem) -> SmoothedTerms:
+    return SmoothedTerms(*problem.of_members, problem.C, np.zeros(problem.members.size), 0.0, False)
+
+
+def without_each(problem: Problem, w: np.ndarray, parts: Sequence[np.ndarray]) -> list[LeftOut]:
+    """The problem without each part of its rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        One for which :func:`has_steps`.
+    w : ndarray of shape (d + 1,)
+        Its solution, or nearly.
+    parts : sequence of ndarray of shape (n_all,), bool
+        No row in two of them.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        A Hessian is not positive definite.
+    """
+    members, size = problem.members, w.size
+    answers = Answers(np.empty(members.size), np.empty(members.size), np.zeros(4))
+    respond(_terms(problem), margins(problem, w), answers)
+    alpha = problem.spread(answers.alpha)
+    total, pulled, sums = np.zeros((size, size), order="F"), np.zeros(size), []
+    taken = [part[members] for part in parts]
+    for chosen in [*taken, ~np.any(taken, axis=0)]:
+        rows = members[chosen]
+        squares = np.zeros((size, size), order="F")
+        add_outer(problem.X, rows, answers.bend[chosen], squares)
+        pull = problem.C * problem.passes.among(rows).pull(alpha)
+        total += squares
+        pulled += pull
+        sums.append((squares, pull))
+    gradient = problem.regularizer.curvature(w) * w - pulled
+    total, steps = _with_penalty(problem, total), []
+    for squares, pull in sums[:-1]:
+        factor = cholesky(np.subtract(total, squares, order="F"))
+        steps.append(LeftOut(w - dpotrs(factor, gradient + pull, lower=1)[0], factor))
+    return steps

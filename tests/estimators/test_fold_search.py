@@ -1,0 +1,154 @@
+"""Cross-validation over one set of rows: every fold's model is certified, whatever way led to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
+
+from saddlesvm import LinearSVC, LinearSVCCV
+from saddlesvm.data import load_bundled
+from saddlesvm.estimators.part_fits import PartFits
+from saddlesvm.problem.losses import make_loss
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers.second_order.held_out import near, without_each
+
+CS = [1e-2, 1.0, 30.0]
+
+
+@pytest.fixture(scope="module")
+def heart():
+    table = load_bundled("heart")
+    return table.X / table.X.std(axis=0), table.y
+
+
+def fits_of(X, y, cv, **options):
+    """The models of all rows and of each fold, as a search makes them."""
+    template = LinearSVC(random_state=0, **options)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    whole = PartFits(template, X, y, weights)
+    parts = [whole.part(np.isin(np.arange(len(y)), train), weights) for train, _ in cv.split(np.zeros(len(y)), y)]
+    former = None
+    for C in CS:
+        former = whole.fit(C, former, None if former is None else whole.ahead(former, C))
+        yield C, weights, whole, former
+        for part, begun in zip(parts, whole.without_each(former, parts), strict=True):
+            yield C, weights, part, part.fit(C, former, begun)
+
+
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("multi", ["two", "ovr", "ovo"])
+def test_every_model_is_as_near_to_the_optimum_as_it_says(heart, loss, intercept, multi):
+    X, y = heart[0], heart[1] if multi == "two" else np.digitize(heart[0][:, 4], [4.0, 5.0])
+    way = {} if multi == "two" else {"multi_class": multi}
+    for C, weights, part, model in fits_of(X, y, StratifiedKFold(3), loss=loss, intercept=intercept, **way):
+        chosen = np.ones(len(y), dtype=bool) if part.chosen is None else part.chosen
+        alone = LinearSVC(C=C, loss=loss, intercept=intercept, random_state=0, tol=1e-6, **way)
+        best = alone.fit(X[chosen], y[chosen], sample_weight=weights[chosen]).certificate_
+        assert model.certificate_.relative_gap <= 1e-4
+        assert model.certificate_.dual <= best.primal * (1 + 1e-9)
+        assert best.dual <= model.certificate_.primal * (1 + 1e-9)
+        assert abs(model.dual_coef_[:, np.flatnonzero(~chosen)]).sum() == 0.0
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_a_step_without_some_rows_is_newtons(heart, kind):
+    X, y = heart[0], np.where(heart[1] == heart[1][0], 1.0, -1.0)
+    C, part = 0.3, np.arange(len(y)) % 4 == 1
+    problem = make_problem(as_rows(kind(X), 1.0), y, make_loss("logistic"), C=C, intercept="regularized")
+    w = 0.1 * np.random.default_rng(0).normal(size=X.shape[1] + 1)
+    wide = np.hstack([X, np.ones((len(y), 1))])
+    for chosen, found in ((~part, without_each(problem, w, [part])[0].w), (part | ~part, near(problem, w).w)):
+        rows, signs = wide[chosen], y[chosen]
+        odds = 1.0 / (1.0 + np.exp(signs * (rows @ w)))
+        gradient = w - C * rows.T @ (signs * odds)
+        hessian = np.eye(w.size) + C * (rows.T * (odds * (1.0 - odds))) @ rows
+        np.testing.assert_allclose(found, w - np.linalg.solve(hessian, gradient), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_threads_make_no_difference(heart, loss):
+    one, two = (
+        LinearSVCCV(LinearSVC(loss=loss, random_state=0), Cs=CS, cv=3, n_jobs=jobs).fit(*heart) for jobs in (None, 2)
+    )
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+    np.testing.assert_array_equal(one.relative_gaps_, two.relative_gaps_)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize("cv", [ShuffleSplit(3, random_state=0), KFold(3, shuffle=True, random_state=0)])
+def test_folds_may_overlap_and_be_masks(heart, cv):
+    X, y = heart
+    numbers = list(cv.split(X))
+    masks = [tuple(np.isin(np.arange(len(y)), part) for part in split) for split in numbers]
+    by_numbers, by_masks = (
+        LinearSVCCV(LinearSVC(loss="logistic", random_state=0), Cs=CS, cv=given).fit(X, y) for given in (numbers, masks)
+    )
+    np.testing.assert_array_equal(by_numbers.scores_, by_masks.scores_)
+    assert (by_numbers.relative_gaps_ <= 1e-4).all()
+
+
+def test_a_row_drawn_twice_has_twice_the_weight(heart):
+    X, y = heart
+    train, test = np.random.default_rng(1).integers(0, 200, 250), np.arange(200, len(y))
+    drawn = LinearSVCCV(LinearSVC(random_state=0, tol=1e-6), Cs=[0.1], cv=[(train, test)]).fit(X, y)
+    alone = LinearSVC(C=0.1, random_state=0, tol=1e-6).fit(X[train], y[train])
+    assert drawn.scores_[0, 0] == alone.score(X[test], y[test])
+
+
+def by_hand(model, X, y):
+    """Accuracy, by a scorer of one's own."""
+    return accuracy_score(y, model.predict(X))
+
+
+def test_any_scorer_judges_and_probabilities_are_made_for_it(heart):
+    X, y = heart
+    model = LinearSVC(loss="squared_hinge", probability=True, random_state=0)
+    search = LinearSVCCV(model, Cs=CS, cv=3, scoring="neg_log_loss").fit(X, y)
+    for k, C in enumerate(CS):
+        for fold, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
+            alone = LinearSVC(loss="squared_hinge", probability=True, C=C, random_state=0).fit(X[train], y[train])
+            of_label = alone.predict_proba(X[test])[np.arange(len(test)), np.searchsorted(alone.classes_, y[test])]
+            assert search.scores_[k, fold] == pytest.approx(np.log(of_label).mean(), abs=0.02)
+    named = LinearSVCCV(LinearSVC(random_state=0), Cs=CS, cv=3, scoring="accuracy").fit(X, y)
+    called = LinearSVCCV(LinearSVC(random_state=0), Cs=CS, cv=3, scoring=by_hand)
+    np.testing.assert_array_equal(named.scores_, called.fit(X, y).scores_)
+
+
+def test_values_that_cannot_win_are_given_up_and_the_best_is_not():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(1500, 5))
+    y = np.where(X[:, 0] + 0.1 * random.normal(size=1500) > 1.0, 1, -1)
+    full = LinearSVCCV(LinearSVC(random_state=0), Cs=[1e-6, 1e-1, 1.0], cv=4).fit(X, y)
+    fast = LinearSVCCV(LinearSVC(random_state=0), Cs=[1e-6, 1e-1, 1.0], cv=4, drop=1e-3).fit(X, y)
+    assert full.C_ == fast.C_
+    tried = ~np.isnan(fast.scores_)
+    assert tried[:, 0].all() and tried[-1].all() and not tried[0, 1:].any()
+    np.testing.assert_array_equal(fast.scores_[tried], full.scores_[tried])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"drop": 2.0}, "drop must be a number between 0 and 1"), ({"drop": 0.1, "scoring": "f1"}, "goes with accuracy")],
+)
+def test_bad_options_are_refused(heart, options, message):
+    with pytest.raises(ValueError, match=message):
+        LinearSVCCV(**options).fit(*heart)
+
+
+def test_a_fold_without_a_class_has_the_others(heart):
+    X, y = heart[0], np.digitize(heart[0][:, 4], [4.0, 5.0])
+    order = np.argsort(y, kind="stable")
+    search = LinearSVCCV(LinearSVC(random_state=0), Cs=[0.1, 1.0], cv=KFold(3)).fit(X[order], y[order])
+    assert search.scores_.shape == (2, 3)
+    with pytest.raises(ValueError, match="a fold holds 1 class only"):
+        LinearSVCCV(Cs=2, cv=KFold(2)).fit(X[:200], np.arange(200) // 100)
+
+
+def test_progress_is_shown_and_taken_away(heart, capsys):
+    LinearSVCCV(LinearSVC(random_state=0), Cs=2, cv=2, verbose=1).fit(*heart)
+    assert "Traceback" not in capsys.readouterr().err
