@@ -129,8 +129,7 @@ def test_a_callback_interrupts(solver: Any) -> None:
     result = fit(small_problem(Hinge(), C=0.1), solver, limits, callbacks=[after_three])
     assert result.outcome is Outcome.INTERRUPTED
     assert len(seen) == len(result.trace) == 3
-    assert np.array_equal(seen[-1].coef, result.coef)
-    assert seen[-1].certificate == result.certificate
+    assert result.certificate.primal <= seen[-1].primal and result.certificate.dual >= seen[-1].dual
 
 
 @every_solver

@@ -170,8 +170,14 @@ class Fit:
 
     def settle(self, stopped: bool) -> bool:
         """After a step, certify, call callbacks and write the checkpoint when due; return whether the fit has ended."""
-        if self.end is not None:
-            return True
+        if self.end is None:
+            self._settle(stopped)
+        if self.end is not None and self.end[0] not in (Outcome.CERTIFIED, Outcome.RULE_MET):
+            self._improve()
+        return self.end is not None
+
+    def _settle(self, stopped: bool) -> None:
+        """Do what :meth:`settle` does for a fit that has not ended yet."""
         run = self.run
         if run.sharers > 1:
             run.watches.wait()
@@ -181,10 +187,16 @@ class Fit:
         if self.end is not None or run.look_due(self.state):
             self._certify()
         if run.best is None and self.end is not None:
-            return True
+            return
         if self.checkpoint and (self.end is not None or self.checkpoint.due()):
             self.checkpoint.write(self.mark, run.saved(self.state))
-        return self.end is not None
+
+    def _improve(self) -> None:
+        """Let a fit that ended early return no model that a number would make better, which may even be certified."""
+        if self.run.improve():
+            told = proof(*self.run.chosen)
+            if told.sound and self.run.enough(told):
+                self.end = Outcome.CERTIFIED, f"relative gap {told.relative_gap:.2g}"
 
     def _certify(self) -> None:
         """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
@@ -206,7 +218,7 @@ class Fit:
             run.confirm(self.state)
 
     def result(self) -> FitResult:
-        """The model of the last record; zeros with a certificate of NaN where there was no record."""
+        """The best model; zeros with a certificate of NaN where no objective is finite."""
         run, state = self.run, self.state
         assert self.end is not None
         if run.best is None:

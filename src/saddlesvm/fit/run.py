@@ -17,6 +17,7 @@ from saddlesvm.fit.stall import StallWatch
 from saddlesvm.fit.trace import Record, Trace, read_only
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.rescaling import better
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.base import Budget
 
@@ -209,6 +210,16 @@ class Run:
             self.best = evaluation
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = evaluation
+
+    def improve(self) -> bool:
+        """Replace the best model by its best multiple, or by the best intercept alone, where that is better."""
+        point = better(self.problem, self.best)
+        if point is not None:
+            before = self.best
+            self.keep(evaluate(self.problem, point))
+            point = None if self.best is before else point
+        self.watches.lap("certifying")
+        return point is not None
 
     def record(self, state: Any) -> Record:
         """The record of the last certificate; it describes the result of a fit that ended now."""

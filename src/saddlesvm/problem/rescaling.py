@@ -1,0 +1,157 @@
+"""Models that cost one number: the best multiple of a given model, and the best intercept alone.
+
+A fit that ends early may stand at weights that are far too long or too short, even worse than no weights at all. The
+objective is convex along a ray from zero, and along the ray of the intercept; the margins of both rays are known after
+at most one pass over the rows, so the lowest point of each takes some dozen sums over n numbers. A free intercept is
+searched in turn with the factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.kernel import KernelPoint, KernelProblem, half_norm
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.sums import loss_sums, margins
+from saddlesvm.problem.terms import Pointwise
+from saddlesvm.rows.scores import scores_of_rows
+
+PRECISION, EVALUATIONS = 1e-6, 100  # relative precision of a factor; most sums over n numbers to find it
+TURNS = 5  # searches of a factor at most, each followed by one of a free intercept
+SETTLED = 1e-6  # relative gain of a turn below which it was the last
+GAIN = 1e-9  # relative gain below which a model stays as it is
+
+Candidate = tuple[float, Any]  # the objective in the C form, and a point for `evaluate`
+
+
+def lowest(objective: Callable[[float], float]) -> tuple[float, float]:
+    """The factor with the lowest objective, which is convex, and that objective; never above those at 0 and 1."""
+    options = {"xtol": PRECISION, "maxiter": EVALUATIONS}
+    with np.errstate(all="ignore"):
+        found = minimize_scalar(objective, bracket=(0.0, 1.0), method="brent", options=options)
+        seen = [(objective(factor), factor) for factor in (0.0, 1.0)] + [(float(found.fun), float(found.x))]
+    value, factor = min((one for one in seen if np.isfinite(one[0])), default=(np.inf, 0.0))
+    return factor, value
+
+
+def multiple(
+    problem: Any, terms: Pointwise, z: np.ndarray, charged: Callable[[float], float], offset: float
+) -> tuple[float, float, float]:
+    """The best factor of a model with margins z, the offset that goes with it, and their objective.
+
+    Parameters
+    ----------
+    problem : Problem or KernelProblem
+    terms : Pointwise
+    z : ndarray of shape (n,)
+        Margins without the offset.
+    charged : callable
+        R at a factor.
+    offset : float
+        The one to begin with; only a free intercept has another than zero.
+    """
+    kind, nothing = problem.intercept, np.zeros(terms.y.size)
+
+    def objective(factor: float) -> float:
+        paid = loss_sums(terms, problem.members, factor * z, offset, nothing)[0] + kind.paid(offset)
+        return objectives(problem.C, Sums(paid, 0.0, charged(factor), 0.0))[0]
+
+    before = np.inf
+    for _ in range(TURNS):
+        factor, value = lowest(objective)
+        if not kind.constrained or before - value <= SETTLED * abs(value):
+            break
+        before, offset = value, kind.best(terms, problem.members, factor * z, offset)
+    return factor, offset, value
+
+
+@singledispatch
+def candidates(problem: Any, model: Any) -> Iterator[Candidate]:
+    """The best multiple of a model, where there is one, and the best intercept without weights.
+
+    Another kind of problem registers its own way (``candidates.register``).
+    """
+    raise NotImplementedError(type(problem))
+
+
+@candidates.register(Problem)
+def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
+    regularizer, terms, kind = problem.regularizer, problem.pointwise, problem.intercept
+    last = np.zeros(problem.n_features + 1)
+    last[-1] = float(kind.present)
+    constant = np.full(problem.members.size, 0.0 if kind.constrained else problem.scale)
+    alone = kind.best(terms, problem.members, constant, 0.0)
+    rays = [(last, constant, alone)]
+    if model is not None and (model.coef.any() or model.intercept):
+        w, offset = kind.split(np.append(model.coef, model.intercept / (problem.scale or 1.0)))
+        rays.append((w, margins(problem, w), offset))
+    for w, z, offset in rays:
+        factor, offset, value = multiple(problem, terms, z, lambda t, w=w: regularizer.value(t * w), offset)
+        moved = factor * w
+        if kind.constrained:
+            moved[-1] = offset / problem.scale
+        yield value, Point(w=moved)
+
+
+@candidates.register(JointProblem)
+def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidate]:
+    members, own = problem.members, problem.codes[problem.members]
+    weights, places = problem.row_weights[members], np.arange(members.size)
+    shares = np.bincount(own, weights, problem.n_classes)
+    last = np.zeros((problem.n_classes, problem.n_features + 1))
+    last[:, -1] = float(problem.intercept.present) * ((shares == shares.max()) - 1.0 / problem.n_classes)
+    rays = [last]
+    if model is not None:
+        rays.append(np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)]))
+    for W in rays:
+        scores = scores_of_rows(problem.X, W)[members]
+
+        def objective(factor: float, W: np.ndarray = W, scores: np.ndarray = scores) -> float:
+            rivals = 1.0 + factor * scores
+            rivals[places, own] -= 1.0
+            paid = float(weights @ (rivals.max(axis=1) - factor * scores[places, own]))
+            return objectives(problem.C, Sums(paid, 0.0, problem.regularizer.value(factor * W), 0.0))[0]
+
+        factor, value = lowest(objective)
+        yield value, Point(w=factor * W)
+
+
+@candidates.register(KernelProblem)
+def _kernel(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
+    kind, terms, nothing = problem.intercept, problem.terms, np.zeros(problem.n)
+    alone = kind.best(terms, problem.members, nothing, 0.0)
+    yield multiple(problem, terms, nothing, lambda t: 0.0, alone)[2], KernelPoint(nothing)
+    half = 0.0 if model is None else half_norm(model.coef, model.margins)
+    if half > 0.0:  # where a kernel is indefinite, a ray may have no lowest point
+        offset = model.intercept if kind.constrained else 0.0
+        factor, _, value = multiple(problem, terms, model.margins, lambda t: t * t * half, offset)
+        yield value, KernelPoint(factor * model.coef, nothing)
+
+
+def better(problem: Any, model: Evaluation | None) -> Any:
+    """A point whose primal objective is lower than the model's by more than rounding, None where there is none.
+
+    It is the best multiple of the model's weights, or the best intercept without weights.
+
+    Parameters
+    ----------
+    problem : Problem, JointProblem or KernelProblem
+    model : Evaluation or None
+        None: any point will do.
+    """
+    least, chosen = np.inf, None
+    if model is not None:
+        own = model.certificate.primal / problem.unit
+        least = own - GAIN * abs(own)
+    for value, point in candidates(problem, model):
+        if value < least:
+            least, chosen = value, point
+    return chosen
