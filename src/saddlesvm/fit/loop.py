@@ -170,14 +170,17 @@ class Fit:
 
     def settle(self, stopped: bool) -> bool:
         """After a step, certify, call callbacks and write the checkpoint when due; return whether the fit has ended."""
-        if self.end is None:
-            self._settle(stopped)
+        going_on = self.end is None
+        if going_on:
+            self._look(stopped)
         if self.end is not None and self.end[0] not in (Outcome.CERTIFIED, Outcome.RULE_MET):
             self._improve()
+        if going_on and self.checkpoint and self.run.best and (self.end is not None or self.checkpoint.due()):
+            self.checkpoint.write(self.mark, self.run.saved(self.state))
         return self.end is not None
 
-    def _settle(self, stopped: bool) -> None:
-        """Do what :meth:`settle` does for a fit that has not ended yet."""
+    def _look(self, stopped: bool) -> None:
+        """Certify where that is due, or where the fit ends."""
         run = self.run
         if run.sharers > 1:
             run.watches.wait()
@@ -186,17 +189,14 @@ class Fit:
             tick(self.state.epochs, self.state.estimate, run.watches.total)
         if self.end is not None or run.look_due(self.state):
             self._certify()
-        if run.best is None and self.end is not None:
-            return
-        if self.checkpoint and (self.end is not None or self.checkpoint.due()):
-            self.checkpoint.write(self.mark, run.saved(self.state))
 
     def _improve(self) -> None:
         """Let a fit that ended early return no model that a number would make better, which may even be certified."""
-        if self.run.improve():
-            told = proof(*self.run.chosen)
-            if told.sound and self.run.enough(told):
-                self.end = Outcome.CERTIFIED, f"relative gap {told.relative_gap:.2g}"
+        self.run.improve()
+        if self.run.told is not None and self.end is not None and self.end[0] is not Outcome.FAILED:
+            certificate = proof(*self.run.told)
+            if certificate.sound and self.run.enough(certificate):
+                self.end = Outcome.CERTIFIED, f"relative gap {certificate.relative_gap:.2g}"
 
     def _certify(self) -> None:
         """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
@@ -221,11 +221,11 @@ class Fit:
         """The best model; zeros with a certificate of NaN where no objective is finite."""
         run, state = self.run, self.state
         assert self.end is not None
-        if run.best is None:
+        if run.told is None:
             certificate = Certificate(np.nan, np.nan)
             model = bound = Evaluation(np.zeros(run.problem.n_features), 0.0, np.zeros(run.problem.y.size), certificate)
         else:
-            model, bound = run.chosen
+            model, bound = run.told
             certificate = proof(model, bound)
         return FitResult(
             coef=model.coef,

@@ -24,7 +24,7 @@ from saddlesvm.solvers.crammer_singer import JointState
 
 __all__ = ["check_header", "check_points", "check_state", "weigh"]
 
-POINTS = ("best", "bound")
+POINTS = ("best", "bound", "improved")
 PRECISIONS = {np.dtype(np.float32), np.dtype(np.float64)}
 NUMBERS = ("solving", "certifying", "looked_at", "passes", "ratio")
 DRIFT = {4: 1e-2, 8: 1e-8}  # relative error allowed in weights that follow the dual point, by bytes per value of w

@@ -85,6 +85,7 @@ class Run:
         self.last: Evaluation | None = None
         self.best: Evaluation | None = None
         self.bound: Evaluation | None = None
+        self.improved: Evaluation | None = None
         self.passes = 0.0
         self.looked_at = 0.0
         self.ratio = 1.0
@@ -211,15 +212,32 @@ class Run:
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = evaluation
 
-    def improve(self) -> bool:
-        """Replace the best model by its best multiple, or by the best intercept alone, where that is better."""
+    def improve(self) -> None:
+        """Look for a better model among the multiples of the best one, and the best intercept alone.
+
+        It stands apart from the best one: a fit that goes on from here goes the way of an undisturbed one.
+        """
         point = better(self.problem, self.best)
         if point is not None:
-            before = self.best
-            self.keep(evaluate(self.problem, point))
-            point = None if self.best is before else point
+            found = evaluate(self.problem, point)
+            lowest = self.improved or self.best
+            if np.isfinite(found.certificate.primal) and (
+                lowest is None or found.certificate.primal < lowest.certificate.primal
+            ):
+                self.improved = found
         self.watches.lap("certifying")
-        return point is not None
+
+    @property
+    def told(self) -> tuple[Evaluation, Evaluation] | None:
+        """The model and the dual point that the fit returns; None where no objective was finite."""
+        points = [one for one in (self.improved, self.bound, self.best) if one is not None]
+        if not points:
+            return None
+        if self.best is not None and (self.improved is None or self.enough(proof(*self.chosen))):
+            return self.chosen
+        model = min(points, key=lambda one: one.certificate.primal)
+        exact = [one for one in points if one.exact]
+        return model, max(exact, key=lambda one: one.certificate.dual)
 
     def record(self, state: Any) -> Record:
         """The record of the last certificate; it describes the result of a fit that ended now."""
@@ -257,7 +275,7 @@ class Run:
             "history": self.stall.history,
             "phases": self.phases,
         }
-        points = {"best": self.best, "bound": self.bound}
+        points = {"best": self.best, "bound": self.bound, "improved": self.improved}
         return Saved(state, numbers, {name: one for name, one in points.items() if one is not None}, self.trace)
 
     def restore(self, saved: Saved) -> None:
@@ -267,6 +285,7 @@ class Run:
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
         self.stall.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
+        self.improved = saved.points.get("improved")
         if self.bound is not None and self.bound.certificate.dual_rounding == 0.0 < self.bound.certificate.dual:
             self.bound = None  # of a version that did not count rounding: it proves nothing
         self.stall.phase = getattr(saved.state, "phase", "")

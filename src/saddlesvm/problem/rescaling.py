@@ -94,7 +94,11 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
         w, offset = kind.split(np.append(model.coef, model.intercept / (problem.scale or 1.0)))
         rays.append((w, margins(problem, w), offset))
     for w, z, offset in rays:
-        factor, offset, value = multiple(problem, terms, z, lambda t, w=w: regularizer.value(t * w), offset)
+
+        def charged(factor: float, w: np.ndarray = w) -> float:
+            return regularizer.value(factor * w)
+
+        factor, offset, value = multiple(problem, terms, z, charged, offset)
         moved = factor * w
         if kind.constrained:
             moved[-1] = offset / problem.scale
