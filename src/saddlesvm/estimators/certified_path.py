@@ -70,7 +70,7 @@ class CertifiedPath:
     @cached_property
     def intervals(self) -> list[Interval]:
         """What is proven between neighbouring fits."""
-        return [Interval(low, high) for low, high in pairwise(self.knots)]
+        return [low.until(high) for low, high in pairwise(self.knots)]
 
     @property
     def proven_gap(self) -> float:

@@ -15,9 +15,9 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.calibration import fitted_curves
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.leave_one_out import RowEstimates, row_estimates
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.runtime.interrupt import part_of_a_search
+from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, row_estimates
 
 MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
 LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted

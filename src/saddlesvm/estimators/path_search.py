@@ -17,7 +17,7 @@ from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path import RegularizationPath, check_Cs, fit_path
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.problem.path_bounds import Interval, Knot
+from saddlesvm.problem.path_bounds import Knot
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.problem.rounding import gamma, radii
 from saddlesvm.rows import layouts as rows
@@ -116,7 +116,7 @@ class PathSearch:
         """Whether the gap between two neighbours is not proven yet, and a fit between them would help."""
         if max(low[0].relative_gap, high[0].relative_gap) > self.gap or high[0].C <= low[0].C * (1.0 + NARROW):
             return False
-        return Interval(low[0], high[0]).gap > self.gap
+        return low[0].until(high[0]).gap > self.gap
 
     def _middles(self, pairs: Sequence[tuple[Fitted, Fitted]], stop: threading.Event) -> list[Fitted]:
         """A fit half-way in log C between each pair, at the same time where threads are allowed."""
@@ -124,7 +124,7 @@ class PathSearch:
         def one(pair: tuple[Fitted, Fitted]) -> Fitted | None:
             if stop.is_set() or self._seconds_left() == 0.0:
                 return None
-            return self._fit(Interval(pair[0][0], pair[1][0]).middle(), *pair, stop)
+            return self._fit(pair[0][0].until(pair[1][0]).middle(), *pair, stop)
 
         if self.template.n_jobs in (None, 1) or len(pairs) == 1:
             made = [one(pair) for pair in pairs]
@@ -180,7 +180,7 @@ def _begin_between(model: LinearModel, C: float, low: Fitted, high: Fitted | Non
     if high is None:
         coef, intercept, duals, former_C = parent.coef_, parent.intercept_, parent.dual_coef_, low[0].C
     else:
-        between, other = Interval(low[0], high[0]), high[1]
+        between, other = low[0].until(high[0]), high[1]
         u, t = between.mixture(C), between.share(C)
         coef = (1.0 - u) * parent.coef_ + u * other.coef_
         intercept = (1.0 - u) * parent.intercept_ + u * other.intercept_

@@ -18,17 +18,20 @@ Fercoq, Salmon and Takeuchi (2019), "Safe grid search with optimal complexity".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.polynomial import Polynomial
 
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.rounding import gamma
 
 SAFETY = 1e-12  # relative gap by which the place of the largest one may be missed
 BOUND_UNITS = 64.0  # roundings of a bound beside those of its squared norms
+
+
+Quadratic = tuple[float, float, float]  # coefficients of 1, t and t^2
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,8 @@ class Knot:
         The part of `primal` that may be rounding: about what it costs to round the weights of a mixture.
     missed : ndarray of shape (k,), optional
         How far `pulled` can be from the exact combination, in norm.
+    following : dict
+        The intervals that :meth:`until` has made, by the C at their end.
     """
 
     C: float
@@ -62,6 +67,14 @@ class Knot:
     dual: np.ndarray
     rounding: np.ndarray | None = None
     missed: np.ndarray | None = None
+    following: dict[float, Interval] = field(default_factory=dict, repr=False)
+
+    def until(self, high: Knot) -> Interval:
+        """What is proven between this knot and one with a larger C; computed once."""
+        known = self.following.get(high.C)
+        if known is None or known.high is not high:
+            known = self.following[high.C] = Interval(self, high)
+        return known
 
     @property
     def norms(self) -> np.ndarray:
@@ -112,7 +125,8 @@ class Interval:
 
     def mixture(self, C: float) -> float:
         """The share of the upper knot's weights in the model for C: the one with the smallest bound."""
-        return float(np.clip(self._best_share()(self.share(C)), 0.0, 1.0))
+        first, second = self._best_share()
+        return min(max(float(first + second * self.share(C)), 0.0), 1.0)
 
     def bounds(self, C: float) -> tuple[np.ndarray, np.ndarray]:
         """An upper bound on the objective of the model for C, and a lower one on every model's, of shape (k,) each."""
@@ -135,44 +149,71 @@ class Interval:
             mixed += share * (0.0 if knot.rounding is None else knot.rounding)
         return gamma(self.low.seen.shape[1] + BOUND_UNITS) * size + mixed
 
-    def _best_share(self) -> Polynomial:
-        """The best share of the upper knot's weights as a function of t, before it is cut to [0, 1]."""
-        (R1, R2), (L1, L2) = ((one.sum(), other.sum()) for one, other in (self._norms, self._losses))
-        apart = self.apart.sum()
+    def _best_share(self) -> tuple[float, float]:
+        """The best share of the upper knot's weights, before it is cut to [0, 1]: ``first + second t``."""
+        (R1, R2), (L1, L2) = self._sums()
+        apart = float(self.apart.sum())
         if apart <= 0.0:
-            return Polynomial([0.0, 1.0])
-        C = Polynomial([self.low.C, self.high.C - self.low.C])
-        return 0.5 * (1.0 - ((R2 - R1) + (L2 - L1) * C) / apart)
+            return 0.0, 1.0
+        at_low = 0.5 * (1.0 - ((R2 - R1) + (L2 - L1) * self.low.C) / apart)
+        return at_low, -0.5 * (L2 - L1) * (self.high.C - self.low.C) / apart
+
+    def _sums(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """``R(w)`` and ``L(w)`` of both knots, over all sub-problems."""
+        (R1, R2), (L1, L2) = ((float(one.sum()), float(other.sum())) for one, other in (self._norms, self._losses))
+        return (R1, R2), (L1, L2)
+
+    def _primal(self, share: tuple[float, float]) -> Quadratic:
+        """The bound from above as a function of t, for a share ``first + second t`` of the upper knot's weights."""
+        (R1, R2), (L1, L2) = self._sums()
+        (a, b), low, wide, apart = share, self.low.C, self.high.C - self.low.C, float(self.apart.sum())
+        return (
+            R1 + a * (R2 - R1) - apart * a * (1.0 - a) + low * (L1 + a * (L2 - L1)) + float(self.rounding.sum()),
+            b * (R2 - R1) - apart * b * (1.0 - 2.0 * a) + wide * (L1 + a * (L2 - L1)) + low * b * (L2 - L1),
+            apart * b * b + wide * b * (L2 - L1),
+        )
+
+    def _dual(self) -> Quadratic:
+        """The bound from below as a function of t."""
+        low, high, apart = float(self.low.dual.sum()), float(self.high.dual.sum()), float(self.pulled_apart.sum())
+        return low - float(self.rounding.sum()), high - low + apart, -apart
 
     def _largest_gap(self) -> tuple[float, float]:
         """The largest relative gap between the knots, and the C where it is, in closed form."""
-        (R1, R2), (L1, L2) = ((one.sum(), other.sum()) for one, other in (self._norms, self._losses))
-        t, one = Polynomial([0.0, 1.0]), Polynomial([1.0])
-        C = Polynomial([self.low.C, self.high.C - self.low.C])
-        dual = (one - t) * self.low.dual.sum() + t * self.high.dual.sum() + t * (one - t) * self.pulled_apart.sum()
-        rounding = float(self.rounding.sum())
-        dual = dual - rounding
-        best = self._best_share()
-        cuts = [float(cut) for cut in _roots(best) + _roots(best - 1.0) if 0.0 < cut < 1.0]
-        edges = sorted({0.0, 1.0, *cuts})
+        dual, (a, b) = self._dual(), self._best_share()
+        cuts = [cut for one in (a, a - 1.0) for cut in _roots((one, b, 0.0)) if 0.0 < cut < 1.0]
         largest, place = -np.inf, 0.5
-        for start, stop in pairwise(edges):
-            at = float(best(0.5 * (start + stop)))
-            u = best if 0.0 < at < 1.0 else Polynomial([float(at >= 1.0)])
-            primal = (one - u) * R1 + u * R2 - u * (one - u) * self.apart.sum() + C * ((one - u) * L1 + u * L2)
-            primal = primal + rounding
-            turning = [x for x in _roots(dual.deriv() * primal - dual * primal.deriv()) if start < x < stop]
+        for start, stop in pairwise(sorted({0.0, 1.0, *cuts})):
+            at = a + b * 0.5 * (start + stop)
+            primal = self._primal((a, b) if 0.0 < at < 1.0 else (float(at >= 1.0), 0.0))
+            turning = [x for x in _roots(_slope_of_quotient(primal, dual)) if start < x < stop]
             for x in (start, stop, *turning):
-                above, below = float(primal(x)), float(dual(x))
+                above, below = _at(primal, x), _at(dual, x)
                 gap = relative(above - below, above, below)
                 if gap > largest:
                     largest, place = gap, x
         return largest + SAFETY, float(self.low.C + place * (self.high.C - self.low.C))
 
 
-def _roots(polynomial: Polynomial) -> list[float]:
-    """The real roots."""
-    coefficients = polynomial.trim(1e-14 * float(np.abs(polynomial.coef).max(initial=0.0))).coef
-    if coefficients.size < 2:
+def _at(quadratic: Quadratic, t: float) -> float:
+    return quadratic[0] + t * (quadratic[1] + t * quadratic[2])
+
+
+def _slope_of_quotient(primal: Quadratic, dual: Quadratic) -> Quadratic:
+    """``D' P - D P'``: zero where the quotient of the bounds turns. The cubic terms cancel."""
+    (p0, p1, p2), (d0, d1, d2) = primal, dual
+    return d1 * p0 - d0 * p1, 2.0 * (d2 * p0 - d0 * p2), d2 * p1 - d1 * p2
+
+
+def _roots(quadratic: Quadratic) -> list[float]:
+    """The real roots; a pair that rounding may have made complex counts as a double root."""
+    c, b, a = quadratic
+    least = 1e-14 * max(abs(a), abs(b), abs(c))
+    if abs(a) <= least:
+        return [] if abs(b) <= least else [-c / b]
+    square, inner = b * b, 4.0 * a * c
+    left = square - inner
+    if left < -1e-14 * (square + abs(inner)):
         return []
-    return [float(root.real) for root in Polynomial(coefficients).roots() if abs(root.imag) <= 1e-9]
+    far = -0.5 * (b + math.copysign(math.sqrt(max(left, 0.0)), b))
+    return [far / a, c / far] if far != 0.0 else [0.0]

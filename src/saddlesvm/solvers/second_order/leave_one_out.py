@@ -25,12 +25,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
+from scipy.linalg.lapack import dpotri
 from scipy.sparse.linalg import LinearOperator, cg
 
 from saddlesvm.problem.certificate import dual_of_margins, dual_weights, margins
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.rows.layouts import CSR, Rows, U
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.solvers.second_order.linear_algebra import add_outer, blocks, cholesky, widened
 
 FACTORED = 2_500  # features up to which H is factored
 SAMPLED = 64  # rows whose t is computed, where features are too many for a factor
@@ -38,7 +42,6 @@ SOLVED = 1e-2  # relative residual of these solutions
 STRETCH = 0.5  # width of rounded corners, as a share of the margins' typical distance from them
 NEXT_TO_NOTHING = 1e-4  # the same share for losses without corners, a plain difference quotient
 FREE = 1e-9  # share of the mean diagonal of H; the penalty that replaces none on a free intercept
-AT_ONCE = 4_000_000  # values of dense rows per piece of work
 
 
 @dataclass(frozen=True)
@@ -127,11 +130,7 @@ def _leverages(
     if problem.intercept.constrained or not problem.intercept.present:
         ridge[-1] = FREE * max(float(bend.sum()) * problem.scale**2, 1.0)
     if d <= FACTORED:
-        inverse = linalg.inv(_curvature(problem, X, bend, inside, ridge), overwrite_a=True, check_finite=False)
-        step = max(1, AT_ONCE // (d + 1))
-        for start in range(0, wanted.size, step):
-            part = wanted[start : start + step]
-            t[part] = _quadratic(_with_feature(X[part], problem.scale), inverse)
+        t[wanted] = _quadratic(problem.X, wanted, _inverse(_curvature(problem, bend, inside, ridge)))
         return t, 0.0
     sample = np.sort(np.random.default_rng(seed).permutation(wanted)[:SAMPLED])
     solved = _solved(problem, X, bend, ridge, sample)
@@ -148,28 +147,48 @@ def _with_feature(rows: np.ndarray | sparse.csr_array, scale: float) -> np.ndarr
     return np.hstack([rows.astype(np.float64, copy=False), np.full((len(rows), 1), scale)])
 
 
-def _curvature(
-    problem: Problem, X: np.ndarray | sparse.csr_array, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray
-) -> np.ndarray:
-    """``H`` as a dense matrix of shape (d + 1, d + 1), summed over parts of the rows that bend."""
-    H = np.diag(ridge)
-    step = max(1, AT_ONCE // ridge.size)
-    for start in range(0, inside.size, step):
-        part = inside[start : start + step]
-        rows = _with_feature(X[part], problem.scale)
-        if sparse.issparse(rows):
-            H += (rows.T @ sparse.diags_array(bend[part]) @ rows).toarray()
-        else:
-            H += (rows.T * bend[part]) @ rows
+def _curvature(problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    """``H`` in its lower triangle, shape (d + 1, d + 1), Fortran-ordered."""
+    H = np.zeros((ridge.size, ridge.size), order="F")
+    add_outer(problem.X, inside, bend[inside], H)
+    H[np.arange(ridge.size), np.arange(ridge.size)] += ridge
     return H
 
 
-def _quadratic(rows: np.ndarray | sparse.csr_array, inverse: np.ndarray) -> np.ndarray:
-    """``x_i' H^-1 x_i`` of each row."""
-    product = rows @ inverse
-    if isinstance(rows, np.ndarray):
-        return np.einsum("ij,ij->i", rows, product)
-    return np.asarray(rows.multiply(product).sum(axis=1)).ravel()
+def _inverse(H: np.ndarray) -> np.ndarray:
+    """The inverse of a positive definite matrix, given by its lower triangle."""
+    inverse, _ = dpotri(cholesky(H), lower=1, overwrite_c=1)
+    return np.ascontiguousarray(np.tril(inverse) + np.tril(inverse, -1).T)
+
+
+def _quadratic(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+    """``x_i' H^-1 x_i`` of the chosen rows, the virtual feature included."""
+    found = np.empty(chosen.size)
+    if isinstance(X, CSR):
+        quadratic_sparse(X, chosen, inverse, found)
+        return found
+    done = 0
+    for part in blocks(chosen, len(inverse)):
+        rows = widened(X, part, np.ones(part.size))
+        found[done : done + part.size] = np.einsum("ij,ij->i", rows, rows @ inverse)
+        done += part.size
+    return found
+
+
+@kernel
+def quadratic_sparse(X: CSR, chosen: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
+    """``out[k] = x' M x`` for the chosen rows and a symmetric matrix, the virtual feature included."""
+    last = matrix.shape[0] - 1
+    for k in range(chosen.size):
+        start, stop = U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])
+        total = X.bias * X.bias * matrix[last, last]
+        for p in range(start, stop):
+            row, x = matrix[U(X.indices[p])], np.float64(X.data[p])
+            both = 2.0 * X.bias * row[last] + x * row[U(X.indices[p])]
+            for r in range(start, p):
+                both += 2.0 * np.float64(X.data[r]) * row[U(X.indices[r])]
+            total += x * both
+        out[k] = total
 
 
 def _solved(
