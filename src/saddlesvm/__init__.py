@@ -17,9 +17,13 @@ from saddlesvm.problem.losses import register as register_loss
 from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos, register_solver
 
 if TYPE_CHECKING:
+    from saddlesvm.estimators.certify_kernel import certify_kernel
     from saddlesvm.estimators.cross_validation import LinearSVCCV
     from saddlesvm.estimators.kernel import KernelSVC
     from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
+    from saddlesvm.estimators.one_class import OneClassSVM
+    from saddlesvm.estimators.svc import SVC, NuSVC
+    from saddlesvm.estimators.svr import SVR, NuSVR
     from saddlesvm.solvers.kernel.pegasos import KernelPegasos
     from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
@@ -28,6 +32,8 @@ __version__ = "0.1.0"
 __all__ = [
     "DCD",
     "SDCA",
+    "SVC",
+    "SVR",
     "Auto",
     "Certificate",
     "KernelPegasos",
@@ -39,10 +45,14 @@ __all__ = [
     "LinearSVR",
     "Newton",
     "NotCertifiedWarning",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "Outcome",
     "Pegasos",
     "Store",
     "certify",
+    "certify_kernel",
     "leave_one_out",
     "register_estimator",
     "register_loss",
@@ -52,6 +62,12 @@ __all__ = [
 
 LOADED_WHEN_USED = {
     "KernelSVC": "saddlesvm.estimators.kernel",
+    "certify_kernel": "saddlesvm.estimators.certify_kernel",
+    "NuSVC": "saddlesvm.estimators.svc",
+    "NuSVR": "saddlesvm.estimators.svr",
+    "OneClassSVM": "saddlesvm.estimators.one_class",
+    "SVC": "saddlesvm.estimators.svc",
+    "SVR": "saddlesvm.estimators.svr",
     "LeaveOneOut": "saddlesvm.estimators.leave_one_out",
     "leave_one_out": "saddlesvm.estimators.leave_one_out",
     "KernelSDCA": "saddlesvm.solvers.kernel.sdca",

@@ -103,7 +103,14 @@ def test_weak_duality_and_the_best_offset_with_any_sum(loss: Loss, size: float, 
     assert found.certificate.sound
 
 
-def test_a_sum_that_shortening_does_not_reach_is_refused() -> None:
+def test_variables_are_lengthened_where_shortening_does_not_lead_to_the_sum() -> None:
     problem = with_total(Hinge(), 5.0, 0)
-    with pytest.raises(ValueError, match="the dual variables have the sum 0; it must be 5"):
+    alpha = problem.intercept.balanced(problem.pointwise, problem.members, np.zeros(20))
+    assert alpha.sum() == pytest.approx(5.0, rel=1e-12)
+    assert ((alpha * problem.y >= 0.0) & (np.abs(alpha) <= 1.0)).all()
+
+
+def test_a_sum_that_the_bounds_exclude_is_refused() -> None:
+    problem = with_total(Hinge(), 50.0, 0)
+    with pytest.raises(ValueError, match=r"the dual variables have the sum \d+; it must be 50"):
         evaluate(problem, Point(alpha=np.zeros(20)))

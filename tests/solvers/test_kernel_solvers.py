@@ -12,11 +12,12 @@ from sklearn.svm import SVC, LinearSVC
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.kernel import KernelPoint, KernelProblem, evaluate_kernel, make_kernel_problem, nearest_feasible
+from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
+from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel, nearest_feasible
 from saddlesvm.problem.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.kernel.ascent import ascend_pairs, ascend_singly
+from saddlesvm.solvers.kernel.ascent import Small, ascend_pairs, ascend_singly
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos, draw_rows
 from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
@@ -72,7 +73,8 @@ def test_ascent_reaches_the_optimality_conditions_and_keeps_the_gradient(data, a
     ridge = np.full(80, 0.05)
     low, high = np.minimum(0.0, y), np.maximum(0.0, y)
     beta, g = np.zeros(80), -y.copy()
-    steps = ascend(K, ridge, g, beta, low, high, 1e-9, 100_000)
+    small = Small(K, ridge, low, high, 0.0, np.array([0, 80]))
+    steps = ascend(small, g, beta, 1e-9, 100_000)
     assert 0 < steps < 100_000
     np.testing.assert_allclose(g, (K + np.diag(ridge)) @ beta - y, atol=1e-12)
     assert ((beta >= low) & (beta <= high)).all()

@@ -22,6 +22,7 @@ from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.certify_kernel import kernel_certificates
 from saddlesvm.estimators.diagnosis import diagnose, separability
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
@@ -118,7 +119,8 @@ def asked_for(options: argparse.Namespace) -> register.Entry:
     """The kind of estimator that an option names, or else the one for the task of the loss."""
     kinds = register.known()
     asked = [one for one in kinds if one.asked_by and getattr(options, one.asked_by) is not None]
-    among = asked or [one for one in kinds if not one.asked_by]
+    named = {one.asked_by for one in asked}
+    among = [one for one in asked if named <= {*one.options}] or asked or [one for one in kinds if not one.asked_by]
     return next((one for one in among if one.task == (task_of(options) or "classification")), among[0])
 
 
@@ -154,10 +156,11 @@ def train(options: argparse.Namespace) -> int:
     task, entry = task_of(options), estimator_kind(options)
     check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
     table = read_table(options, options.data, task=task)
-    y = labels_of(table)
+    y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
     test = read_table(options, options.test, table.n_features, task, table.zero_based) if options.test else None
     if test is not None:
-        labels_of(test)
+        if entry.task != "novelty":
+            labels_of(test)
         check_names(test.source, test.feature_names, table.source, table.feature_names)
     model: Any = make_estimator(options, y)
     if options.liblinear:
@@ -172,7 +175,7 @@ def train(options: argparse.Namespace) -> int:
         facts["done"] = done(model, table)
     facts["worth"] = worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
     if test is not None:
-        facts["worth"] |= quality(model, test.X, labels_of(test), "test")
+        facts["worth"] |= quality(model, test.X, test.y, "test")
     hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
     if entry.linear and hard:
         found = [str(one) for one in diagnose(table.X) + separability(model)]
@@ -234,22 +237,25 @@ def certify(options: argparse.Namespace) -> int:
     """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
     model = persistence.load(options.model)
     entry = register.entry_of(model)
-    if entry is None or not entry.linear:
-        raise DataError(f"{options.model}: certify takes linear models; `saddlesvm info` shows this one's certificate")
+    assert entry is not None
+    strength = {"C": options.C, "lam": options.lam}
+    if not entry.linear and (options.refine or any(one is not None for one in strength.values())):
+        raise DataError(f"{options.model}: --refine, --C and --lambda are for linear models")
     task = "regression" if entry.task == "regression" else None
     table = read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
-    y = labels_of(table)
+    y = labels_of(table) if entry.task != "novelty" else None
     check_features(model, options.model, table)
-    strength = {"C": options.C, "lam": options.lam}
-    certificates = certify_model(
-        model, table.X, y, sample_weight=table.sample_weight, refine=options.refine, **strength
-    )  # fmt: skip
+    certificates = (
+        certify_model(model, table.X, y, sample_weight=table.sample_weight, refine=options.refine, **strength)
+        if entry.linear
+        else kernel_certificates(model, table.X, y, sample_weight=table.sample_weight)
+    )
     total = Certificate.total(certificates)
     facts: Facts = {"read": described(table), "worth": worth(model, total)}
     facts["worth"].pop("outcome")
     facts["worth"].pop("advice")
     if len(certificates) > 1:
-        each = "pair" if getattr(model, "multi_class", "") == "ovo" else "class"
+        each = "class" if getattr(model, "multi_class", "ovo") == "ovr" else "pair"
         facts["worth"][f"largest relative gap of a {each}"] = max(one.relative_gap for one in certificates)
     show(facts, options.json)
     return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK

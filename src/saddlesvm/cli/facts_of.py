@@ -54,14 +54,16 @@ def worth(model: Any, certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def quality(model: Any, X: Any, y: np.ndarray, name: str) -> dict[str, Any]:
+def quality(model: Any, X: Any, y: np.ndarray | None, name: str) -> dict[str, Any]:
     """Accuracy, or R2 and mean absolute error, on some data."""
     return worth_of(model, model.predict(X), y, name)
 
 
-def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dict[str, Any]:
+def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray | None, name: str) -> dict[str, Any]:
     """The same facts from given predictions."""
     entry = entry_of(model)
+    if y is None or (entry is not None and entry.task == "novelty"):
+        return {f"{name} share outside": float(np.mean(predicted == -1))}
     if entry is not None and entry.task == "regression":
         targets = np.asarray(y, dtype=np.float64)
         spread = float(((targets - targets.mean()) ** 2).sum())
@@ -73,7 +75,7 @@ def worth_of(model: Any, predicted: np.ndarray, y: np.ndarray, name: str) -> dic
 def done(model: Any, table: Table) -> dict[str, Any]:
     """Facts of the fit."""
     return {
-        "model": f"{type(model).__name__}, loss {spelled(make_loss(model.loss))}, " + strength_of(model),
+        "model": line_of(model),
         "solver": str(model.solver),
         "epochs": model.n_iter_,
         "decisions": list(dict.fromkeys(decision_of(row) for row in model.trace_ if decision_of(row))) or None,
@@ -83,6 +85,19 @@ def done(model: Any, table: Table) -> dict[str, Any]:
         "seconds certifying": model.seconds_certifying_,
         "seconds compiling": getattr(model, "seconds_compiling_", 0.0) or None,
     }
+
+
+def line_of(model: Any) -> str:
+    """The kind of model, its loss, and how much it is regularised."""
+    options = model.get_params(False)
+    parts = [type(model).__name__]
+    if "loss" in options:
+        parts.append(f"loss {spelled(make_loss(model.loss))}")
+    if "nu" in options:
+        parts.append(f"nu = {model.nu:g}")
+    if "C" in options:
+        parts.append(strength_of(model))
+    return ", ".join(parts)
 
 
 def strength_of(model: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +19,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, check
+from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
 from saddlesvm.runtime.compiling import seconds_compiling, telling
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
@@ -65,6 +65,7 @@ def all_or_nothing(
 class Estimator(BaseEstimator):
     """Options that every estimator has, and the facts that every fit leaves behind."""
 
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON
     C: Any
     lam: float | None
     solver: Any
@@ -101,7 +102,7 @@ class Estimator(BaseEstimator):
 
     def _check_common(self) -> None:
         """Check the options that every estimator has, except those with a check of their own."""
-        for name, allowed in COMMON.items():
+        for name, allowed in self._allowed.items():
             check(name, getattr(self, name), allowed)
         self._strength()
 
@@ -115,12 +116,17 @@ class Estimator(BaseEstimator):
         """
         self._check_common()
 
+    def _most_epochs(self) -> float | None:
+        """Epochs at most; None for no limit."""
+        return self.max_iter
+
     def _limits(self, solver: SolverBase) -> Limits:
         """When a fit stops; ValueError where it never would."""
-        limited = self.max_iter is not None or self.max_time is not None or solver.ends_itself
+        most = self._most_epochs()
+        limited = most is not None or self.max_time is not None or solver.ends_itself
         if self.tol == 0 and not (limited or self.callbacks or in_use(self)):
             raise ValueError("tol=0 never ends a fit: give max_iter or max_time too, or a callback that stops it")
-        return Limits(self.tol, self.max_iter, self.max_time, self.certify_every)
+        return Limits(self.tol, most, self.max_time, self.certify_every)
 
     def _strength(self) -> dict[str, float]:
         """C or lam, whichever is in force, checked."""

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Classes, Estimator, all_or_nothing
+from saddlesvm.estimators.base import Classes, all_or_nothing
+from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.register import KERNEL, register_estimator
-from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
 from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
-from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
-from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, check
-from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers.base import SolverBase, one_of
-
-GAMMA = Allowed(
-    f"'scale', 'auto' or {NOT_NEGATIVE.words}",
-    lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
-)
-PARAMETERS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
 
 
 @register_estimator(
@@ -43,7 +30,7 @@ PARAMETERS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_si
     linear=False,
     asked_by="kernel",
 )
-class KernelSVC(Classes, ClassifierMixin, Estimator):
+class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     """Support vector classification with a kernel, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (w . psi(x_i) + b))`` over the feature space of the kernel
@@ -201,15 +188,6 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        return tags
-
-    def _made_solver(self) -> Any:
-        return make_kernel_solver(self.solver)
-
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train to the relative gap `tol`.
@@ -247,60 +225,11 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
-        self._check_common()
-        for name, allowed in PARAMETERS.items():
-            check(name, getattr(self, name), allowed)
+        self._check_kernel()
         one_of("multi_class", self.multi_class, ("ovr", "ovo"))
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         one_of("intercept", self.intercept, ("free", "regularized"))
-        if not callable(self.kernel):
-            one_of("kernel", self.kernel, KERNELS)
         return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
-
-    def _check_design(self, X: Any, *, reset: bool) -> Any:
-        """X, checked and converted; a precomputed kernel must be dense, and square when it is fitted."""
-        if self.kernel != "precomputed":
-            X = inputs.check_design(self, X, reset=reset)
-            inputs.finite_norms(rows.as_rows(X))
-            return inputs.in_order(X)  # scikit-learn's distances may sort them in place
-        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-        if reset and X.shape[0] != X.shape[1]:
-            raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
-        return X
-
-    def _gamma(self, X: Any, sample_weight: np.ndarray | None) -> float:
-        return 1.0 if self.kernel == "precomputed" else resolve_gamma(self.gamma, X, sample_weight)
-
-    def _solve(
-        self, X: Any, problems: Sequence[Callable[[], SubProblem]], loss: Loss, weights: np.ndarray | None
-    ) -> list[FitResult]:
-        """Fit every sub-problem under one progress bar."""
-        solver = self._made_solver()
-        kind = self.intercept if self.fit_intercept else "none"
-        bar: Any = contextlib.nullcontext()
-        if self.verbose:
-            bar = ProgressBar(self.tol, len(problems), self.max_iter, self.max_time)
-        fits = KernelFits(
-            makers=problems,
-            solver=solver,
-            limits=self._limits(solver),
-            seed=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-            told=lambda sub: list(self.callbacks or ()),
-            bar=bar if self.verbose else None,
-            X=X,
-            kernel=self.kernel_,
-            loss=loss,
-            options={
-                "weights": weights,
-                "intercept": kind,
-                "scale": float(self.intercept_scaling),
-                "cache_size": self.cache_size / min(effective_n_jobs(self.n_jobs), len(problems)),
-                **self._strength(),
-            },
-        )
-        with bar:
-            return fits.solve()
 
     def _keep(self, X: Any, codes: np.ndarray, results: list[FitResult]) -> None:
         """Set the attributes of a fitted model."""
@@ -338,9 +267,7 @@ class KernelSVC(Classes, ClassifierMixin, Estimator):
     def _scores(self, X: Any) -> np.ndarray:
         """Scores of the sub-problems, shape (rows, n_problems)."""
         check_is_fitted(self)
-        X = self._check_design(X, reset=False)
-        centres = self.support_ if self.kernel_.precomputed else self.support_vectors_
-        return expand(self.kernel_, X, centres, self.dual_coef_.T) + self.intercept_
+        return self._expanded(X, self.dual_coef_.T) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (rows,)."""

@@ -193,9 +193,7 @@ def check_support(
     arrays: Arrays, shapes: Mapping[str, tuple[int, int]], width: int, count: int, kernel: dict[str, Any]
 ) -> int:
     """The number of sub-problems that a kernel model's coefficients are of, once its rows fit them."""
-    missing = {"support_", "n_support_", "intercept_", "classes_"} - {*arrays} | {
-        "dual_coef_", "support_vectors_"
-    } - {*shapes}  # fmt: skip
+    missing = {"support_", "n_support_", "intercept_"} - {*arrays} | {"dual_coef_", "support_vectors_"} - {*shapes}
     if missing:
         raise ValueError(f"its {min(missing)} is missing")
     support, each = arrays["support_"], arrays["n_support_"]
@@ -203,15 +201,20 @@ def check_support(
     most = width if precomputed else np.iinfo(np.int64).max
     fine = support.ndim == 1 and support.dtype.kind == "i"
     if fine and support.size:
-        fine = bool(support[0] >= 0 and support[-1] < most and np.all(support[1:] > support[:-1]))
+        fine = bool(support.min() >= 0 and support.max() < most and np.unique(support).size == support.size)
     needs(fine, "support_", support)
-    needs(each.shape == (count,) and each.dtype.kind == "i" and int(each.sum()) == support.size, "n_support_", each)
+    needs(
+        each.shape == (max(count, 1),) and each.dtype.kind == "i" and int(each.sum()) == support.size,
+        "n_support_",
+        each,
+    )
     rows = shapes["dual_coef_"][0]
-    if rows not in of_classes(count) or shapes["dual_coef_"][1] != support.size:
+    pairwise = count > 2 and rows == count - 1  # a row for each other class, as LIBSVM has it
+    if not (pairwise or rows in (of_classes(count) if count else (1,))) or shapes["dual_coef_"][1] != support.size:
         raise ValueError(f"its dual_coef_ of shape {shapes['dual_coef_']} does not fit the rest")
     if shapes["support_vectors_"] != (0 if precomputed else support.size, width):
         raise ValueError(f"its support_vectors_ of shape {shapes['support_vectors_']} do not fit the rest")
-    return rows
+    return count * (count - 1) // 2 if pairwise else rows
 
 
 def matrix_shape(arrays: Arrays, name: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.archives import DAMAGE, short
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.models import is_model
-from saddlesvm.estimators import kernel, register  # noqa: F401 (kernel registers KernelSVC)
+from saddlesvm.estimators import kernel, one_class, register, svc, svr  # noqa: F401 (they register their estimators)
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 __all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "register_estimator"]
 
-Task = Literal["classification", "regression"]
+Task = Literal["classification", "regression", "novelty"]
 Kind = TypeVar("Kind", bound=type)
 METHODS = ("fit", "predict", "get_params", "check_options")
 WRITTEN_ELSEWHERE = ("liblinear",)  # options of the command line that are not parameters of estimators
@@ -90,8 +90,8 @@ def register_estimator(
     ----------
     name : str, optional
         The name in model files and for ``--estimator``; the name of the class by default.
-    task : {"classification", "regression"}
-        Whether it learns labels or targets.
+    task : {"classification", "regression", "novelty"}
+        Whether it learns labels, targets, or rows alone.
     options : tuple of str
         Its parameters that the command line offers, beside those that every estimator has there (C, loss, solver, tol
         and so on). A name that the command line does not know yet becomes an option: its type is that of the default,

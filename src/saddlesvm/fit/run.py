@@ -148,7 +148,7 @@ class Run:
         if reached is not None:
             return reached
         if state.satisfied:
-            return Outcome.RULE_MET, "the solver's own stopping rule"
+            return Outcome.RULE_MET, state.rule
         return None
 
     def worked(self, phase: str) -> None:

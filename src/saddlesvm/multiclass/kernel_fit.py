@@ -15,6 +15,7 @@ from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
 from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import Kernel, Matrix
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
@@ -52,12 +53,15 @@ class KernelFits(Fits):
     loss : Loss
     options : dict
         The rest of :func:`~saddlesvm.problem.kernel.make_kernel_problem`, for all sub-problems.
+    machine : Machine
+        How each is posed over its rows.
     """
 
     X: Matrix
     kernel: Kernel
     loss: Loss
     options: dict[str, Any]
+    machine: Machine = PLAIN
 
     def __post_init__(self) -> None:
         self.members: dict[int, np.ndarray] = {}
@@ -67,11 +71,15 @@ class KernelFits(Fits):
         problem, self.members[sub.index] = make_kernel_problem(
             self.X, self.kernel, sub.y, self.loss, members=sub.members, **self.options
         )
-        return problem
+        return self.machine.posed(problem)
 
     def finished(self, fit: Fit) -> FitResult:
-        """The result with the coefficients of all rows: a CSR array of shape (1, n)."""
+        """The result with the coefficients of all points: a CSR array of shape (1, points)."""
         result, members = super().finished(fit), self.members.pop(fit.index)
-        support = np.flatnonzero(result.coef)
-        parts = (result.coef[support], members[support], [0, support.size])
-        return dataclasses.replace(result, coef=sparse.csr_array(parts, shape=(1, self.X.shape[0])))
+        beta, intercept = np.zeros(members.size), 0.0
+        if result.alpha.size == fit.problem.y.size == result.coef.size:
+            beta, intercept = self.machine.model(fit.problem, result.coef, result.intercept)  # type: ignore[arg-type]
+        support = np.flatnonzero(beta)
+        parts = (beta[support], members[support], [0, support.size])
+        coef = sparse.csr_array(parts, shape=(1, self.X.shape[0]))
+        return dataclasses.replace(result, coef=coef, intercept=intercept)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from saddlesvm.problem.loss import curvature, slopes, subgradient
+from saddlesvm.problem.loss import bounds, curvature, slopes, subgradient
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import inlined, kernel
 
@@ -208,15 +208,17 @@ class Free(Intercept):
         return offset
 
     def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-        """A copy with the sum `total`, see :func:`balance`.
+        """A copy with the sum `total`, see :func:`balance`; where that does not reach it, :func:`lengthen` does.
 
         Raises
         ------
         ValueError
-            The total is not zero, and shortening the variables does not lead to it.
+            The bounds of the variables exclude the total.
         """
         alpha = alpha.copy()
         balance(terms, members, alpha, self.total)
+        if not self.homogeneous:
+            lengthen(terms, members, alpha, self.total)
         if not self.homogeneous and abs(alpha[members].sum() - self.total) > SUM_ROUNDING * abs(self.total):
             raise ValueError(f"the dual variables have the sum {alpha[members].sum():g}; it must be {self.total:g}")
         return alpha
@@ -349,3 +351,24 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: flo
             left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
             if not inner_only or (left > -np.inf and right < np.inf):
                 alpha[i] *= factor
+
+
+@kernel
+def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float) -> None:
+    """Bring ``sum_i alpha_i`` nearer to `total` by moving all variables towards their bounds on that side, by the same
+    share of the way; variables without a bound there stay.
+    """
+    missing, room = total, 0.0
+    for i in members:
+        missing -= alpha[i]
+    for i in members:
+        low, high = bounds(terms.loss, terms.y[i], weight_of(terms.weights, i))
+        end = high if missing > 0.0 else low
+        room += end - alpha[i] if abs(end) < np.inf else 0.0
+    share = missing / room if room != 0.0 else 0.0
+    share = min(max(share, 0.0), 1.0)
+    for i in members:
+        low, high = bounds(terms.loss, terms.y[i], weight_of(terms.weights, i))
+        end = high if missing > 0.0 else low
+        if abs(end) < np.inf:
+            alpha[i] += share * (end - alpha[i])

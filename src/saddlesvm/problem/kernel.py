@@ -5,13 +5,19 @@
 
 This is :class:`saddlesvm.problem.problem.Problem` with ``w = sum_i beta_i k(x_i, .)`` known through its
 coefficients only.
+
+Two things make room for the other machines of the family. Rows of the dual may be signed views of the points: beta_i
+times the sign of row i is added to the coefficient of its point; a regression with two variables a point has twice as
+many rows. And several groups of rows may each have an offset, and a given sum of dual variables, of their own:
+
+    z_i = f_i + b_g(i),     sum_{i in g} a_i = total_g,     P gains C sum_g total_g b_g
+
 The gap bounds the distance to the optimum for positive semi-definite kernels. For others (sigmoid, some callables) the
 problem is not convex: the gap is then still not negative and zero exactly at stationary points, but bounds nothing.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,32 +25,63 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, resolve_C
-from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.rounding import (
-    SLACK,
-    UNIT,
-    MarginErrors,
-    PointSizes,
-    RowSizes,
-    conjugate_rounding,
-    gamma,
-    paid_rounding,
-    unbalance,
-)
-from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix, expand
 
 
+class Views(NamedTuple):
+    """The rows of a dual as signed views of the points.
+
+    Attributes
+    ----------
+    points : int ndarray of shape (n,)
+        The point that each row is a view of.
+    signs : ndarray of shape (n,)
+        -1 and +1.
+    size : int
+        Number of points.
+    """
+
+    points: np.ndarray
+    signs: np.ndarray
+    size: int
+
+    def of_rows(self, f: np.ndarray) -> np.ndarray:
+        """Values at the points, seen from the rows; shape (n,) or (n, outputs)."""
+        return (f[self.points].T * self.signs).T
+
+    def of_points(self, beta: np.ndarray) -> np.ndarray:
+        """The coefficients of the points that those of the rows add up to; shape (points,) or (points, outputs)."""
+        found = np.zeros((self.size, *beta.shape[1:]))
+        np.add.at(found, self.points, (beta.T * self.signs).T)
+        return found
+
+
+class Group(NamedTuple):
+    """Rows that share an offset.
+
+    Attributes
+    ----------
+    rows : int32 ndarray
+        Their numbers, ascending.
+    intercept : Intercept
+        With the sum that their dual variables have.
+    """
+
+    rows: np.ndarray
+    intercept: Intercept
+
+
 def has_kernel_solver(loss: Any) -> bool:
-    """Whether kernel solvers can have a loss, or its class: ``phi*(-a) = -a y + r a^2 / 2`` within the bounds of a."""
-    return traits_of(loss).task == "classification" and hasattr(loss, "ridge")
+    """Whether kernel solvers can have a loss, or its class: ``phi*(-a) = t |a| - a y + r a^2 / 2`` within the bounds of
+    a, for the numbers r and t that its methods ``ridge()`` and, where t is not zero, ``tube()`` give.
+    """
+    return hasattr(loss, "ridge")
 
 
 def check_kernel_loss(loss: Loss) -> Loss:
@@ -56,21 +93,22 @@ def check_kernel_loss(loss: Loss) -> Loss:
         It has no kernel solver.
     """
     if not has_kernel_solver(loss):
-        able = [name for name, kind in LOSSES.items() if has_kernel_solver(kind)]
+        task = traits_of(loss).task
+        able = [name for name, kind in LOSSES.items() if has_kernel_solver(kind) and traits_of(kind).task == task]
         raise ValueError(f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(able)}")
     return loss
 
 
 @dataclass(frozen=True, eq=False)
 class KernelProblem:
-    """A two-class problem in the feature space of a kernel.
+    """A problem in the feature space of a kernel.
 
     Attributes
     ----------
-    X : array or CSR matrix of shape (n, d); the n x n kernel matrix when it is precomputed
+    X : array or CSR matrix of shape (points, d); the kernel matrix of the points when it is precomputed
     kernel : Kernel
     y : ndarray of shape (n,), float64
-        Labels -1 and +1.
+        Labels -1 and +1, or targets.
     weights : ndarray of shape (n,) or (0,), float64
         Positive row weights; empty when all are 1.
     loss : Loss
@@ -85,6 +123,10 @@ class KernelProblem:
         Report objectives in the lambda form instead of the C form.
     threads : int
         That the fit may use.
+    views : Views, optional
+        The rows as views of the points; left out, each point is a row.
+    groups : tuple of Group
+        Rows with an offset of their own; empty: all share that of `intercept`.
     """
 
     X: Matrix
@@ -98,6 +140,8 @@ class KernelProblem:
     cache_size: float = 200.0
     uses_lambda: bool = False
     threads: int = 1
+    views: Views | None = None
+    groups: tuple[Group, ...] = ()
 
     @property
     def n(self) -> int:
@@ -140,6 +184,19 @@ class KernelProblem:
         return np.arange(self.n, dtype=np.int32)
 
     @cached_property
+    def sides(self) -> tuple[Group, ...]:
+        """The groups; one of all rows where there are none."""
+        return self.groups or (Group(self.members, self.intercept),)
+
+    @cached_property
+    def side_of(self) -> np.ndarray:
+        """The number of each row's group, shape (n,)."""
+        found = np.zeros(self.n, dtype=np.int32)
+        for k, (rows, _) in enumerate(self.sides):
+            found[rows] = k
+        return found
+
+    @cached_property
     def terms(self) -> Pointwise:
         """Loss, labels and weights as compiled kernels take them."""
         return Pointwise(self.loss, self.y, self.weights)
@@ -176,11 +233,35 @@ class KernelProblem:
         loss: Any = self.loss
         return loss.ridge() / (self.C * self.row_weights)
 
+    @property
+    def is_regression(self) -> bool:
+        """Whether the rows have targets instead of labels."""
+        return traits_of(self.loss).task == "regression"
+
+    @property
+    def tube(self) -> float:
+        """What the conjugate of the loss charges for each unit of ``|beta_i|``; zero for most."""
+        loss: Any = self.loss
+        return float(loss.tube()) if hasattr(loss, "tube") else 0.0
+
+    def of_points(self, beta: np.ndarray) -> np.ndarray:
+        """The coefficients of the points, shape (points,) or (points, outputs), of those of the rows."""
+        return beta if self.views is None else self.views.of_points(beta)
+
+    def of_rows(self, f: np.ndarray) -> np.ndarray:
+        """Values at the points as the rows have them, sign included."""
+        return f if self.views is None else self.views.of_rows(f)
+
+    def at_rows(self, sizes: np.ndarray) -> np.ndarray:
+        """Sizes that belong to the points, shape (points,), for the rows."""
+        return sizes if self.views is None else sizes[self.views.points]
+
     def margins(self, beta: np.ndarray) -> np.ndarray:
         """``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or (n, points)."""
+        beta = self.of_points(beta)
         support = np.flatnonzero(beta.any(axis=1) if beta.ndim == 2 else beta)
         f = expand(self.kernel, self.X, self.kernel.centres(self.X, support), beta[support])
-        return f + self.offset * beta.sum(axis=0)
+        return self.of_rows(f + self.offset * beta.sum(axis=0))
 
     def describe(self) -> str:
         """A line that says which problem this is."""
@@ -209,7 +290,7 @@ def make_kernel_problem(
     Parameters
     ----------
     y : ndarray of shape (n_all,)
-        -1 and +1; anything for rows that are not members.
+        -1 and +1, or targets; anything for rows that are not members.
     weights : ndarray of shape (n_all,), optional
         Not negative; rows of weight zero are left out.
     members : ndarray, optional
@@ -248,138 +329,3 @@ def make_kernel_problem(
         uses_lambda=uses_lambda,
     )
     return problem, chosen
-
-
-@dataclass(frozen=True)
-class KernelPoint:
-    """The result of a kernel solver.
-
-    Attributes
-    ----------
-    beta : ndarray of shape (n,)
-        Coefficients of the model ``sum_i beta_i k(x_i, .)``.
-    dual : ndarray of shape (n,), optional
-        A feasible point of the dual; left out: beta is one.
-    """
-
-    beta: np.ndarray
-    dual: np.ndarray | None = None
-
-    @property
-    def tracks(self) -> bool:
-        """False: a solver's running values come from float32 kernel values, which prove nothing."""
-        return False
-
-
-@dataclass(frozen=True)
-class KernelEvaluation(Evaluation):
-    """A certified model: `coef` holds beta, `margins` ``K beta`` (virtual feature included, free intercept not)."""
-
-    margins: np.ndarray
-
-
-def evaluate_kernel(problem: KernelProblem, point: KernelPoint, *, exact: bool = True) -> KernelEvaluation:
-    """Certify a point.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-    point : KernelPoint
-    exact : bool, default=True
-        Makes no difference: there is no cheaper certificate than the exact one.
-    """
-    beta = point.beta
-    if point.dual is None or np.array_equal(point.dual, beta):
-        f = problem.margins(beta)
-        return _certify(problem, beta, f, beta, f)
-    f, dual_f = problem.margins(np.column_stack([beta, point.dual])).T
-    return _certify(problem, beta, np.ascontiguousarray(f), point.dual, dual_f)
-
-
-def _certify(
-    problem: KernelProblem, beta: np.ndarray, f: np.ndarray, dual: np.ndarray, dual_f: np.ndarray
-) -> KernelEvaluation:
-    """The model ``f = K beta``, with the best free intercept, against the dual point with ``dual_f = K dual``."""
-    offset = problem.intercept.best(problem.terms, problem.members, f, 0.0)
-    alpha = alpha_of(problem, dual)
-    paid, conjugates, _, charged, _ = loss_sums(problem.terms, problem.members, f, offset, alpha)
-    found = Sums(paid, conjugates, half_norm(beta, f), half_norm(dual, dual_f))
-    sums = _rounded(problem, found, Expansion(beta, f, offset), Expansion(dual, dual_f, 0.0), alpha, charged)
-    certificate = Certificate.of(problem.strength, sums)
-    return KernelEvaluation(beta, offset + problem.offset * float(beta.sum()), alpha, certificate, f)
-
-
-class Expansion(NamedTuple):
-    """``sum_i beta_i k(x_i, .)``, its values f at the rows, and the offset added to them."""
-
-    beta: np.ndarray
-    f: np.ndarray
-    offset: float
-
-
-def _rounded(
-    problem: KernelProblem, found: Sums, model: Expansion, dual: Expansion, alpha: np.ndarray, charged: float
-) -> Sums:
-    """The sums with bounds on their rounding: see :mod:`saddlesvm.problem.rounding`, and of kernel values
-    :mod:`saddlesvm.rows.kernel_errors`.
-
-    Parameters
-    ----------
-    charged : float
-        Sum of the sizes of the conjugates of `alpha`.
-    """
-    loss, C, n = problem.loss, problem.C, problem.n
-    lengths = np.sqrt(problem.errors.lengths**2 + problem.offset)
-    slips = [_expansion_error(problem, one) for one in (model, dual)]
-    s, e = problem.row_weights, slips[0] + 4.0 * UNIT * (abs(model.offset) + np.abs(model.f))
-    rows = RowSizes(float(n), 0.0, 0.0, float(s @ e), float(s @ (e * e)), float(e.max(initial=0.0)))
-    point = PointSizes(0.0, 0.0, 0.0, float(np.abs(alpha).sum()), *_signs(alpha))
-    own, reached = (
-        0.5 * (float(np.abs(one.beta) @ slip) + gamma(n + 4.0) * float(np.abs(one.beta) @ np.abs(one.f)))
-        for one, slip in zip((model, dual), slips, strict=True)
-    )
-
-    def around(move: float) -> float:
-        terms, offset = problem.terms, model.offset + move
-        return float(loss_sums(terms, problem.members, model.f, offset, np.zeros(n))[0])
-
-    above = own + C * paid_rounding(loss, found.paid, rows, point, MarginErrors(1.0, 0.0, 0.0), around)
-    share = unbalance(point, rows) if problem.intercept.constrained else 0.0
-    shift = float((share * np.abs(dual.beta) + np.abs(dual.beta - C * alpha) + UNIT * np.abs(dual.beta)) @ lengths)
-    norm = math.sqrt(2.0 * max(found.regularizer_conjugate + reached, 0.0))
-    below = reached + shift * (norm + shift)
-    below += C * (conjugate_rounding(loss, rows, charged, point) + share * charged)
-    return found._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)
-
-
-def _expansion_error(problem: KernelProblem, one: Expansion) -> np.ndarray:
-    """How far the values of an expansion can be off, what a regularised intercept adds to them included."""
-    size = float(np.abs(one.beta).sum())
-    return problem.errors.of_expansion(one.beta, UNIT) + gamma(problem.n + 4.0) * problem.offset * size
-
-
-def _signs(alpha: np.ndarray) -> tuple[float, float]:
-    return float(np.maximum(alpha, 0.0).sum()), float(np.maximum(-alpha, 0.0).sum())
-
-
-def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
-    """``R(w) = R*(w) = 1/2 ||w||^2`` in the feature space, of ``w = sum_i beta_i k(x_i, .)`` with ``f = K beta``."""
-    return 0.5 * float(beta @ f)
-
-
-def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-    """``a = beta / C``, kept inside the bounds that rounding may have crossed."""
-    return np.clip(beta / problem.C, *problem.bounds())
-
-
-def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-    """`beta` brought into its box and, for a free intercept, to the sum zero."""
-    low, high = problem.box()
-    clipped = np.clip(beta, low, high)
-    if not problem.intercept.constrained:
-        return clipped
-    alpha = problem.intercept.balanced(problem.terms, problem.members, clipped / problem.C)
-    return np.clip(alpha * problem.C, low, high)
-
-
-evaluate.register(KernelProblem, evaluate_kernel)

@@ -64,9 +64,9 @@ class Shape(Enum):
 class Loss(Protocol):
     """The methods of a loss.
 
-    A loss may have two more. ``ridge()``: the number r for which ``phi*(-a) = -a y + r a^2 / 2`` wherever a is within
-    its bounds; the kernel solvers need it. ``probability(scores)``: the probability of the label +1 at an array of
-    scores; ``predict_proba`` needs it.
+    A loss may have more. ``ridge()``: the number r for which ``phi*(-a) = -a y + r a^2 / 2`` wherever a is within its
+    bounds; the kernel solvers need it. ``tube()``: the number t for which ``t |a|`` is added to that.
+    ``probability(scores)``: the probability of the label +1 at an array of scores; ``predict_proba`` needs it.
 
     Examples
     --------

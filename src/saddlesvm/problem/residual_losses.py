@@ -40,6 +40,9 @@ class Squared(NamedTuple):
     def largest_curvature(self) -> float:
         return 2.0
 
+    def ridge(self) -> float:
+        return 0.5
+
 
 @register("absolute", task="regression", shape=Shape.KINKED, parabolic=True, exponentials=False)
 class Absolute(NamedTuple):
@@ -70,6 +73,9 @@ class Absolute(NamedTuple):
 
     def largest_curvature(self) -> float:
         return INF
+
+    def ridge(self) -> float:
+        return 0.0
 
 
 @register(
@@ -111,6 +117,12 @@ class EpsilonInsensitive(NamedTuple):
     def largest_curvature(self) -> float:
         return INF
 
+    def ridge(self) -> float:
+        return 0.0
+
+    def tube(self) -> float:
+        return self.epsilon
+
 
 @register(
     "squared_epsilon_insensitive",
@@ -149,6 +161,12 @@ class SquaredEpsilonInsensitive(NamedTuple):
 
     def largest_curvature(self) -> float:
         return 2.0
+
+    def ridge(self) -> float:
+        return 0.5
+
+    def tube(self) -> float:
+        return self.epsilon
 
 
 @register(
@@ -227,3 +245,6 @@ class Pinball(NamedTuple):
 
     def largest_curvature(self) -> float:
         return INF
+
+    def ridge(self) -> float:
+        return 0.0

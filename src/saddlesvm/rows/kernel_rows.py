@@ -99,6 +99,37 @@ class GivenRows:
         return replace(self, active=self.active[keep])
 
 
+@dataclass(frozen=True)
+class SignedRows:
+    """Signed views of the points of another source: the value of two rows is that of their points times both signs."""
+
+    base: RowSource
+    points: np.ndarray
+    signs: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return self.points.size
+
+    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
+        distinct, place = np.unique(self.points[rows], return_inverse=True)
+        values = np.empty((distinct.size, self.base.count), out.dtype)
+        self.base.block(distinct, values)
+        np.take(values[place], self.points, axis=1, out=out)
+        out *= self.signs
+        out *= self.signs[rows, None]
+
+    def restrict(self, keep: np.ndarray) -> SignedRows:
+        left, points = np.unique(self.points[keep], return_inverse=True)
+        base = self.base if left.size == self.base.count else self.base.restrict(left)
+        return SignedRows(base, points, self.signs[keep])
+
+
+def signed_rows(base: RowSource, points: np.ndarray, signs: np.ndarray) -> SignedRows:
+    """Rows that are views of the points of `base`, each with its sign."""
+    return SignedRows(base, points, signs.astype(np.float32))
+
+
 def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
     """``out = A B'``; sparse rows of `A` are made dense a few at a time."""
     if not sparse.issparse(A):

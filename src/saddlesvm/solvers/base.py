@@ -62,6 +62,11 @@ class State:
     remark: str = ""
 
     @property
+    def rule(self) -> str:
+        """The rule that `satisfied` speaks of, in words."""
+        return "the solver's own stopping rule"
+
+    @property
     def kernel_evaluations(self) -> int:
         """Kernel values computed so far; 0 except in the solvers of kernel machines."""
         return 0

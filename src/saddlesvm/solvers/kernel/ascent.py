@@ -1,14 +1,18 @@
 """Dual coordinate ascent on the kernel matrix of a working set: one coordinate at a time, or a pair at a time.
 
-Both minimise ``(1/2) beta' (K + diag(ridge)) beta - y' beta`` over a box, from a point with gradient `g`, and change
-`beta` and `g` in place; the pairs keep ``sum_i beta_i`` as it is.
+Both minimise ``(1/2) beta' (K + diag(ridge)) beta - y' beta + tube sum_i |beta_i|`` over a box, from a point where the
+part without absolute values has gradient `g`, and change `beta` and `g` in place; the pairs keep the sum of each group
+as it is. A step ends where a coordinate reaches zero, if there is a tube: the slope jumps there.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from saddlesvm.runtime.compiled import allocating_kernel, kernel
+from saddlesvm.problem.slopes import soft_threshold
+from saddlesvm.runtime.compiled import allocating_kernel, inlined, kernel
 
 TAU = 1e-12  # the least curvature along a coordinate or a pair, as in LIBSVM
 COLUMNS = 2048  # columns of the kernel rows that are summed while their part of f is near
@@ -36,47 +40,78 @@ def add_kernel_rows(table: np.ndarray, slots: np.ndarray, delta: np.ndarray, f: 
                 f[j] += d * row[j]
 
 
-@kernel
-def ascend_pairs(
-    K: np.ndarray,
-    ridge: np.ndarray,
-    g: np.ndarray,
-    beta: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    accuracy: float,
-    most: int,
-) -> int:
+class Small(NamedTuple):
+    """The quadratic program over a working set of m rows.
+
+    Attributes
+    ----------
+    K : ndarray of shape (m, m)
+    ridge, low, high : ndarray of shape (m,)
+    tube : float
+    starts : ndarray of shape (groups + 1,)
+        Where the rows of each group begin, and m.
+    """
+
+    K: np.ndarray
+    ridge: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    tube: float
+    starts: np.ndarray
+
+
+@inlined
+def rising(g: float, b: float, tube: float) -> float:
+    """The slope of the program along a coordinate that rises from b."""
+    return g + (tube if b >= 0.0 else -tube)
+
+
+@inlined
+def falling(g: float, b: float, tube: float) -> float:
+    """The slope of the program along a coordinate that falls from b, counted upwards."""
+    return g + (tube if b > 0.0 else -tube)
+
+
+@allocating_kernel
+def ascend_pairs(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
     """Pair steps until the violation is at most `accuracy` or `most` were made; the number of steps made.
 
     ``i = argmax {-g_t : beta_t < high_t}``, ``j = argmax {(g_t - g_i)^2 / a_it : beta_t > low_t, g_t > g_i}`` with
-    ``a_it = K_ii + K_tt - 2 K_it`` (Fan, Chen and Lin 2005, WSS 2); then ``beta_i += s``, ``beta_j -= s`` with
-    ``s = (g_j - g_i) / a_ij`` cut to the box.
+    ``a_it = K_ii + K_tt - 2 K_it`` (Fan, Chen and Lin 2005, WSS 2), in the group where that is largest; then
+    ``beta_i += s``, ``beta_j -= s`` with ``s = (g_j - g_i) / a_ij`` cut to the box.
     """
+    K, ridge, low, high, tube, starts = small
+    own = np.empty(g.size)
+    for t in range(g.size):
+        own[t] = K[t, t] + ridge[t]
     for step in range(most):
-        i = -1
-        for t in range(g.size):
-            if beta[t] < high[t] and (i < 0 or g[t] < g[i]):
-                i = t
-        if i < 0:
-            return step
-        Ki, own = K[i], K[i, i] + ridge[i]
-        j, best, worst = -1, 0.0, 0.0
-        for t in range(g.size):
-            slope = g[t] - g[i]
-            if beta[t] > low[t] and slope > 0.0:
-                worst = max(worst, slope)
-                gain = slope * slope / max(own + K[t, t] + ridge[t] - 2.0 * Ki[t], TAU)
-                if gain > best:
-                    j, best = t, gain
+        i, j, best, worst, least = -1, -1, 0.0, 0.0, 0.0
+        for group in range(starts.size - 1):
+            p, lowest = -1, 0.0
+            for t in range(starts[group], starts[group + 1]):
+                if beta[t] < high[t]:
+                    slope = rising(g[t], beta[t], tube)
+                    if p < 0 or slope < lowest:
+                        p, lowest = t, slope
+            if p < 0:
+                continue
+            Kp = K[p]
+            for t in range(starts[group], starts[group + 1]):
+                slope = falling(g[t], beta[t], tube) - lowest
+                if beta[t] > low[t] and slope > 0.0:
+                    worst = max(worst, slope)
+                    gain = slope * slope / max(own[p] + own[t] - 2.0 * Kp[t], TAU)
+                    if gain > best:
+                        i, j, best, least = p, t, gain, lowest
         if j < 0 or worst <= accuracy:
             return step
-        curvature = max(own + K[j, j] + ridge[j] - 2.0 * Ki[j], TAU)
-        room_i, room_j = high[i] - beta[i], beta[j] - low[j]
-        s = min((g[j] - g[i]) / curvature, room_i, room_j)
-        beta[i] = high[i] if s == room_i else beta[i] + s
-        beta[j] = low[j] if s == room_j else beta[j] - s
-        Kj = K[j]
+        Ki, Kj = K[i], K[j]
+        top = 0.0 if tube > 0.0 and beta[i] < 0.0 < high[i] else high[i]
+        floor = 0.0 if tube > 0.0 and beta[j] > 0.0 > low[j] else low[j]
+        room_i, room_j = top - beta[i], beta[j] - floor
+        s = min((falling(g[j], beta[j], tube) - least) / max(own[i] + own[j] - 2.0 * Ki[j], TAU), room_i, room_j)
+        beta[i] = top if s == room_i else beta[i] + s
+        beta[j] = floor if s == room_j else beta[j] - s
         for t in range(g.size):
             g[t] += s * (Ki[t] - Kj[t])
         g[i] += s * ridge[i]
@@ -85,28 +120,23 @@ def ascend_pairs(
 
 
 @kernel
-def ascend_singly(
-    K: np.ndarray,
-    ridge: np.ndarray,
-    g: np.ndarray,
-    beta: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    accuracy: float,
-    most: int,
-) -> int:
+def ascend_singly(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
     """Single steps, largest gain first, until the violation is at most `accuracy`; the number of steps made.
 
-    ``s_t = clip(beta_t - g_t / q_t) - beta_t`` with ``q_t = K_tt + r_t`` gains ``-s_t g_t - q_t s_t^2 / 2``.
+    ``s_t = clip(soft(beta_t - g_t / q_t, tube / q_t)) - beta_t`` with ``q_t = K_tt + r_t`` gains
+    ``-s_t g_t - q_t s_t^2 / 2`` and what the absolute value falls by.
     """
+    K, ridge, low, high, tube, _ = small
     for step in range(most):
         i, best, worst, s = -1, 0.0, 0.0, 0.0
         for t in range(g.size):
-            if (g[t] < 0.0 and beta[t] < high[t]) or (g[t] > 0.0 and beta[t] > low[t]):
+            up, down = rising(g[t], beta[t], tube), falling(g[t], beta[t], tube)
+            if (up < 0.0 and beta[t] < high[t]) or (down > 0.0 and beta[t] > low[t]):
                 q = max(K[t, t] + ridge[t], TAU)
-                move = min(max(beta[t] - g[t] / q, low[t]), high[t]) - beta[t]
-                gain = -move * (g[t] + 0.5 * q * move)
-                worst = max(worst, abs(g[t]))
+                aim = soft_threshold(beta[t] - g[t] / q, tube / q)
+                move = min(max(aim, low[t]), high[t]) - beta[t]
+                gain = -move * (g[t] + 0.5 * q * move) - tube * (abs(beta[t] + move) - abs(beta[t]))
+                worst = max(worst, -up if up < 0.0 else down)
                 if gain > best:
                     i, best, s = t, gain, move
         if i < 0 or worst <= accuracy:

@@ -18,7 +18,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.kernel import KernelPoint, KernelProblem, nearest_feasible
+from saddlesvm.problem.kernel import KernelProblem
+from saddlesvm.problem.kernel_certificate import KernelPoint, nearest_feasible
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source

@@ -2,16 +2,18 @@
 
 With ``beta = C a`` and ``f = K beta`` the negated dual of a hinge-like loss is the quadratic program
 
-    min  (1/2) beta' (K + diag(r)) beta - y' beta     low <= beta <= high,   [sum_i beta_i = 0 for a free intercept]
+    min  (1/2) beta' (K + diag(r)) beta - y' beta + t sum_i |beta_i|     low <= beta <= high
 
-with gradient ``g = f + r beta - y``. The solver decomposes it: a step chooses the most violating rows, both among those
-in the cache and among the others, computes the missing kernel rows in one block, solves the small problem over the
-chosen rows by dual coordinate ascent on its own kernel matrix, and updates f with one product.
+with gradient ``g = f + r beta - y`` beside the absolute values, which only a loss with a tube has. A free intercept
+adds ``sum_i beta_i = 0``; other machines ask for other sums, one in each group of rows. The solver decomposes it: a
+step chooses the most violating rows, both among those in the cache and among the others, computes the missing kernel
+rows in one block, solves the small problem over the chosen rows by dual coordinate ascent on its own kernel matrix, and
+updates f with one product.
 
 * No or a regularized intercept: one coordinate at a time, the one with the largest gain (Shalev-Shwartz and Zhang 2013,
   "Stochastic dual coordinate ascent", section 2, with greedy instead of random choice).
-* Free intercept: two at a time, along ``sum_i beta_i = 0``: sequential minimal optimisation with the second-order
-  choice of Fan, Chen and Lin (2005), "Working set selection using second order information", WSS 2.
+* Free intercept: two of a group at a time, along the sum that stays: sequential minimal optimisation with the
+  second-order choice of Fan, Chen and Lin (2005), "Working set selection using second order information", WSS 2.
 
 The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition, caching and shrinking
 of rows that stay outside the margin; large working sets on a dense block are from Wen and others (2018), "ThunderSVM".
@@ -25,13 +27,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.kernel import KernelPoint, KernelProblem, alpha_of, nearest_feasible
+from saddlesvm.problem.kernel import KernelProblem
+from saddlesvm.problem.kernel_certificate import KernelPoint, alpha_of, nearest_feasible
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums
-from saddlesvm.rows.kernel_rows import RowCache, RowSource, row_source
+from saddlesvm.rows.kernel_rows import RowCache, RowSource, row_source, signed_rows
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.solvers.kernel.ascent import add_kernel_rows, ascend_pairs, ascend_singly, submatrix
+from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, submatrix
+from saddlesvm.solvers.kernel.starts import first_sums
 
 INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
 INNER_STEPS = 100_000
@@ -39,6 +43,7 @@ SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to 
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
 PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
 EXACT_ROWS = 512  # rows up to which all rows are one working set, and their kernel matrix is float64
+NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem
 
 
@@ -54,10 +59,11 @@ class KernelState(State):
         Numbers of the rows that are not set aside, ascending: the points of the cache.
     source : RowSource
         Kernel rows over all points.
+    offsets : ndarray of shape (groups,)
     violation : float
         Largest violation of the optimality conditions among the rows at work.
-    steepest : tuple of float
-        With a free intercept the largest and the smallest of :func:`wishes`; else zeros.
+    steepest : ndarray of shape (groups, 2)
+        With a free intercept the strongest wish to rise and the weakest to stay, see :func:`wishes`; else zeros.
     """
 
     beta: np.ndarray = field(kw_only=True)
@@ -69,10 +75,15 @@ class KernelState(State):
     random: np.random.RandomState = field(kw_only=True)
     source: RowSource = field(kw_only=True)
     cache: RowCache = field(kw_only=True)
-    offset: float = 0.0
+    offsets: np.ndarray = field(kw_only=True)
+    steepest: np.ndarray = field(kw_only=True)
     violation: float = np.inf
-    steepest: tuple[float, float] = (0.0, 0.0)
     inner_steps: int = 0
+
+    @property
+    def rule(self) -> str:
+        """Why a fit ends that has nothing to find."""
+        return "the optimum is w = 0: nu is too large, or the rows lie around the origin of the kernel's space"
 
     @property
     def kernel_evaluations(self) -> int:
@@ -117,9 +128,11 @@ class KernelSDCA(SolverBase):
     def init(self, problem: KernelProblem, seed: int, start: KernelPoint | None = None) -> KernelState:
         """The state at `start`, made feasible, or at zero."""
         low, high = problem.box()
-        beta = np.zeros(problem.n) if start is None else nearest_feasible(problem, start.beta)
+        beta = first_sums(problem) if start is None else nearest_feasible(problem, start.beta)
         dtype = np.float32 if problem.n > EXACT_ROWS else np.float64
         source = row_source(problem.kernel, problem.X, dtype)
+        if problem.views is not None:
+            source = signed_rows(source, problem.views.points, problem.views.signs)
         state = KernelState(
             w=np.empty(0),
             active=problem.n,
@@ -132,6 +145,8 @@ class KernelSDCA(SolverBase):
             random=np.random.RandomState(seed),
             source=source,
             cache=RowCache(source, problem.cache_size, problem.offset, dtype),
+            offsets=np.zeros(len(problem.sides)),
+            steepest=np.zeros((len(problem.sides), 2)),
         )
         measure(problem, state)
         return state
@@ -150,14 +165,20 @@ class KernelSDCA(SolverBase):
     def improve(self, problem: KernelProblem, state: KernelState) -> None:
         """One working set: choose it, compute its missing kernel rows, solve it, bring f up to date."""
         chosen = self.choose(problem, state)
+        sides = problem.side_of[state.at_work[chosen]]
+        if problem.groups:
+            order = np.argsort(sides, kind="stable")
+            chosen, sides = chosen[order], sides[order]
         slots = state.cache.fetch(chosen)
         rows, table = state.at_work[chosen], state.cache.table
         beta, ridge = state.beta[rows], state.ridge[rows]
         g = state.f[rows] + ridge * beta - problem.y[rows]
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
-        K, low, high = submatrix(table, slots, chosen), state.low[rows], state.high[rows]
+        starts = np.searchsorted(sides, np.arange(len(problem.sides) + 1))
+        K = submatrix(table, slots, chosen)
+        small = Small(K, ridge, state.low[rows], state.high[rows], problem.tube, starts)
         accuracy = INNER_ACCURACY * state.violation if rows.size < problem.n else WHOLE_ACCURACY
-        state.inner_steps += ascend(K, ridge, g, beta, low, high, accuracy, INNER_STEPS)
+        state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
         delta = beta - state.beta[rows]
         moved = np.flatnonzero(delta)
         f = state.f[state.at_work]
@@ -174,14 +195,19 @@ class KernelSDCA(SolverBase):
         if state.at_work.size <= min(most, EXACT_ROWS):
             return np.arange(state.at_work.size)
         block = max(2, min(self.block, most // 2))
-        if not state.beta.any():
+        if not (state.beta.any() or problem.is_regression):
             return self.first(problem, state, min(block, most // 2))
         rise, fall = scores(problem, state)
-        if most < 2 * PAIR:
-            return np.unique([rise.argmax(), fall.argmax()])
+        parts = [np.flatnonzero(problem.side_of[state.at_work] == k) for k in range(len(problem.sides))]
+        if most < 2 * PAIR * len(parts):
+            part = parts[int(np.argmax(np.ptp(state.steepest, axis=1)))]
+            return np.unique([part[rise[part].argmax()], part[fall[part].argmax()]])
         held = state.cache.slot >= 0
-        new = best_of_both(rise, fall, np.flatnonzero(~held), block)
-        return np.concatenate([new, best_of_both(rise, fall, np.flatnonzero(held), most - new.size)])
+        new, old = [], []
+        for part in parts:
+            new.append(best_of_both(rise, fall, part[~held[part]], block // len(parts)))
+            old.append(best_of_both(rise, fall, part[held[part]], most // len(parts) - new[-1].size))
+        return np.concatenate([*new, *old])
 
     def first(self, problem: KernelProblem, state: KernelState, block: int) -> np.ndarray:
         """The first working set, where all rows look alike: `block` random rows of each class."""
@@ -193,12 +219,19 @@ class KernelSDCA(SolverBase):
         return KernelPoint(state.beta.copy())
 
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
-        """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
+        """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again.
+
+        Given sums may have nothing but w = 0 for an optimum (nu is too large for the classes, or the rows lie around
+        the origin): objectives and gap then go to zero together, and the fit ends once w is as good as that.
+        """
         state.f = evaluation.margins.copy()
+        if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
+            sizes = np.abs(state.beta) @ problem.at_rows(problem.errors.lengths)
+            state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
         measure(problem, state)
         aside = np.ones(problem.n, dtype=bool)
         aside[state.at_work] = False
-        if (problem.y * (state.f + state.offset) < 1.0)[aside].any():
+        if (violates(problem, state) & aside).any():
             state.at_work = problem.members
             state.active = problem.n
             done = state.cache.evaluations
@@ -208,10 +241,23 @@ class KernelSDCA(SolverBase):
         return state
 
 
-def wishes(problem: KernelProblem, state: KernelState) -> np.ndarray:
-    """``-(g + b)`` of the rows at work: how steeply the dual wants their beta to rise (or, negative, to fall)."""
-    at_work = state.at_work
-    return problem.y[at_work] - state.f[at_work] - state.ridge[at_work] * state.beta[at_work] - state.offset
+def wishes(problem: KernelProblem, state: KernelState, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How steeply the dual wants the beta of `rows` to rise, and (negative) to fall: minus its slopes on either side.
+
+    Both are ``-(g + b)``, but for a tube.
+    """
+    beta = state.beta[rows]
+    wish = problem.y[rows] - state.f[rows] - state.ridge[rows] * beta - state.offsets[problem.side_of[rows]]
+    if problem.tube == 0.0:
+        return wish, wish
+    tube = problem.tube
+    return wish - np.where(beta >= 0.0, tube, -tube), wish - np.where(beta > 0.0, tube, -tube)
+
+
+def violates(problem: KernelProblem, state: KernelState) -> np.ndarray:
+    """Which rows want their beta to move into their box, whatever the others do; bool, shape (n,)."""
+    rise, fall = wishes(problem, state, problem.members)
+    return ((rise > 0.0) & (state.beta < state.high)) | ((fall < 0.0) & (state.beta > state.low))
 
 
 def movable(state: KernelState) -> tuple[np.ndarray, np.ndarray]:
@@ -225,10 +271,10 @@ def scores(problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, np.n
 
     With a free intercept a beta rises as another falls: it is measured against the steepest wish of the other side.
     """
-    wish = wishes(problem, state)
+    rise, fall = wishes(problem, state, state.at_work)
     rising, falling = movable(state)
-    up, down = state.steepest
-    return np.where(rising, wish - down, -np.inf), np.where(falling, up - wish, -np.inf)
+    up, down = state.steepest[problem.side_of[state.at_work]].T
+    return np.where(rising, rise - down, -np.inf), np.where(falling, up - fall, -np.inf)
 
 
 def best_of_both(rise: np.ndarray, fall: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
@@ -247,28 +293,40 @@ def largest(score: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
 
 
 def measure(problem: KernelProblem, state: KernelState) -> None:
-    """The offset, the violation and the gap that f implies, as if rows that are set aside had no loss."""
-    at_work, terms = state.at_work, problem.terms
-    z = state.f[at_work]
-    free = problem.intercept.constrained
-    state.offset = problem.intercept.best(terms, at_work, z, state.offset)
-    paid, conjugates, coupled, *_ = loss_sums(terms, at_work, z, state.offset, alpha_of(problem, state.beta))
-    norm = 0.5 * problem.C * coupled
+    """The offsets, the violation and the gap that f implies, as if rows that are set aside had no loss."""
+    terms, alpha = problem.terms, alpha_of(problem, state.beta)
+    at_work, side_of = state.at_work, problem.side_of[state.at_work]
+    paid = conjugates = norm = state.violation = 0.0
+    parts = [at_work] if not problem.groups else [at_work[side_of == k] for k in range(len(problem.sides))]
+    for k, (part, side) in enumerate(zip(parts, problem.sides, strict=True)):
+        z = state.f[part]
+        state.offsets[k] = side.intercept.best(terms, part, z, float(state.offsets[k]))
+        charge, conjugate, coupled, *_ = loss_sums(terms, part, z, state.offsets[k], alpha)
+        paid += charge + side.intercept.paid(float(state.offsets[k]))
+        conjugates += conjugate
+        norm += 0.5 * problem.C * coupled
     state.estimate = Certificate(*objectives(problem.C, Sums(paid, conjugates, norm, norm))).relative_gap
-    wish = wishes(problem, state)
+    rise, fall = wishes(problem, state, at_work)
     rising, falling = movable(state)
-    up, down = float(wish[rising].max(initial=-np.inf)), float(wish[falling].min(initial=np.inf))
-    state.steepest = (up, down) if free else (0.0, 0.0)
-    state.violation = max(0.0, up - down if free else max(up, -down))
+    for k, side in enumerate(problem.sides):
+        own = slice(None) if not problem.groups else side_of == k
+        up = float(rise[own][rising[own]].max(initial=-np.inf))
+        down = float(fall[own][falling[own]].min(initial=np.inf))
+        free = side.intercept.constrained
+        state.steepest[k] = (up, down) if free else 0.0
+        state.violation = max(state.violation, up - down if free else max(up, -down))
 
 
 def set_aside(problem: KernelProblem, state: KernelState) -> None:
     """Set aside rows so far outside the margin that no violating pair can contain them, if there are many."""
     if state.estimate > SHRINK_GAP:
         return
-    unused = state.beta[state.at_work] == 0.0
-    keep = np.flatnonzero(~unused | (problem.y[state.at_work] * wishes(problem, state) >= -state.violation))
-    if keep.size <= SHRINK_BELOW * state.at_work.size:
+    at_work = state.at_work
+    rise, fall = wishes(problem, state, at_work)
+    rising, falling = movable(state)
+    needed = (rising & (rise >= -state.violation)) | (falling & (fall <= state.violation))
+    keep = np.flatnonzero((state.beta[at_work] != 0.0) | needed)
+    if keep.size <= SHRINK_BELOW * at_work.size:
         state.cache.restrict(keep)
-        state.at_work = state.at_work[keep]
+        state.at_work = at_work[keep]
         state.active = keep.size

@@ -1,0 +1,194 @@
+"""Certify any kernel machine, also one that scikit-learn trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.class_weight import compute_class_weight
+
+from saddlesvm.data import inputs
+from saddlesvm.multiclass.one_vs_one import one_vs_one
+from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.intercepts import InterceptName
+from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
+from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel, nearest_feasible
+from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.nu import PLAIN, Machine, Novelty, NuClassification, NuRegression
+from saddlesvm.rows.kernels import Kernel, resolve_gamma
+
+KINDS = ("KernelSVC", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+OWN = __name__.partition(".")[0]
+
+
+class Solved(NamedTuple):
+    """A sub-problem, the coefficients of all points, shape (n,), and the intercept that a model has for it."""
+
+    sub: SubProblem
+    beta: np.ndarray
+    intercept: float
+
+
+def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Certificate:
+    """How far a fitted kernel machine is from the optimum of its own training problem, at most.
+
+    Parameters
+    ----------
+    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM or KernelSVC
+        Of this package, or of ``sklearn.svm``.
+    X : array-like or sparse matrix of shape (n, d)
+        The training rows, in the order of the fit; the kernel matrix for a precomputed kernel.
+    y : array-like of shape (n,), optional
+        The labels or targets of the fit; not for OneClassSVM.
+    sample_weight : array-like of shape (n,), optional
+        Those of the fit.
+
+    Returns
+    -------
+    Certificate
+        Of all sub-problems together.
+
+    Raises
+    ------
+    ValueError
+        Bad data, or a model that was not trained on them.
+    TypeError
+        The model is of another kind, or not fitted.
+
+    Notes
+    -----
+    A machine with nu is judged by its w; the offsets of its certificate are the best ones for that.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from saddlesvm import certify_kernel
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> other = SVC(tol=1e-3).fit(notes.X, notes.y)
+    >>> certify_kernel(other, notes.X, notes.y).relative_gap < 1e-2
+    True
+    """
+    return Certificate.total(kernel_certificates(model, X, y, sample_weight=sample_weight))
+
+
+def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> list[Certificate]:
+    """The certificate of each sub-problem of a kernel machine; see :func:`certify_kernel`."""
+    name = next((kind.__name__ for kind in type(model).__mro__ if kind.__name__ in KINDS), None)
+    if name is None or not hasattr(model, "dual_coef_") or not hasattr(model, "support_"):
+        raise TypeError(f"a fitted {', '.join(KINDS)} is needed; got {type(model).__name__}")
+    precomputed = model.kernel == "precomputed"
+    X = np.asarray(X, dtype=np.float64) if precomputed else inputs.in_order(inputs.as_design(X))
+    n = X.shape[0]
+    weights = inputs.check_weights(sample_weight, n)
+    kernel, loss, machine = kernel_of(model, X, weights), loss_of(model, name), machine_of(model, name)
+    codes = None
+    if hasattr(model, "classes_"):
+        codes = inputs.codes_among(inputs.check_labels(y, n), model.classes_)
+        weights = _class_weights(model, name, codes, weights)
+    found = []
+    for sub, beta, intercept in _solved(model, name, codes, y, n):
+        problem, chosen = make_kernel_problem(
+            X, kernel, sub.y, loss, weights=weights, members=sub.members, **options_of(model, name)
+        )
+        rest = np.delete(beta, chosen)
+        if rest.any():
+            raise ValueError("the model has support vectors outside its sub-problem's rows: is y that of the fit?")
+        point = _point(machine.posed(problem), machine, beta[chosen], intercept)
+        found.append(evaluate_kernel(machine.posed(problem), point).certificate)
+    return found
+
+
+def kernel_of(model: Any, X: Any, weights: np.ndarray | None) -> Kernel:
+    """The kernel that a fitted model has; scikit-learn's ``gamma="scale"`` does not count row weights."""
+    if hasattr(model, "kernel_"):
+        own: Kernel = model.kernel_
+        return own
+    gamma = 1.0 if model.kernel == "precomputed" else resolve_gamma(model.gamma, X, None)
+    return Kernel(model.kernel, gamma, model.degree, model.coef0)
+
+
+def loss_of(model: Any, name: str) -> Loss:
+    """The loss of a machine; those with nu have one of their own."""
+    if name == "SVR":
+        return make_loss(getattr(model, "loss", "epsilon_insensitive"), epsilon=model.epsilon)
+    if name in ("SVC", "KernelSVC"):
+        return make_loss(getattr(model, "loss", "hinge"), width=getattr(model, "width", 1.0))
+    return make_loss("hinge")
+
+
+def machine_of(model: Any, name: str) -> Machine:
+    """How the problem of a model is posed."""
+    kinds: dict[str, Callable[[float], Machine]] = {
+        "NuSVC": NuClassification, "NuSVR": NuRegression, "OneClassSVM": Novelty,
+    }  # fmt: skip
+    return kinds[name](float(model.nu)) if name in kinds else PLAIN
+
+
+def options_of(model: Any, name: str) -> dict[str, Any]:
+    """C or lambda, and the intercept, as problems take them."""
+    kind: InterceptName = "free"
+    if not getattr(model, "fit_intercept", True):
+        kind = "none"
+    elif getattr(model, "intercept", "free") == "regularized":
+        kind = "regularized"
+    lam = getattr(model, "lam", None)
+    has_C = name not in ("NuSVC", "OneClassSVM")  # scikit-learn's have a C that means nothing
+    strength = {"lam": lam} if lam is not None else {"C": float(model.C) if has_C else 1.0}
+    return {"intercept": kind, "scale": float(getattr(model, "intercept_scaling", 1.0)), **strength}
+
+
+def _class_weights(model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    ours = type(model).__module__.partition(".")[0] == OWN
+    if model.class_weight is None or (name == "NuSVC" and not ours):  # scikit-learn's ignores them
+        return weights
+    factors = compute_class_weight(
+        model.class_weight, classes=model.classes_, y=model.classes_[codes], sample_weight=weights if ours else None
+    )
+    return factors[codes] * (1.0 if weights is None else weights)
+
+
+def _solved(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> Iterator[Solved]:
+    """The sub-problems with what the model has for each; coefficients are positive for the later class."""
+    dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else np.asarray(model.dual_coef_)
+    intercept, support = np.ravel(model.intercept_), np.asarray(model.support_)
+    if support.size and support.max() >= n:
+        raise ValueError(f"the model has a support vector in row {support.max()}; X has {n} rows")
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        beta = np.zeros(n)
+        beta[support] = values
+        return beta
+
+    if codes is None:
+        targets = np.zeros(n) if name == "OneClassSVM" else inputs.check_targets(y, n)
+        yield Solved(SubProblem(0, "", targets), spread(dual[0]), float(intercept[0]))
+        return
+    K = model.classes_.size
+    if name == "KernelSVC" or K == 2:
+        split = one_vs_one if getattr(model, "multi_class", "ovr") == "ovo" else one_vs_rest
+        for k, make in enumerate(split(codes, model.classes_)):
+            yield Solved(make(), spread(dual[k]), float(intercept[k]))
+        return
+    own = codes[support]
+    for k, (i, j) in enumerate(combinations(range(K), 2)):
+        row = np.where(own == i, dual[j - 1], np.where(own == j, dual[i], 0.0))
+        yield Solved(one_vs_one(codes, model.classes_)[k](), spread(-row), -float(intercept[k]))
+
+
+def _point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:
+    """The model's point in the problem over rows, and a feasible dual one beside it."""
+    given = None
+    if isinstance(machine, NuRegression):
+        beta = np.concatenate([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
+    elif isinstance(machine, NuClassification):
+        beta = beta * problem.views.signs  # type: ignore[union-attr]
+        asked = sum(side.intercept.total for side in problem.sides)  # type: ignore[attr-defined]
+        beta *= asked / max(float(beta.sum()), np.finfo(np.float64).tiny)
+    elif problem.intercept.constrained:
+        given = np.array([intercept])
+    return KernelPoint(beta, nearest_feasible(problem, beta), given)

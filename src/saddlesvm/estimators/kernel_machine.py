@@ -1,0 +1,132 @@
+"""The common part of kernel machines: their options, their checks, their fits, and sums over support vectors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.base import Estimator
+from saddlesvm.fit.progress import ProgressBar
+from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.nu import PLAIN, Machine
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
+from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, check
+from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.solvers.base import SolverBase, one_of
+
+GAMMA = Allowed(
+    f"'scale', 'auto' or {NOT_NEGATIVE.words}",
+    lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
+)
+OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
+
+
+class KernelMachine(Estimator):
+    """The base class of the kernel machines."""
+
+    kernel: str | Callable[..., Any]
+    gamma: str | float
+    degree: float
+    coef0: float
+    cache_size: float
+    solver: str | SolverBase
+    fit_intercept: bool
+    intercept: str
+    intercept_scaling: float
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+    kernel_: Kernel
+    intercept_: np.ndarray
+    support_: np.ndarray
+    support_vectors_: Any
+    dual_coef_: Any
+    n_support_: np.ndarray
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+    def _made_solver(self) -> Any:
+        return make_kernel_solver(self.solver)
+
+    def _check_kernel(self) -> None:
+        """Check the options that every kernel machine has."""
+        self._check_common()
+        for name, allowed in OF_KERNELS.items():
+            check(name, getattr(self, name), allowed)
+        if not callable(self.kernel):
+            one_of("kernel", self.kernel, KERNELS)
+
+    def _check_design(self, X: Any, *, reset: bool) -> Any:
+        """X, checked and converted; a precomputed kernel must be dense, and square when it is fitted."""
+        if self.kernel != "precomputed":
+            X = inputs.check_design(self, X, reset=reset)
+            inputs.finite_norms(rows.as_rows(X))
+            return inputs.in_order(X)  # scikit-learn's distances may sort them in place
+        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        if reset and X.shape[0] != X.shape[1]:
+            raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
+        return X
+
+    def _gamma(self, X: Any, sample_weight: np.ndarray | None) -> float:
+        return 1.0 if self.kernel == "precomputed" else resolve_gamma(self.gamma, X, sample_weight)
+
+    def _solve(
+        self,
+        X: Any,
+        problems: Sequence[Callable[[], SubProblem]],
+        loss: Loss,
+        weights: np.ndarray | None,
+        machine: Machine = PLAIN,
+    ) -> list[FitResult]:
+        """Fit every sub-problem under one progress bar."""
+        solver = self._made_solver()
+        kind = self.intercept if self.fit_intercept else "none"
+        bar: Any = contextlib.nullcontext()
+        if self.verbose:
+            bar = ProgressBar(self.tol, len(problems), self._most_epochs(), self.max_time)
+        fits = KernelFits(
+            makers=problems,
+            solver=solver,
+            limits=self._limits(solver),
+            seed=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            told=lambda sub: list(self.callbacks or ()),
+            bar=bar if self.verbose else None,
+            X=X,
+            kernel=self.kernel_,
+            loss=loss,
+            machine=machine,
+            options={
+                "weights": weights,
+                "intercept": kind,
+                "scale": float(self.intercept_scaling),
+                "cache_size": self.cache_size / min(effective_n_jobs(self.n_jobs), len(problems)),
+                **self._strength(),
+            },
+        )
+        with bar:
+            return fits.solve()
+
+    def _centres(self) -> Any:
+        """What stands for the support vectors: themselves, or their numbers for a precomputed kernel."""
+        return self.support_ if self.kernel_.precomputed else self.support_vectors_
+
+    def _expanded(self, X: Any, coefficients: np.ndarray) -> np.ndarray:
+        """``k(X, support_vectors_) @ coefficients`` of checked rows, shape (rows, outputs)."""
+        check_is_fitted(self)
+        X = self._check_design(X, reset=False)
+        return expand(self.kernel_, X, self._centres(), coefficients)

@@ -1,0 +1,136 @@
+"""OneClassSVM: the support of a distribution, certified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin
+
+from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.register import KERNEL, register_estimator
+from saddlesvm.estimators.svm import SVM, check_share
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.nu import SHORTFALL, Novelty
+from saddlesvm.solvers.base import SolverBase
+
+
+@register_estimator(
+    task="novelty",
+    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking"),
+    saved=KERNEL,
+    linear=False,
+)
+class OneClassSVM(OutlierMixin, SVM):
+    """Novelty detection: a surface around most of the rows, trained to a certified relative duality gap.
+
+    Minimises ``1/2 ||w||^2 + sum_i s_i max(0, rho - w . psi(x_i)) - nu rho sum_i s_i`` over the feature space of the
+    kernel and rho. Parameters and attributes are those of ``sklearn.svm.OneClassSVM``, but that `tol` is the relative
+    gap to prove; the parameters after `max_iter` are added.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0
+        As in :class:`SVC`.
+    tol : float, default=1e-3
+        Relative duality gap to prove.
+    nu : float, default=0.5
+        At most this share of the rows is outside the surface, and at least this share are support vectors.
+    shrinking, cache_size, verbose, max_iter, max_time, certify_every, solver, n_jobs, callbacks
+        As in :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, outcome_, trace_, n_iter_
+    seconds_solving_, seconds_certifying_, seconds_compiling_, kernel_, n_features_in_, feature_names_in_, coef_
+        As in :class:`SVR`; the multipliers lie between 0 and the row weights.
+    offset_ : float
+        rho: ``decision_function = score_samples - offset_``.
+
+    Notes
+    -----
+    Source: Schoelkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), "Estimating the support of a high-dimensional
+    distribution". The optimum is negative; the relative gap is relative to its size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from saddlesvm import OneClassSVM
+    >>> rows = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = OneClassSVM(nu=0.1, gamma=0.5).fit(rows)
+    >>> model.predict([[0.0, 0.0], [5.0, 5.0]]).tolist(), model.certificate_.relative_gap <= 1e-3
+    ([1, -1], True)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: float = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: int = False,
+        max_iter: float | None = -1,
+        max_time: float | None = None,
+        certify_every: float | None = None,
+        solver: str | SolverBase = "auto",
+        n_jobs: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.certify_every = certify_every
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    @property
+    def offset_(self) -> float:
+        """rho, the score of the surface."""
+        return -float(self.intercept_[0])
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_kernel()
+        check_share("nu", self.nu)
+        return SHORTFALL
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`; `y` is not looked at. See :meth:`SVR.fit`."""
+        self.check_options()
+        X = self._check_design(X, reset=True)
+        self._fit_one(X, np.zeros(X.shape[0]), sample_weight, SHORTFALL, Novelty(float(self.nu)))
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far inside the surface the rows are, shape (rows,); negative outside.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, d)
+            Of shape (rows, n) for a precomputed kernel.
+        """
+        return self._one_score(X)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """``w . psi(x)`` of the rows, shape (rows,): the larger, the more usual."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for rows inside the surface, -1 for those outside, shape (rows,)."""
+        return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)

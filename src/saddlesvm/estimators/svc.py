@@ -1,0 +1,478 @@
+"""SVC and NuSVC: classification with kernels, pair by pair as in scikit-learn, certified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin, clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.base import Classes, all_or_nothing
+from saddlesvm.estimators.calibration import fitted_curves, probabilities
+from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
+from saddlesvm.estimators.svm import SVM, TRUTH, check_share
+from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
+from saddlesvm.problem.kernel import check_kernel_loss
+from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, NuClassification
+from saddlesvm.rows.kernels import Kernel, expand
+from saddlesvm.runtime.allowed import check
+from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.solvers.base import SolverBase, one_of
+
+FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
+CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_"), KERNEL.matrices)
+
+
+def _gives_probabilities(model: Any) -> bool:
+    if not model.probability:
+        raise AttributeError("predict_proba needs probability=True")
+    return True
+
+
+class PairwiseClassifier(Classes, ClassifierMixin, SVM):
+    """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn keeps them."""
+
+    decision_function_shape: str
+    break_ties: bool
+    probability: bool
+
+    def _check_classifier(self) -> None:
+        self._check_kernel()
+        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        check("break_ties", self.break_ties, TRUTH)
+        check("probability", self.probability, TRUTH)
+
+    def _fit_pairs(self, X: Any, y: Any, sample_weight: Any, loss: Loss, machine: Machine) -> None:
+        """Solve the problems of all pairs of classes, and keep their coefficients."""
+        X = self._check_design(X, reset=True)
+        codes = self._encode(y, X.shape[0])
+        sample_weight = inputs.check_weights(sample_weight, X.shape[0])
+        weights = self._weights(sample_weight, codes)
+        self.class_weight_ = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=sample_weight
+        )
+        self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
+        results = self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine)
+        self._keep_pairs(codes, results)
+        self._keep_vectors(X, results)
+        if self.probability:
+            self._calibrate(X, codes, sample_weight)
+
+    def _keep_pairs(self, codes: np.ndarray, results: list[FitResult]) -> None:
+        """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.
+
+        A support vector of class i has its coefficient against class j in row ``j - 1`` where j is later, else in row
+        j. Scores of pairs are positive for the earlier class; those of two classes alone for the later one.
+        """
+        K = self.classes_.size
+        found = sparse.vstack([result.coef for result in results], format="csr")
+        support = np.unique(found.indices)
+        support = support[np.argsort(codes[support], kind="stable")]
+        own, sign = codes[support], 1.0 if K == 2 else -1.0
+        self.support_ = support.astype(np.int32)
+        self.n_support_ = np.bincount(own, minlength=K).astype(np.int32)
+        self.intercept_ = sign * np.array([result.intercept for result in results])
+        self.dual_coef_ = np.zeros((K - 1, support.size))
+        columns = found.tocsc()[:, support].tocsr()
+        for k, (i, j) in enumerate(combinations(range(K), 2)):
+            row = sign * columns[[k]].toarray()[0]
+            self.dual_coef_[j - 1, own == i] = row[own == i]
+            self.dual_coef_[i, own == j] = row[own == j]
+
+    def _calibrate(self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        """Fit a curve from score to probability for each class, to scores of rows in folds that were left out."""
+        smallest = int(np.bincount(codes).min())
+        if smallest < 2:
+            raise ValueError("probability=True needs two rows of each class at least, to leave some out")
+        folds = StratifiedKFold(min(FOLDS, smallest), shuffle=True, random_state=seed_of(self.random_state))
+        scores = np.zeros((codes.size, 1 if self.classes_.size == 2 else self.classes_.size))
+        for inside, outside in folds.split(codes, codes):
+            part = clone(self).set_params(probability=False, decision_function_shape="ovr", verbose=0)
+            rows = (inside, inside) if self.kernel_.precomputed else (inside,)
+            seen = X[np.ix_(*rows)] if self.kernel_.precomputed else X[inside]
+            weights = None if sample_weight is None else sample_weight[inside]
+            part.fit(seen, self.classes_[codes[inside]], sample_weight=weights)
+            others = X[np.ix_(outside, inside)] if self.kernel_.precomputed else X[outside]
+            scores[outside] = part.decision_function(others).reshape(outside.size, -1)
+        positive = codes[:, None] == (np.array([1]) if scores.shape[1] == 1 else np.arange(scores.shape[1]))
+        self.calibration_ = fitted_curves(scores, positive, sample_weight, "sigmoid")
+
+    def _pair_scores(self, X: Any) -> np.ndarray:
+        """Scores of the pairs, shape (rows, pairs): positive for the earlier class, or the later one of two."""
+        check_is_fitted(self)
+        X = self._check_design(X, reset=False)
+        K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
+        centres = self._centres()
+        if K == 2:
+            return expand(self.kernel_, X, centres, self.dual_coef_.T) + self.intercept_
+        parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
+        of_class = [expand(self.kernel_, X, centres[part], self.dual_coef_[:, part].T) for part in parts]
+        pairs = list(combinations(range(K), 2))
+        return np.column_stack([of_class[i][:, j - 1] + of_class[j][:, i] for i, j in pairs]) + self.intercept_
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed scores, computed in blocks over the support vectors only.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, d)
+            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the training data.
+
+        Returns
+        -------
+        ndarray of shape (rows,), (rows, n_classes) or (rows, n_classes (n_classes - 1) / 2)
+            Two classes: positive for ``classes_[1]``. More: the votes a class, ties broken by scores, or a score a
+            pair, positive for its earlier class.
+        """
+        scores = self._pair_scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return vote(-scores, self.classes_.size) if self.decision_function_shape == "ovr" else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row, shape (rows,): the one with most votes; `break_ties` says which of several.
+
+        Raises
+        ------
+        ValueError
+            Ties are to be broken by scores of classes, but ``decision_function_shape="ovo"``.
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False where decision_function_shape='ovo'")
+        scores = self._pair_scores(X)
+        if scores.shape[1] == 1:
+            return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
+        votes = vote(-scores, self.classes_.size)
+        return self.classes_[(votes if self.break_ties else np.round(votes)).argmax(axis=1)]
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, shape (rows, n_classes).
+
+        Each class has a sigmoid of its score, fitted by Platt's method to rows that were left out; more than two are
+        scaled to sum to 1.
+        """
+        scores = self._pair_scores(X)
+        if scores.shape[1] == 1:
+            positive = probabilities(self.calibration_, scores)
+            return np.hstack([1.0 - positive, positive])
+        positive = probabilities(self.calibration_, vote(-scores, self.classes_.size))
+        return positive / np.maximum(positive.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _linear_weights(self) -> Any:
+        K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
+        dual = np.zeros((K * (K - 1) // 2, self.support_.size))
+        for k, (i, j) in enumerate(combinations(range(K), 2)):
+            dual[k, ends[i] : ends[i + 1]] = self.dual_coef_[j - 1, ends[i] : ends[i + 1]]
+            dual[k, ends[j] : ends[j + 1]] = self.dual_coef_[i, ends[j] : ends[j + 1]]
+        weights = sparse.csr_array(dual) @ self.support_vectors_
+        return weights.toarray() if sparse.issparse(weights) else weights
+
+
+@register_estimator(
+    task="classification",
+    options=(
+        "width", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
+        "break_ties", "decision_function_shape",
+    ),
+    saved=CLASSIFIER,
+    linear=False,
+)  # fmt: skip
+class SVC(PairwiseClassifier):
+    """Support vector classification with a kernel, trained to a certified relative duality gap.
+
+    Minimises ``1/2 ||w||^2 + C sum_i s_i max(0, 1 - y_i (w . psi(x_i) + b))`` over the feature space of the kernel
+    ``k(x, z) = psi(x) . psi(z)``, for each pair of classes, and stops when the duality gap proves that this is within
+    the fraction `tol` of the optimum. Parameters and attributes are those of ``sklearn.svm.SVC``, but that `tol` is the
+    relative gap to prove and that `max_iter` counts epochs; the parameters after `random_state` are added.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses.
+    kernel : str or callable, default="rbf"
+        "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``, "precomputed" (X is then the
+        matrix of kernel values), or a function of two matrices of rows that gives the matrix of kernel values.
+    degree : float, default=3
+        Of the polynomial kernel.
+    gamma : {"scale", "auto"} or float, default="scale"
+        ``1 / (d Var(X))`` (weighted, where there are sample weights), ``1 / d``, or a value; for kernels that have it.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shrinking : bool, default=True
+        Set rows aside that stay outside the margin.
+    probability : bool, default=False
+        Fit a sigmoid for each class to the scores of rows in five folds that are left out, for ``predict_proba``.
+    tol : float, default=1e-3
+        Relative duality gap to prove for each pair.
+    cache_size : float, default=200
+        Megabytes for rows of the kernel matrix.
+    class_weight : dict or "balanced", optional
+        Positive factors for the weights of the classes.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    max_iter : int, default=-1
+        Epochs at most: visits of as many rows as there are. -1 or None for no limit.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        A column of votes a class, or a column of scores a pair.
+    break_ties : bool, default=False
+        Let ``predict`` break ties of votes by the scores, instead of taking the first class.
+    random_state : int, RandomState or None, default=None
+        Makes a fit repeatable bit for bit.
+    max_time : float, optional
+        Seconds at most, for each pair.
+    certify_every : float, optional
+        Epochs between certificates; left out, at growing intervals and when the solver expects to be done.
+    loss : str or Loss, default="hinge"
+        "hinge", "squared_hinge" or "smooth_hinge" (see `width`): scikit-learn has the first only.
+    width : float, default=1.0
+        Width of the smooth hinge.
+    solver : str or solver object, default="auto"
+        "auto" and "kernel-sdca" are :class:`KernelSDCA`; "kernel-pegasos" is the primal sub-gradient method.
+    n_jobs : int, optional
+        Threads over the pairs; they share the cache size.
+    callbacks : sequence of callables, optional
+        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate; True stops the fit.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Row numbers of the support vectors, class by class.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
+        Empty for a precomputed kernel.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_support)
+        The coefficients of each support vector against the other classes, in the order of those.
+    intercept_ : ndarray of shape (n_pairs,)
+    n_support_ : ndarray of shape (n_classes,)
+        Support vectors of each class.
+    classes_, class_weight_ : ndarray of shape (n_classes,)
+    fit_status_ : int
+        0 where the gap asked for was proven, else 1.
+    coef_ : ndarray of shape (n_pairs, d)
+        For the linear kernel only.
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    certificate_, certificates_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    n_features_in_, feature_names_in_
+        As in :class:`KernelSVC`.
+
+    See Also
+    --------
+    KernelSVC : one class against the rest, regularised intercepts, lambda.
+    LinearSVC : without a kernel, for many rows.
+
+    Examples
+    --------
+    >>> from saddlesvm import SVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = SVC(C=10.0).fit(notes.X, notes.y)
+    >>> model.score(notes.X, notes.y), model.certificate_.relative_gap <= 1e-3
+    (1.0, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: float = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool = False,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: dict[Any, float] | str | None = None,
+        verbose: int = False,
+        max_iter: float | None = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        max_time: float | None = None,
+        certify_every: float | None = None,
+        loss: str | Loss = "hinge",
+        width: float = 1.0,
+        solver: str | SolverBase = "auto",
+        n_jobs: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.max_time = max_time
+        self.certify_every = certify_every
+        self.loss = loss
+        self.width = width
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_classifier()
+        return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Of shape (n, n) for a precomputed kernel.
+        y : array-like of shape (n,)
+            Labels, at least two different ones.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice.
+
+        Raises
+        ------
+        ValueError
+            Bad data or options; the message says what was found and what is allowed.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the gap asked for was proven.
+        """
+        self._fit_pairs(X, y, sample_weight, self.check_options(), PLAIN)
+        return self
+
+
+@register_estimator(
+    task="classification",
+    options=(
+        "nu", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
+        "break_ties", "decision_function_shape",
+    ),
+    saved=CLASSIFIER,
+    linear=False,
+    asked_by="nu",
+)  # fmt: skip
+class NuSVC(PairwiseClassifier):
+    """Support vector classification with a given share of margin errors, certified.
+
+    Minimises ``1/2 ||w||^2 + sum_i s_i max(0, rho - y_i (w . psi(x_i) + b)) - nu rho sum_i s_i`` over the feature space
+    of the kernel, b and rho, for each pair of classes. The model is divided by rho, so that its margin is 1: it is that
+    of the C form for ``C = 1 / rho``. Parameters and attributes are those of ``sklearn.svm.NuSVC``, but that `tol` is
+    the relative gap to prove; the parameters after `random_state` are added.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the rows is inside the margin, and at least this share are support vectors. Twice the
+        share of the smaller class at most.
+    kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
+decision_function_shape, break_ties, random_state, max_time, certify_every, solver, n_jobs, callbacks
+        As in :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, classes_, class_weight_, fit_status_, coef_, kernel_
+    certificate_, certificates_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    n_features_in_, feature_names_in_
+        As in :class:`SVC`. The certificates are of the objective above, before the division by rho.
+
+    Examples
+    --------
+    >>> from saddlesvm import NuSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = NuSVC(nu=0.1).fit(notes.X, notes.y)
+    >>> model.score(notes.X, notes.y) > 0.99, model.certificate_.relative_gap <= 1e-3
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: float = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool = False,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: dict[Any, float] | str | None = None,
+        verbose: int = False,
+        max_iter: float | None = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        max_time: float | None = None,
+        certify_every: float | None = None,
+        solver: str | SolverBase = "auto",
+        n_jobs: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.max_time = max_time
+        self.certify_every = certify_every
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_classifier()
+        check_share("nu", self.nu)
+        return SHORTFALL
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`; see :meth:`SVC.fit`.
+
+        Raises
+        ------
+        ValueError
+            Also where nu is larger than the smaller class of a pair allows, or leaves no margin.
+        """
+        self.check_options()
+        self._fit_pairs(X, y, sample_weight, make_loss("hinge"), NuClassification(float(self.nu)))
+        return self

@@ -1,0 +1,93 @@
+"""The common part of the machines with the names and attributes of ``sklearn.svm``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.base import COMMON
+from saddlesvm.estimators.kernel_machine import KernelMachine
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.nu import PLAIN, Machine
+from saddlesvm.rows.kernels import Kernel
+from saddlesvm.runtime.allowed import LIMIT, NUMBER, WHOLE, Allowed, check
+
+EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
+TRUTH = Allowed("True or False", lambda given: isinstance(given, (bool, np.bool_, *WHOLE)))
+NU = Allowed("a number above 0, and at most 1", lambda given: isinstance(given, NUMBER) and bool(0 < given <= 1))
+
+
+class SVM(KernelMachine):
+    """The base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM: parameters and attributes as in scikit-learn."""
+
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"max_iter": EPOCHS, "shrinking": TRUTH}
+    C: Any = 1.0
+    lam = None
+    shrinking: bool
+    fit_intercept = True
+    intercept = "free"
+    intercept_scaling = 1.0
+    random_state: Any = 0
+
+    @property
+    def fit_status_(self) -> int:
+        """0 where the gap asked for was proven, else 1."""
+        return 0 if self.outcome_ is Outcome.CERTIFIED else 1
+
+    def _most_epochs(self) -> float | None:
+        return None if self.max_iter == -1 else self.max_iter
+
+    def _made_solver(self) -> Any:
+        solver = super()._made_solver()
+        if self.solver == "auto" and not self.shrinking:
+            return type(solver)(shrinking=False)
+        return solver
+
+    def _fit_one(self, X: Any, y: np.ndarray, sample_weight: Any, loss: Loss, machine: Machine = PLAIN) -> None:
+        """Solve a single problem over checked rows, and keep it."""
+        weights = inputs.check_weights(sample_weight, X.shape[0])
+        self.kernel_ = Kernel(self.kernel, self._gamma(X, weights), self.degree, self.coef0)
+        made: Sequence[Callable[[], SubProblem]] = [lambda: SubProblem(0, "", y)]
+        [result] = self._solve(X, made, loss, weights, machine)
+        coefficients: Any = result.coef
+        self.support_ = np.array(coefficients.indices, dtype=np.int32)
+        self.dual_coef_ = coefficients.data[None, :]
+        self.intercept_ = np.array([result.intercept])
+        self.n_support_ = np.array([self.support_.size], dtype=np.int32)
+        self._keep_vectors(X, [result])
+
+    def _keep_vectors(self, X: Any, results: list[FitResult]) -> None:
+        """Keep the rows of the support vectors, and how the fits ended."""
+        self.support_vectors_ = np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
+        self._note(results)
+        multiclass.worst_outcome(results).warn(stacklevel=6)
+
+    def _one_score(self, X: Any) -> np.ndarray:
+        """The scores of a machine with one problem, shape (rows,)."""
+        check_is_fitted(self)
+        return self._expanded(X, self.dual_coef_.T)[:, 0] + self.intercept_[0]
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features, shape (problems, d); for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is there for kernel='linear' only")
+        return self._linear_weights()
+
+    def _linear_weights(self) -> Any:
+        weights = sparse.csr_array(self.dual_coef_) @ self.support_vectors_
+        return weights.toarray() if sparse.issparse(weights) else weights
+
+
+def check_share(name: str, given: Any) -> None:
+    """Raise ValueError unless nu is a share."""
+    check(name, given, NU)

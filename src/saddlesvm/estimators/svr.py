@@ -1,0 +1,251 @@
+"""SVR and NuSVR: regression with kernels, certified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.register import KERNEL, register_estimator
+from saddlesvm.estimators.svm import SVM, check_share
+from saddlesvm.problem.kernel import check_kernel_loss
+from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.nu import SHORTFALL, NuRegression
+from saddlesvm.solvers.base import SolverBase
+
+
+class Regressor(RegressorMixin, SVM):
+    """Prediction of both regressions."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, shape (rows,).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, d)
+            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the training data.
+        """
+        return self._one_score(X)
+
+
+@register_estimator(
+    task="regression",
+    options=("epsilon", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking"),
+    saved=KERNEL,
+    linear=False,
+    asked_by="kernel",
+)
+class SVR(Regressor):
+    """Support vector regression with a kernel, trained to a certified relative duality gap.
+
+    Minimises ``1/2 ||w||^2 + C sum_i s_i max(0, |w . psi(x_i) + b - y_i| - epsilon)`` over the feature space of the
+    kernel. Parameters and attributes are those of ``sklearn.svm.SVR``, but that `tol` is the relative gap to prove; the
+    parameters after `max_iter` are added.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, cache_size
+        As in :class:`SVC`.
+    tol : float, default=1e-3
+        Relative duality gap to prove.
+    C : float, default=1.0
+        Weight of the losses.
+    epsilon : float, default=0.1
+        Half-width of the tube in which errors cost nothing.
+    shrinking, verbose, max_iter, max_time, certify_every, solver, n_jobs, callbacks
+        As in :class:`SVC`.
+    loss : str or Loss, default="epsilon_insensitive"
+        Or "squared_epsilon_insensitive", "absolute", "squared" (kernel ridge regression), "huber:delta=1.0",
+        "pinball:tau=0.5" (the quantile `tau`): scikit-learn has the first only.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Row numbers of the support vectors, ascending.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
+        Empty for a precomputed kernel.
+    dual_coef_ : ndarray of shape (1, n_support)
+    intercept_ : ndarray of shape (1,)
+    n_support_ : ndarray of shape (1,)
+    fit_status_, certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    kernel_, n_features_in_, feature_names_in_, coef_
+        As in :class:`SVC`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from saddlesvm import SVR
+    >>> x = np.linspace(0.0, 6.0, 100)
+    >>> model = SVR(C=10.0, gamma=1.0, epsilon=0.01).fit(x[:, None], np.sin(x))
+    >>> model.predict([[np.pi / 2]]).round(2).tolist(), model.certificate_.relative_gap <= 1e-3
+    ([1.0], True)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: float = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: int = False,
+        max_iter: float | None = -1,
+        max_time: float | None = None,
+        certify_every: float | None = None,
+        loss: str | Loss = "epsilon_insensitive",
+        solver: str | SolverBase = "auto",
+        n_jobs: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.certify_every = certify_every
+        self.loss = loss
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_kernel()
+        return check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Of shape (n, n) for a precomputed kernel.
+        y : array-like of shape (n,)
+            Finite targets.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights; a weight of 2 is the same as the row twice.
+
+        Raises
+        ------
+        ValueError
+            Bad data or options; the message says what was found and what is allowed.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the gap asked for was proven.
+        """
+        loss = self.check_options()
+        X = self._check_design(X, reset=True)
+        self._fit_one(X, inputs.check_targets(y, X.shape[0]), sample_weight, loss)
+        return self
+
+
+@register_estimator(
+    task="regression",
+    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking"),
+    saved=KERNEL,
+    linear=False,
+    asked_by="nu",
+)
+class NuSVR(Regressor):
+    """Support vector regression whose tube leaves a given share of the rows outside, certified.
+
+    Minimises ``1/2 ||w||^2 + C (nu epsilon sum_i s_i + sum_i s_i max(0, |w . psi(x_i) + b - y_i| - epsilon))`` over the
+    feature space of the kernel, b and epsilon. Parameters and attributes are those of ``sklearn.svm.NuSVR``, but that
+    `tol` is the relative gap to prove; the parameters after `max_iter` are added.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the rows is outside the tube, and at least this share are support vectors.
+    C : float, default=1.0
+        Weight of the losses.
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, certify_every, solver, \
+n_jobs, callbacks
+        As in :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, outcome_, trace_, n_iter_
+    seconds_solving_, seconds_certifying_, seconds_compiling_, kernel_, n_features_in_, feature_names_in_, coef_
+        As in :class:`SVR`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from saddlesvm import NuSVR
+    >>> x = np.linspace(0.0, 6.0, 100)
+    >>> model = NuSVR(nu=0.3, C=10.0, gamma=1.0).fit(x[:, None], np.sin(x))
+    >>> model.predict([[np.pi / 2]]).round(1).tolist(), model.certificate_.relative_gap <= 1e-3
+    ([1.0], True)
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: float = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: int = False,
+        max_iter: float | None = -1,
+        max_time: float | None = None,
+        certify_every: float | None = None,
+        solver: str | SolverBase = "auto",
+        n_jobs: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.certify_every = certify_every
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_kernel()
+        check_share("nu", self.nu)
+        return SHORTFALL
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`; see :meth:`SVR.fit`."""
+        self.check_options()
+        X = self._check_design(X, reset=True)
+        targets = inputs.check_targets(y, X.shape[0])
+        self._fit_one(X, targets, sample_weight, SHORTFALL, NuRegression(float(self.nu)))
+        return self

@@ -1,0 +1,135 @@
+"""The machines with nu, as kernel problems: their dual variables lie in a box, and their sums are given.
+
+Every row pays ``max(0, y - z)``, the pinball loss at its end; Schoelkopf and others (2000), "New support vector
+algorithms", and (2001), "Estimating the support of a high-dimensional distribution":
+
+    novelty          z = f + b,  y = 0                        sum a = nu sum s                     rho = -b
+    classification   z = y_i f + b_g,  g the class, y = 0     sum a = nu sum s / 2 in each class   b_g = y_i b - rho
+    regression       z = +-f + b_g,  y = +-t, two rows        sum a = nu sum s / 2 on each side    b_g = +-b + epsilon
+
+A classification divided by rho is the solution of the C form for ``C = 1 / rho`` (Chang and Lin 2001).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+import numpy as np
+
+from saddlesvm.problem.intercepts import Free
+from saddlesvm.problem.kernel import Group, KernelProblem, Views
+from saddlesvm.problem.losses import Pinball
+
+NO_MARGIN = 1e-10  # rho, relative to what it could be, that counts as zero
+SHORTFALL = Pinball(1.0)  # max(0, y - z)
+
+
+class Machine(Protocol):
+    """How the problem of a kernel machine is posed over its rows, and what model its solution is."""
+
+    def posed(self, problem: KernelProblem) -> KernelProblem:
+        """The problem, whose rows are labelled and weighed as those of a plain one."""
+
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
+        """Coefficients of the points and the intercept, of coefficients of the rows and their offsets."""
+
+
+class Plain:
+    """A loss of its own, as it is."""
+
+    def posed(self, problem: KernelProblem) -> KernelProblem:
+        """The problem itself."""
+        return problem
+
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
+        """What was given."""
+        return beta, float(offsets)
+
+
+PLAIN = Plain()
+
+
+@dataclasses.dataclass(frozen=True)
+class Novelty:
+    """The one-class machine: a share `nu` of the rows, at most, is on the wrong side of the surface."""
+
+    nu: float
+
+    def posed(self, problem: KernelProblem) -> KernelProblem:
+        """One group with the sum nu."""
+        total = self.nu * float(problem.row_weights.sum())
+        return dataclasses.replace(problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total))
+
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
+        """As they are."""
+        return beta, float(offsets)
+
+
+@dataclasses.dataclass(frozen=True)
+class NuClassification:
+    """Two classes, a share `nu` of the rows at most inside the margin."""
+
+    nu: float
+
+    def posed(self, problem: KernelProblem) -> KernelProblem:
+        """A group for each class.
+
+        Raises
+        ------
+        ValueError
+            A class is too small for this nu.
+        """
+        s = problem.row_weights
+        half = 0.5 * self.nu * float(s.sum())
+        sides = [np.flatnonzero(problem.y == sign).astype(np.int32) for sign in (1.0, -1.0)]
+        least = min(float(s[side].sum()) for side in sides)
+        if half > least * (1.0 + 1e-12):
+            most = 2.0 * least / float(s.sum())
+            raise ValueError(f"nu={self.nu:g} is infeasible: the smaller class allows at most {most:.6g}")
+        groups = tuple(Group(side, Free(1.0, min(half, least))) for side in sides)
+        views = Views(np.arange(problem.n), problem.y, problem.n)
+        return dataclasses.replace(
+            problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0), views=views, groups=groups
+        )
+
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
+        """Divided by rho, so that the margin is 1, as in the C form.
+
+        Raises
+        ------
+        ValueError
+            The margin is zero: the two classes cannot be told apart with this nu.
+        """
+        ahead, behind = offsets
+        rho = -0.5 * (ahead + behind)
+        if not rho > NO_MARGIN * float(beta.sum()) * float(problem.errors.lengths.max(initial=0.0)) ** 2:
+            raise ValueError(f"nu={self.nu:g} leaves no margin between the classes: lower nu")
+        return problem.of_points(beta) / rho, 0.5 * (ahead - behind) / rho
+
+
+@dataclasses.dataclass(frozen=True)
+class NuRegression:
+    """A regression whose tube leaves a share `nu` of the rows outside, at most."""
+
+    nu: float
+
+    def posed(self, problem: KernelProblem) -> KernelProblem:
+        """Two rows for each point: one for targets above the tube, one for those below."""
+        n = problem.n
+        half = 0.5 * self.nu * float(problem.row_weights.sum())
+        sides = np.arange(2 * n, dtype=np.int32).reshape(2, n)
+        return dataclasses.replace(
+            problem,
+            y=np.concatenate([problem.y, -problem.y]),
+            weights=np.tile(problem.weights, 2),
+            loss=SHORTFALL,
+            intercept=Free(1.0),
+            views=Views(np.tile(np.arange(n), 2), np.repeat([1.0, -1.0], n), n),
+            groups=tuple(Group(side, Free(1.0, half)) for side in sides),
+        )
+
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
+        """The tube is in the middle between both offsets."""
+        ahead, behind = offsets
+        return problem.of_points(beta), 0.5 * (ahead - behind)
