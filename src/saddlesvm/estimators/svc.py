@@ -19,6 +19,7 @@ from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import fitted_curves, probabilities
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import SVM, TRUTH, check_share
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
 from saddlesvm.problem.kernel import check_kernel_loss
@@ -63,10 +64,14 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         )
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
         results = self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine)
+        self._check_results(results)
         self._keep_pairs(codes, results)
         self._keep_vectors(X, results)
         if self.probability:
             self._calibrate(X, codes, sample_weight)
+
+    def _check_results(self, results: list[FitResult]) -> None:
+        """Raise ValueError for results that no model can be made of."""
 
     def _keep_pairs(self, codes: np.ndarray, results: list[FitResult]) -> None:
         """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.
@@ -463,6 +468,13 @@ decision_function_shape, break_ties, random_state, max_time, certify_every, solv
         self._check_classifier()
         check_share("nu", self.nu)
         return SHORTFALL
+
+    def _check_results(self, results: list[FitResult]) -> None:
+        early = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
+        for result in results:
+            coefficients: Any = result.coef
+            if coefficients.nnz == 0 and result.outcome not in early:
+                raise ValueError(f"nu={self.nu:g} leaves no margin between the classes: lower nu")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

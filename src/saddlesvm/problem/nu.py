@@ -94,17 +94,12 @@ class NuClassification:
         )
 
     def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
-        """Divided by rho, so that the margin is 1, as in the C form.
-
-        Raises
-        ------
-        ValueError
-            The margin is zero: the two classes cannot be told apart with this nu.
-        """
+        """Divided by rho, so that the margin is 1, as in the C form; zero where there is no margin."""
         ahead, behind = offsets
         rho = -0.5 * (ahead + behind)
-        if not rho > NO_MARGIN * float(beta.sum()) * float(problem.errors.lengths.max(initial=0.0)) ** 2:
-            raise ValueError(f"nu={self.nu:g} leaves no margin between the classes: lower nu")
+        largest = float(beta.sum()) * float(problem.errors.lengths.max(initial=0.0)) ** 2
+        if not (beta.any() and rho > NO_MARGIN * largest):
+            return np.zeros(problem.n), 0.0
         return problem.of_points(beta) / rho, 0.5 * (ahead - behind) / rho
 
 

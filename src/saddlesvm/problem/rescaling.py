@@ -17,7 +17,8 @@ from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.kernel import KernelPoint, KernelProblem, half_norm
+from saddlesvm.problem.kernel import KernelProblem
+from saddlesvm.problem.kernel_certificate import KernelPoint, half_norm
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums, margins
@@ -130,14 +131,31 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
 
 @candidates.register(KernelProblem)
 def _kernel(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
-    kind, terms, nothing = problem.intercept, problem.terms, np.zeros(problem.n)
-    alone = kind.best(terms, problem.members, nothing, 0.0)
-    yield multiple(problem, terms, nothing, lambda t: 0.0, alone)[2], KernelPoint(nothing)
+    nothing = np.zeros(problem.n)
+    yield _of_kernel(problem, nothing, 0.0, None)[1], KernelPoint(nothing)
     half = 0.0 if model is None else half_norm(model.coef, model.margins)
     if half > 0.0:  # where a kernel is indefinite, a ray may have no lowest point
-        offset = model.intercept if kind.constrained else 0.0
-        factor, _, value = multiple(problem, terms, model.margins, lambda t: t * t * half, offset)
+        factor, value = _of_kernel(problem, model.margins, half, model.intercept)
         yield value, KernelPoint(factor * model.coef, nothing)
+
+
+def _of_kernel(problem: KernelProblem, f: np.ndarray, half: float, offset: Any) -> tuple[float, float]:
+    """The best factor of an expansion with values f and half its squared norm, and the objective."""
+    kind, terms = problem.intercept, problem.terms
+    if not problem.groups:
+        begin = kind.best(terms, problem.members, f, 0.0) if offset is None else offset if kind.constrained else 0.0
+        factor, _, value = multiple(problem, terms, f, lambda t: t * t * half, begin)
+        return factor, value
+
+    def objective(factor: float) -> float:
+        paid = 0.0
+        for rows, own in problem.sides:
+            z = factor * f[rows]
+            best = own.best(terms, rows, z, 0.0)
+            paid += loss_sums(terms, rows, z, best, f)[0] + own.paid(best)
+        return objectives(problem.C, Sums(paid, 0.0, factor * factor * half, 0.0))[0]
+
+    return lowest(objective) if half > 0.0 else (0.0, objective(0.0))
 
 
 def better(problem: Any, model: Evaluation | None) -> Any:
