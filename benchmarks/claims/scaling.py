@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.data import atomic_write, read
@@ -32,19 +34,20 @@ LATENCY = 1e-3  # seconds that a wave of tasks takes to be sent out and answered
 BRANCHES = 8  # reports that one task adds up
 
 
-def simulate(X: Any, y: np.ndarray, C: float, K: int, options: argparse.Namespace) -> dict[str, Any]:
+def simulate(X: Any, y: np.ndarray, C: float, K: int, newton: bool, options: argparse.Namespace) -> dict[str, Any]:
     """Rounds to the gap, and what they cost."""
     n, d = X.shape
     order = np.random.default_rng(0).permutation(n)
     classes = np.unique(y)
     parts = [make_part(X[rows], y[rows], None, classes, 0.0, "none") for rows in np.array_split(order, K)]
-    plan = Training(SquaredHinge(), C, n, 1, d, options.tol, options.passes, options.rounds, options.seconds)
+    tol = options.newton_tol if newton else options.tol
+    plan = Training(SquaredHinge(), C, n, 1, d, tol, options.passes, options.rounds, options.seconds)
     began = time.perf_counter()
-    solution = Rounds(plan, InProcess(parts, 1)).run()
+    solution = (NewtonRounds if newton else Rounds)(plan, InProcess(parts, 1)).run()
     last = solution.trace[-1]
     work = float(np.median([row["seconds_work"] for row in solution.trace]))
     waves = max(1, int(np.ceil(np.log(K) / np.log(BRANCHES)))) + 1 if K > 1 else 0
-    transport = waves * (LATENCY + 8.0 * d * BRANCHES / NETWORK) if K > 1 else 0.0
+    transport = waves * (LATENCY + last["bytes_up"] / K * BRANCHES / NETWORK) if K > 1 else 0.0
     return {
         "partitions": K,
         "lambda_n": 1.0 / C,
@@ -99,6 +102,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--picture")
     parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--newton-tol", type=float, default=1e-6, help="the gap for Newton's method")
     parser.add_argument("--passes", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=20.0, help="limit of one simulation")
@@ -112,12 +116,12 @@ def main() -> None:
     for name, (X, y) in sets.items():
         for share in SHARES:
             for K in (K for K in PARTITIONS if options.most >= K):
-                row = {"data": name} | simulate(X, y, 1.0 / share, K, options)
-                table.append(row)
-                print(
-                    " ".join(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()),
-                    flush=True,
-                )
+                for newton in (False, True) if is_suited(SquaredHinge(), X.shape[1], 1) else (False,):
+                    row = {"data": f"{name}, Newton's method" if newton else name}
+                    row |= simulate(X, y, 1.0 / share, K, newton, options)
+                    table.append(row)
+                    print(" ".join(f"{one:.3g}" if isinstance(one, float) else str(one) for one in row.values()))
+                    sys.stdout.flush()
     if options.table:
         with options.table.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(table[0]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import HEADER, ZERO_BASED, store_info
-from saddlesvm.cli.dask import fit_on_cluster
+from saddlesvm.cli.dask import fit_on_cluster, is_pattern, stores_of
 from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
 from saddlesvm.cli.share_bar import share_bar
 from saddlesvm.cli.tables import Facts, show
@@ -155,6 +155,8 @@ def train(options: argparse.Namespace) -> int:
     """``saddlesvm train``: read, fit, test, save, and print the results."""
     task, entry = task_of(options), estimator_kind(options)
     check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
+    if options.dask and is_pattern(options.data):
+        return train_where_stores_are(options, task)
     table = read_table(options, options.data, task=task)
     y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
     test = read_table(options, options.test, table.n_features, task, table.zero_based) if options.test else None
@@ -183,10 +185,37 @@ def train(options: argparse.Namespace) -> int:
             facts["what made it hard"] = {"found": found}
     if table.feature_names:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows}
+    if table.zero_based is not None:
+        notes["zero_based"] = table.zero_based
+    return kept_and_shown(options, model, facts, notes)
+
+
+def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int:
+    """``saddlesvm train 'STORES/*.store' --dask ...``: the workers read the stores, and no row passes through here."""
+    stores = stores_of(options.data)
+    table = stores[0]
+    y = np.concatenate([np.unique(np.asarray(store.y)) for store in stores])
+    test = read_table(options, options.test, table.shape[1], task, table.zero_based) if options.test else None
+    model: Any = make_estimator(options, y)
+    rows_of_all = sum(len(store) for store in stores)
+    facts: Facts = {"read": {"stores": len(stores), "rows": rows_of_all, "features": table.shape[1]}}
+    if test is not None:
+        facts["read for testing"] = described(test)
+    paths = [os.path.abspath(store.path) for store in stores]
+    model, facts["done"] = fit_on_cluster(model, paths, None, options.dask, bool(model.verbose))
+    facts["worth"] = worth(model, model.certificate_) | support(model)
+    if test is not None:
+        facts["worth"] |= quality(model, test.X, labels_of(test), "test")
+    notes: dict[str, Any] = {"trained on": options.data, "rows": rows_of_all}
+    if table.zero_based is not None:
+        notes["zero_based"] = table.zero_based
+    return kept_and_shown(options, model, facts, notes)
+
+
+def kept_and_shown(options: argparse.Namespace, model: Any, facts: Facts, notes: dict[str, Any]) -> int:
+    """Write the model where the options ask for it, show the facts, and return the exit code."""
     if options.model:
-        notes = {"trained on": str(table.source), "rows": table.n_rows}
-        if table.zero_based is not None:
-            notes["zero_based"] = table.zero_based
         persistence.save(model, options.model, notes)
         facts["done"]["model written to"] = options.model
     if options.liblinear:

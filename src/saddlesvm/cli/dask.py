@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data import DataError
+from saddlesvm.data import DataError, Store
+from saddlesvm.data.store import is_store
 from saddlesvm.estimators import register
 
 PARTS_A_THREAD = 2
@@ -78,6 +81,34 @@ def as_dask(X: Any, parts: int) -> Any:
     return da.concatenate(blocks)
 
 
+def is_pattern(data: str) -> bool:
+    """Whether DATA is a pattern of several names rather than a name."""
+    return any(sign in data for sign in "*?[") and not os.path.exists(data)
+
+
+def stores_of(pattern: str) -> list[Store]:
+    """The stores that a pattern means, in the order of their names.
+
+    Raises
+    ------
+    DataError
+        There are none, or one of them is no store, has no labels, or another number of features.
+    """
+    paths = sorted(glob.glob(pattern))
+    if not paths:
+        raise DataError(f"{pattern}: no store has such a name")
+    for path in paths:
+        if not is_store(path):
+            raise DataError(f"{path}: is no store; the workers of --dask read stores: saddlesvm convert makes them")
+    stores = [Store(path) for path in paths]
+    for store in stores:
+        if store.y is None:
+            raise DataError(f"{store.path}: holds no labels to learn from")
+        if store.shape[1] != stores[0].shape[1]:
+            raise DataError(f"{store.path}: has {store.shape[1]} features, {stores[0].path} has {stores[0].shape[1]}")
+    return stores
+
+
 def check(model: Any) -> None:
     """Raise DataError for an option that a fit on a cluster does not have."""
     for name, allowed in ALLOWED.items():
@@ -101,8 +132,11 @@ def cluster_kind(model: Any) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def fit_on_cluster(model: Any, X: Any, y: np.ndarray, where: str, verbose: bool) -> tuple[Any, dict[str, Any]]:
-    """Train the model that `model` describes on a cluster; returns it as a model in memory, and facts of the fit."""
+def fit_on_cluster(model: Any, X: Any, y: np.ndarray | None, where: str, verbose: bool) -> tuple[Any, dict[str, Any]]:
+    """Train the model that `model` describes on a cluster; returns it as a model in memory, and facts of the fit.
+
+    X are rows in memory, or the paths of stores that the workers read.
+    """
     place = cluster_of(where)
     check(model)
     with connected(place) as client, warnings.catch_warnings():
@@ -112,17 +146,19 @@ def fit_on_cluster(model: Any, X: Any, y: np.ndarray, where: str, verbose: bool)
         own = [name for name in register.parameters_of(kind) if name not in OF_THE_CLIENT]
         options = {name: getattr(model, name) for name in own if hasattr(model, name)}
         threads = sum(client.nthreads().values())
-        parts = max(1, min(len(y), PARTS_A_THREAD * threads))
-        fitted = kind(**options, client=client, verbose=int(verbose)).fit(as_dask(X, parts), y)
-        rounds = fitted.trace_
+        on_workers = isinstance(X, list)
+        parts = len(X) if on_workers else max(1, min(X.shape[0], PARTS_A_THREAD * threads))
+        rows = X if on_workers else as_dask(X, parts)
+        fitted = kind(**options, client=client, verbose=int(verbose)).fit(rows, y)
+        trace = fitted.trace_
         facts = {
             "cluster": f"{where}, {len(client.nthreads())} workers, {threads} threads, {parts} partitions",
             "rounds": fitted.n_iter_,
             "seconds in all": fitted.seconds_,
-            "seconds of work (slowest partition)": sum(row["seconds_work"] for row in rounds),
-            "seconds of communication": sum(row["seconds_communication"] for row in rounds),
-            "slowest partition, times the mean": float(np.mean([row["straggler"] for row in rounds])),
-            "bytes up": sum(row["bytes_up"] for row in rounds),
-            "bytes down": sum(row["bytes_down"] for row in rounds),
+            "seconds of work (slowest partition)": sum(row["seconds_work"] for row in trace),
+            "seconds of communication": sum(row["seconds_communication"] for row in trace),
+            "slowest partition, times the mean": float(np.mean([row["straggler"] for row in trace])),
+            "bytes up": sum(row["bytes_up"] for row in trace),
+            "bytes down": sum(row["bytes_down"] for row in trace),
         }
     return fitted.to_local(), facts

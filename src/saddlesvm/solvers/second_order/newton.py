@@ -46,7 +46,7 @@ from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.durable import Group, Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.second_order.equations import PLAIN, NewtonEquations
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,
@@ -60,6 +60,8 @@ from saddlesvm.solvers.second_order.sample import sample_of, sample_shares
 
 SETTLED = 0.1  # ratio of the gap's first term to its second at which the centre moves
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, at most: divisor of q when it moves
+SLOW_GROWTH = ((0, 1.5), (3, 2.0), (8, 1.5))  # the same while conjugate gradients alone solve the equations: each
+# step is dear there, and gets dearer as q shrinks (sparse text, 200,000 x 50,000, C = 100: see docs/measurements)
 TOO_LONG = 40  # Newton steps at one centre after which q grows
 BACK = 4.0  # factor by which q then grows
 FORCING = 0.1  # relative residual of the Newton equations; the line search and the next step make up for the rest
@@ -423,7 +425,9 @@ class Newton(SolverBase):
                 return
             if state.stuck or state.residual <= SETTLED * state.left:
                 state.centre[:] = state.alpha
-                state.q /= next((factor for most, factor in GROWTH if state.inner <= most), 1.0)
+                equations = state.work.equations
+                growth = SLOW_GROWTH if equations is not None and equations.way == PLAIN else GROWTH
+                state.q /= next((factor for most, factor in growth if state.inner <= most), 1.0)
             elif state.inner >= TOO_LONG:
                 state.q *= BACK
             else:
