@@ -70,3 +70,14 @@ def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
         file.truncate(1000)
     with pytest.raises(OSError, match=r"X\.npy: ends before byte"):
         Blocks().step(problem, Blocks().init(problem, 0), Budget(1))
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_copies_of_some_rows_one_after_another(layout: str) -> None:
+    X = matrix(30, 5, density=0.4)
+    whole = as_rows(X if layout == "dense" else csr(X), 1.0)
+    chosen = [np.array([3, 7, 29]), np.array([0]), np.array([11, 12, 13, 5])]
+    stacked = stacked_rows([chosen_rows(whole, some) for some in chosen])
+    assert type(stacked) is type(whole)
+    for place, row in enumerate(np.concatenate(chosen)):
+        assert np.array_equal(as_dense_row(stacked, place), as_dense_row(whole, row))

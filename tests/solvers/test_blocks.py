@@ -97,6 +97,22 @@ def test_more_passes_over_a_block_read_less(tmp_path: Path) -> None:
     assert epochs[1] < epochs[0]
 
 
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_rows_kept_to_the_end_of_a_sweep_save_sweeps(layout: str, tmp_path: Path) -> None:
+    X = (matrix(N, D, density=0.7) * np.logspace(0, -1, D)).astype(np.float32)
+    y = labels(X, Hinge())
+    file = mapped(X, tmp_path) if layout == "dense" else mapped_csr(X, tmp_path)
+    with_none, with_all, with_few = (
+        fit(streamed(file, y, Hinge(), C=1.0, kept_bytes=room), Blocks(), Limits(tol=1e-4, max_epochs=2000))
+        for room in (0, 10**6, 2_000)
+    )
+    best = fit(make_problem(as_rows(X), y, Hinge(), C=1.0), DCD(), Limits(tol=1e-6))
+    for found in (with_none, with_all, with_few):
+        assert found.outcome is Outcome.CERTIFIED
+        assert close_enough(found, best)
+    assert with_all.epochs < 0.5 * with_none.epochs
+
+
 def test_plain_problems_are_refused() -> None:
     X = matrix(20, 3)
     problem: Problem = make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0)

@@ -34,8 +34,9 @@ MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
-    "walk_back",
+    "walk_back", "kept",
 }  # fmt: skip
+LATER = {"kept"}  # arrays that older runs did not store: they go on with those of a run that has just begun
 FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes",
@@ -162,6 +163,7 @@ def check_state(
         The fields that were stored.
     """
     durable = stored_fields(fresh)
+    arrays = {name: one for name, one in durable.items() if name in LATER} | {**arrays}
     fields = durable.keys() | {column.name for column in dataclasses.fields(fresh)}
     odd = next((name for name in (*arrays, *plain) if name not in fields), None)
     demand(odd is None, f"it holds {odd!r}, which this solver's runs do not have")
@@ -318,6 +320,10 @@ class State:
             whole = found.dtype.kind == "i" and np.array_equal(np.sort(found), np.arange(edges.size - 1))
             demand(whole or (name == "following" and not found.size), f"its {name} is no permutation of the chunks")
         demand(self.plain["position"] < edges.size - 1, "its position is behind the last chunk")
+        kept = self.arrays["kept"]
+        if kept.size:
+            demand(kept.dtype.kind == "i", "its kept holds no numbers of rows")
+            self.are_rows(kept, "kept")
         for name in ("judged", "coming", "model", "bound_w"):
             size = self.arrays[name].size
             demand(size == self.fresh.w.size or (size == 0 and name != "judged"), f"its {name} has another width")

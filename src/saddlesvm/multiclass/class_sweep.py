@@ -71,18 +71,23 @@ class FileRows:
     duals : ndarray of shape (problems, n)
     spare : ndarray of shape (problems, n), optional
         Room for the dual variables of a sweep under way.
+    kept_bytes : int
+        Bytes for the rows that each problem may keep from one block to the end of the sweep.
     """
 
     X: Rows
     reader: BlockReader
     duals: np.ndarray
     spare: np.ndarray | None = None
+    kept_bytes: int = 0
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> StreamedProblem:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
         spare = None if self.spare is None else self.spare[sub.index]
-        return make_streamed_problem(self.X, sub.y, loss, self.reader, self.duals[sub.index], spare, **options)
+        return make_streamed_problem(
+            self.X, sub.y, loss, self.reader, self.duals[sub.index], spare, self.kept_bytes, **options
+        )
 
     def close(self) -> None:
         """Give buffers and files back."""
@@ -127,4 +132,4 @@ def open_rows(
     n, design = rows.n_rows(plain), plain._replace(bias=bias)
     duals, room = plan.row_array((problems, n)), plan.row_array((problems, n)) if spare else None
     reader = BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), problems)
-    return FileRows(design, reader, duals, room)
+    return FileRows(design, reader, duals, room, plan.kept_bytes // problems)

@@ -44,11 +44,14 @@ class StreamedProblem(Problem):
         Where the solver keeps its dual variables, in memory or in a mapped file.
     spare : ndarray of shape (n_all,), optional
         Room for further ones, of a sweep under way.
+    kept_bytes : int
+        Bytes for rows that the solver may keep from one block to the end of the sweep.
     """
 
     reader: BlockReader = field(kw_only=True, repr=False)
     duals: np.ndarray = field(kw_only=True, repr=False)
     spare: np.ndarray | None = field(default=None, kw_only=True, repr=False)
+    kept_bytes: int = field(default=0, kw_only=True, repr=False)
 
     def spare_duals(self) -> np.ndarray:
         """The room for further dual variables, shape (n_all,); in memory where none was given."""
@@ -72,14 +75,22 @@ class StreamedProblem(Problem):
     def local(self, block: RowBlock) -> Problem:
         """The problem of one block's rows, with all other dual variables fixed."""
         weights = block.gather(self.weights) if self.weights.size else self.weights
-        members = np.arange(block.size, dtype=np.int32)
+        return self._over(block.X, block.gather(self.y), weights, block.gather(self.norms))
+
+    def of_rows(self, X: Rows, chosen: np.ndarray) -> Problem:
+        """The problem of some rows, whose values are X, with all other dual variables fixed."""
+        weights = self.weights[chosen] if self.weights.size else self.weights
+        return self._over(X, self.y[chosen], weights, self.norms[chosen])
+
+    def _over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray) -> Problem:
+        members = np.arange(y.size, dtype=np.int32)
         return Problem(
-            X=block.X,
-            y=block.gather(self.y).astype(np.float64, copy=False),
+            X=X,
+            y=y.astype(np.float64, copy=False),
             loss=self.loss,
             C=self.C,
             weights=weights,
-            norms=block.gather(self.norms),
+            norms=norms,
             members=members[weights > 0.0] if weights.size else members,
             intercept=self.intercept.of_block,
             penalty=self.penalty,
@@ -94,6 +105,7 @@ def make_streamed_problem(
     reader: BlockReader,
     duals: np.ndarray,
     spare: np.ndarray | None = None,
+    kept_bytes: int = 0,
     **options: Any,
 ) -> StreamedProblem:
     """Assemble a problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`."""
@@ -101,7 +113,7 @@ def make_streamed_problem(
     given = {column.name: getattr(whole, column.name) for column in fields(Problem)}
     if is_classification(loss):
         given["y"] = whole.y.astype(np.int8)
-    return StreamedProblem(reader=reader, duals=duals, spare=spare, **given)
+    return StreamedProblem(reader=reader, duals=duals, spare=spare, kept_bytes=kept_bytes, **given)
 
 
 def sampled(X: Rows) -> np.ndarray:

@@ -320,3 +320,28 @@ def rows_between(X: Rows, first: int, last: int) -> Rows:
     if isinstance(X, Dense):
         return X._replace(values=X.values[first:last])
     return X._replace(indptr=X.indptr[first : last + 1])
+
+
+def chosen_rows(X: Rows, chosen: np.ndarray) -> Rows:
+    """A copy of some rows, in this order."""
+    if isinstance(X, Dense):
+        return X._replace(values=_read_only(X.values[chosen]))
+    begin, lengths = X.indptr[chosen], X.indptr[chosen + 1] - X.indptr[chosen]
+    ends = np.zeros(chosen.size + 1, dtype=X.indptr.dtype)
+    np.cumsum(lengths, out=ends[1:])
+    places = np.arange(ends[-1], dtype=np.int64) + np.repeat((begin - ends[:-1]).astype(np.int64), lengths)
+    parts = (_read_only(X.data[places]), _read_only(X.indices[places]), _read_only(ends))
+    return X._replace(data=parts[0], indices=parts[1], indptr=parts[2])
+
+
+def stacked_rows(pieces: Sequence[Rows]) -> Rows:
+    """The rows of several matrices of one kind, one after another, in one matrix."""
+    first = pieces[0]
+    if isinstance(first, Dense):
+        values = np.concatenate([piece.values for piece in pieces])  # type: ignore[union-attr]
+        return first._replace(values=_read_only(values))
+    ends = np.cumsum([0, *(piece.indptr[-1] for piece in pieces)])  # type: ignore[union-attr]
+    shifted = [piece.indptr[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]  # type: ignore[union-attr]
+    indptr = np.concatenate([first.indptr[:1], *shifted]).astype(first.indptr.dtype)
+    data, indices = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("data", "indices"))
+    return first._replace(data=_read_only(data), indices=_read_only(indices), indptr=_read_only(indptr))

@@ -18,6 +18,7 @@ from saddlesvm.rows.layouts import Dense, Rows
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 FITS = 0.5  # share of the memory; mapped data up to this size are trained on in place
 BLOCKS_SHARE = 0.55  # share of the memory for the two blocks held at once; the rest is for the rows' variables
+KEPT_SHARE = 0.15  # share of the memory for rows that are kept from one block to the end of the sweep
 VARIABLES_SHARE = 0.25  # share of the memory; larger variables of the rows go to a mapped file
 RESERVE = 96 * 2**20  # bytes for compiled code and small arrays, at most a fifth of the memory
 FEWEST_BLOCKS = 8  # blocks per sweep where data are cut: reading ahead then hides all but the first block
@@ -50,6 +51,11 @@ class MemoryPlan:
     per_block: int
     mapped: bool
     folder: str | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes for rows that are kept from one block to the end of the sweep."""
+        return int(KEPT_SHARE * self.memory)
 
     def row_array(self, shape: tuple[int, ...]) -> np.ndarray:
         """Zeros with an entry for each row: in memory, or in a nameless file that vanishes with the process."""
@@ -140,7 +146,7 @@ def make_plan(
     of_rows = n * 8 * (variables * problems + 1)
     mapped = of_rows > VARIABLES_SHARE * memory
     kept = n * (problems + 12) + (0 if mapped else of_rows)
-    room = min(BLOCKS_SHARE * memory, memory - kept - min(RESERVE, memory // 5))
+    room = min(BLOCKS_SHARE * memory, (1.0 - KEPT_SHARE) * memory - kept - min(RESERVE, memory // 5))
     size = matrix_bytes(X)
     a_row = size / n + 8 * problems + WORK_BYTES / 2
     block_rows = int(room / 2 / a_row)
