@@ -11,11 +11,11 @@ from scipy import sparse
 
 from saddlesvm import LinearSVC
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.rows.files import BlockReader, is_mapped, place_of
-from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.files import BlockReader, chosen_rows, is_mapped, place_of, stacked_rows
+from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.base import Budget
-from support import labels, matrix
+from support import csr, labels, matrix
 from support.mapped import D, N, mapped, mapped_csr, streamed
 
 
