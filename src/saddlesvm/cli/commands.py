@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import HEADER, ZERO_BASED, store_info
@@ -241,11 +242,12 @@ def predict(options: argparse.Namespace) -> int:
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
         for start in range(0, table.n_rows, PREDICTED_ROWS):
             X = table.X[start : start + PREDICTED_ROWS]
-            kept.append(model.predict(X))
+            predicted = model.predict(X)
+            kept.append(predicted.toarray() if sparse.issparse(predicted) else predicted)
             terminal = file is None and sys.stdout.isatty()
             text = predicted_lines(model, X, kept[-1], options.scores, terminal)
             file.write(text.encode()) if file else write_output(text)
-    if table.y is not None:
+    if table.y is not None and kept[0].ndim == 1:
         for name, score in worth_of(model, np.concatenate(kept), table.y, "data").items():
             print(f"{name.removeprefix('data ')}: {score:.6g}", file=sys.stderr)
     return OK
@@ -253,7 +255,7 @@ def predict(options: argparse.Namespace) -> int:
 
 def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool, terminal: bool) -> str:
     """One line per row: the prediction, and its scores if asked for."""
-    columns = [predicted.astype(str)]
+    columns = [*predicted.astype(str).T] if predicted.ndim > 1 else [predicted.astype(str)]
     if predicted.dtype.kind == "U":
         labels = {label: safe_label(label, terminal) for label in model.classes_.tolist()}
         columns = [np.array([labels[label] for label in predicted.tolist()])]

@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
 from saddlesvm.data import inputs
+from saddlesvm.data.columns_of_labels import refuse_columns
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import FOLDS, LeaveOneOut, leave_one_out
 from saddlesvm.estimators.linear_model import LinearModel
@@ -187,6 +188,7 @@ def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: list[f
 
 def fit_automatically(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Choose C, fit there from the path's model, and set the attributes of that fit and the choice on `model`."""
+    refuse_columns(y, "C='auto'")
     with part_of_a_search():
         choice = choose_C(model, how, X, y, sample_weight)
     fitted, near = clone(model).set_params(C=choice.C, warm_start=True), choice.path.model(choice.C)

@@ -12,6 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
+from saddlesvm.data.columns_of_labels import refuse_columns
 from saddlesvm.estimators.calibration import fitted_curves
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
@@ -109,6 +110,7 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
     """
     check_is_fitted(model)
     X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    refuse_columns(y, "a leave-one-out estimate")
     design = inputs.as_design(X)
     if getattr(model, "multi_class", "ovr") != "ovr":
         raise ValueError(f"leave-one-out estimates need multi_class='ovr'; this model has {model.multi_class!r}")

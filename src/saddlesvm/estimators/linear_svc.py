@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
+from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import METHODS, probabilities
@@ -18,6 +19,7 @@ from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
 from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.register import register_estimator
+from saddlesvm.estimators.several_labels import SeveralLabels
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
@@ -59,7 +61,7 @@ def _is_pegasos(estimator: Any) -> bool:
     options=("penalty", "l1_ratio", "width", "multi_class", "class_weight", "checkpoint", "memory", "liblinear"),
     on_cluster="saddlesvm.estimators.dask:LinearSVC",
 )
-class LinearSVC(Classes, ClassifierMixin, LinearModel):
+class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
     """Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
@@ -140,6 +142,8 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     coef_ : ndarray of shape (1, d) for two classes, (n_classes, d) or (n_pairs, d), float64
     intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
     classes_ : ndarray of shape (n_classes,)
+    multilabel_ : bool
+        Whether the model was fitted to an indicator matrix, of n_classes labels; `classes_` then are their columns.
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
         Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` comes close to
         ``coef_`` as the gap closes: with "ovr" and "ovo" each row is at most ``sqrt(2 gap)`` away, the gap being that
@@ -242,8 +246,9 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         Parameters
         ----------
         X : array-like, sparse matrix or Store of shape (n, d)
-        y : array-like of shape (n,)
-            Labels, at least two different ones. Left out: those of the store.
+        y : array-like of shape (n,), or indicator matrix of shape (n, k), dense or sparse
+            Labels, at least two different ones. Left out: those of the store. Of an indicator matrix each column, of 0
+            and 1, is a label that rows have or have not: k problems over the same rows, with a certificate each.
         sample_weight : array-like of shape (n,), optional
             Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice. Left out
             with `y`: those of the store.
@@ -263,9 +268,14 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         loss = self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
-        codes = self._encode(y, X.shape[0])
-        weights = self._weights(sample_weight, codes)
-        problems = splits.SPLITS[self.multi_class](codes, self.classes_)
+        self.__dict__.pop("indicator_", None)
+        if has_columns(y):
+            problems, weights = self._labels_posed(y, sample_weight, X.shape[0])
+            self._learn_labels(y)
+        else:
+            codes = self._encode(y, X.shape[0])
+            weights = self._weights(sample_weight, codes)
+            problems = splits.SPLITS[self.multi_class](codes, self.classes_)
         self.__dict__.pop("_stream", None)  # partial_fit begins anew
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks)
@@ -279,7 +289,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
 
         Parameters
         ----------
-        y : array-like of shape (n,)
+        y : array-like of shape (n,), or indicator matrix of shape (n, k)
             Labels: all classes of the model, and no others.
         sample_weight : array-like of shape (n,) or None
         n : int
@@ -290,6 +300,11 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         ValueError
             The labels are not those of the model.
         """
+        if self.multilabel_:
+            makers, weights = self._labels_posed(y, sample_weight, n)
+            if len(makers) != self.classes_.size:
+                raise ValueError(f"y has {len(makers)} columns; the model knows {self.classes_.size} labels")
+            return Training([make() for make in makers], self.check_options(), weights)
         labels = inputs.check_labels(y, n)
         known = self.classes_.tolist()
         for unlike, what in ((np.setdiff1d(labels, known), "holds"), (np.setdiff1d(known, labels), "does not hold")):
@@ -416,7 +431,7 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more.
+        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more, or labels.
 
         With ``multi_class="ovo"`` and ``decision_function_shape="ovo"`` shape (n, n_pairs): pairs in the order (0, 1),
         (0, 2), ..., (1, 2), ..., positive for the later class.
@@ -429,11 +444,13 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
         return scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most likely class of each row, shape (n,)."""
+        """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind."""
         return self.decide(self._scores(X))
 
     def decide(self, scores: np.ndarray) -> np.ndarray:
-        """The predicted class for scores of shape (n, 1), (n, n_classes) or (n, n_pairs), shape (n,)."""
+        """The predicted class for scores of shape (n, 1), (n, n_classes) or (n, n_pairs), shape (n,), or the labels."""
+        if self.multilabel_:
+            return self._indicated(scores)
         if scores.shape[1] == 1:
             return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
         if self.multi_class == "ovo":
@@ -444,13 +461,16 @@ class LinearSVC(Classes, ClassifierMixin, LinearModel):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, shape (n, n_classes); for losses that have some, such as the logistic one.
 
-        With more than two classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn.
+        With more than two classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn. Those
+        of the labels of an indicator matrix are not: a row may have several.
         """
         scores = self._scores(X).astype(np.float64)
         if self.probability:
             positive = probabilities(self.calibration_, scores)
         else:
             positive = self._made_loss().probability(scores)
+        if self.multilabel_:
+            return positive
         if positive.shape[1] == 1:
             return np.hstack([1.0 - positive, positive])
         sums = positive.sum(axis=1, keepdims=True)

@@ -10,12 +10,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
+from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic
 from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
+from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows import layouts as rows
@@ -48,9 +50,9 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
 
     Attributes
     ----------
-    coef_ : ndarray of shape (d,), float64
-    intercept_ : float
-    dual_coef_ : ndarray of shape (1, n)
+    coef_ : ndarray of shape (d,) or (k, d), float64
+    intercept_ : float or ndarray of shape (k,)
+    dual_coef_ : ndarray of shape (1, n), or CSR array of shape (k, n)
     certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
     n_features_in_, feature_names_in_
         As in :class:`LinearSVC`.
@@ -117,16 +119,26 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
     @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`. Targets are finite numbers of shape (n,)."""
+        """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Store of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+            Finite numbers. Each of several columns is a problem of its own over the same rows, with a certificate.
+        sample_weight : array-like of shape (n,), optional
+        """
         if (how := made_automatic(self.C)) is not None:
             return fit_automatically(self, how, X, y, sample_weight)
         self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
         posed = self.training_problems(y, sample_weight, X.shape[0])
-        tasks = FitTasks(self, X, y, sample_weight, 1)
-        self._solve(X, [lambda: posed.problems[0]], posed.loss, posed.weights, self.n_jobs, tasks)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        several, makers = has_columns(y), [lambda one=one: one for one in posed.problems]
+        tasks = FitTasks(self, X, y, sample_weight, len(makers))
+        self._solve(X, makers, posed.loss, posed.weights, self.n_jobs, tasks)
+        if not several:
+            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         tasks.end()
         return self
 
@@ -139,9 +151,12 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
-        """The one problem that this model solves on such targets; see :meth:`LinearSVC.training_problems`."""
-        targets = inputs.check_targets(y, n)
+        """The problems, one a column, that this model solves on targets; see :meth:`LinearSVC.training_problems`."""
         weights = inputs.check_weights(sample_weight, n)
+        if has_columns(y):
+            problems = [make() for make in each_target(check_target_columns(y, n))]
+            return Training(problems, self.check_options(), weights)
+        targets = inputs.check_targets(y, n)
         return Training([SubProblem(0, "", targets)], self.check_options(), weights)
 
     @classmethod
@@ -161,12 +176,17 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         return path_of(cls(**options), X, y, Cs=Cs, C=C, lam=lam, gap=gap, sample_weight=sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, shape (n,)."""
+        """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
         check_is_fitted(self)
         X = inputs.check_design(self, X, reset=False)
         inputs.finite_norms(rows.as_rows(X))
-        return self.decide(linear_scores(X, self.coef_[None, :], np.array([self.intercept_])))
+        return self.decide(linear_scores(X, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)))
 
     def decide(self, scores: np.ndarray) -> np.ndarray:
-        """The predicted targets for scores of shape (n, 1), shape (n,)."""
-        return scores[:, 0]
+        """The predicted targets for scores of shape (n, 1) or (n, k), shape (n,) or (n, k)."""
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -53,7 +53,8 @@ def check_stored(arrays: Arrays, meta: Mapping[str, Any], names: Mapping[str, tu
     check_kernel(meta.get("kernel"))
     width = meta["numbers"].get("n_features_in_")
     whole("n_features_in_", width, least=1)
-    check_arrays(arrays, int(width), meta.get("kernel"), names["matrices"])
+    of_labels = "indicator_" in meta["numbers"]
+    check_arrays(arrays, int(width), meta.get("kernel"), names["matrices"], of_labels)
 
 
 def among(what: str, found: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
@@ -97,6 +98,12 @@ def durations_each(name: str, given: Any) -> None:
         durations(name, one)
 
 
+def indicator(name: str, given: Any) -> None:
+    """Raise ValueError unless it is a kind of indicator matrix."""
+    if given not in ("dense", "sparse"):
+        raise ValueError(f"its {name} is {short(repr(given))}, which is none")
+
+
 NUMBERS: dict[str, Callable[[str, Any], None]] = {
     "n_iter_": whole,
     "n_features_in_": whole,
@@ -107,6 +114,7 @@ NUMBERS: dict[str, Callable[[str, Any], None]] = {
     "_phases": durations_each,
     "_fitted_C": positive,
     "C_": positive,
+    "indicator_": indicator,
 }
 
 
@@ -135,14 +143,17 @@ def check_kernel(given: Any) -> None:
         raise ValueError(f"its kernel is {short(repr(given))}, which is none")
 
 
-def check_arrays(arrays: Arrays, width: int, kernel: Any, matrices: tuple[str, ...]) -> None:
-    """Raise ValueError unless the arrays have the shapes of one model over `width` features."""
+def check_arrays(arrays: Arrays, width: int, kernel: Any, matrices: tuple[str, ...], of_labels: bool) -> None:
+    """Raise ValueError unless the arrays have the shapes of one model over `width` features.
+
+    With `of_labels` the weights are one row a label, of any number of labels.
+    """
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"its {name} holds NaN or infinity")
     shapes = {name: matrix_shape(arrays, name) for name in matrices if name in arrays or f"{name}data" in arrays}
     count = check_classes(arrays)
-    rows = check_weights(arrays, width, count)
+    rows = check_weights(arrays, width, count, of_labels)
     if "feature_names_in_" in arrays:
         names = arrays["feature_names_in_"]
         needs(names.dtype.kind == "U" and names.shape == (width,), "feature_names_in_", names)
@@ -173,14 +184,17 @@ def check_classes(arrays: Arrays) -> int:
     return int(classes.size)
 
 
-def check_weights(arrays: Arrays, width: int, count: int) -> int:
+def check_weights(arrays: Arrays, width: int, count: int, of_labels: bool) -> int:
     """The number of sub-problems that a linear model's weights are of; 0 where there are none."""
     if "coef_" not in arrays:
         return 0
     coef = arrays["coef_"]
     rows = 1 if coef.ndim == 1 else coef.shape[0] if coef.ndim == 2 else 0
-    fits = rows in (of_classes(count) if count else (1,)) and coef.shape[-1:] == (width,)
-    needs(fits and coef.dtype.kind == "f" and coef.ndim == (2 if count else 1), "coef_", coef)
+    if count:
+        fits = coef.ndim == 2 and rows in ((count,) if of_labels else of_classes(count))
+    else:
+        fits = coef.ndim == 1 or rows >= 2  # several targets
+    needs(fits and coef.shape[-1:] == (width,) and coef.dtype.kind == "f", "coef_", coef)
     return rows
 
 

@@ -212,6 +212,8 @@ def liblinear_kind(model: LinearModel, path: str | os.PathLike[str], classes: An
         As :func:`save_liblinear`, before there is a model.
     """
     multi_class = getattr(model, "multi_class", "ovr")
+    if getattr(model, "multilabel_", False) or (classes is None and np.ndim(getattr(model, "coef_", 0)) == 2):
+        raise DataError(f"{path}: LIBLINEAR has no models of several labels or targets")
     if multi_class == "ovo":
         if len(classes) > 2:
             raise DataError(f"{path}: LIBLINEAR has no one-vs-one models; use multi_class='ovr' or 'crammer_singer'")

@@ -42,7 +42,7 @@ class Saved:
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
         "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_",
-        "phases_", "_phases", "_fitted_C", "C_",
+        "phases_", "_phases", "_fitted_C", "C_", "indicator_",
     )  # fmt: skip
 
 
