@@ -14,8 +14,9 @@ import pytest
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import ADVICE, NotCertifiedWarning, Outcome
+from saddlesvm.fit.stall import LONG_EPOCHS, StallWatch
 from saddlesvm.fit.trace import Record
-from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
@@ -245,3 +246,17 @@ def test_limits_out_of_range_are_named(options: dict[str, float], words: list[st
     with pytest.raises(ValueError) as error:
         Limits(**options)
     assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_beyond_many_epochs_a_gap_that_falls_slowly_stands() -> None:
+    def ends_at(power: float) -> float | None:
+        watch, epoch = StallWatch(), 100.0
+        while epoch < 1e9:
+            gap = epoch**-power
+            if watch.stalled(epoch, Certificate(1.0 + gap, 1.0)):
+                return epoch
+            epoch *= 1.1
+        return None
+
+    assert ends_at(1.0) is None and ends_at(0.6) is None
+    assert 2 * LONG_EPOCHS <= (ends_at(0.3) or 0.0) <= 4 * LONG_EPOCHS

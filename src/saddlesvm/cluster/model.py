@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
+from saddlesvm.cluster.mixing import alike, census, mixed
 from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.part import as_matrix, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training, narrate
@@ -75,6 +77,7 @@ class DistributedModel(BaseEstimator):
         make = dask.delayed(make_part, pure=False)
         parts = client.compute([make(X, y, s, classes, scale, kind, factors) for X, y, s in blocks])
         shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
+        found = np.array(client.gather([client.submit(census, part) for part in parts]))
         n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
         if widths.size != 1:
             raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
@@ -85,8 +88,10 @@ class DistributedModel(BaseEstimator):
             seed_of(self.random_state), self.lam is not None,
         )  # fmt: skip
         began = time.perf_counter()
-        engine = DaskEngine(client, parts, problems)
         newton = self.solver == "newton" or (self.solver == "auto" and is_suited(loss, plan.n_features, problems))
+        if not newton and alike(found, 0 if classes is None else classes.size):
+            parts = mixed(parts, plan.seed, functools.partial(client.submit, pure=False))
+        engine = DaskEngine(client, parts, problems)
         run = (NewtonRounds if newton else Rounds)(plan, engine, self._watch)
         self.n_features_in_, self._scale = int(widths[0]), scale
         try:

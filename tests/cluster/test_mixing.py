@@ -1,0 +1,90 @@
+"""Partitions of sorted rows are mixed: no row is lost, and the rounds go as if the rows had been shuffled."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.mixing import DEALT, alike, census, dealt, joined, mixed
+from saddlesvm.cluster.part import Part, make_part
+from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.problem.losses import Hinge
+from support import csr
+
+CLASSES = np.array([-1.0, 1.0])
+
+
+def at_once(function: Any, *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def parts_of(X: Any, y: np.ndarray, edges: list[int], classes: Any = CLASSES, weights: Any = None) -> list[Part]:
+    spans = [slice(a, b) for a, b in zip([0, *edges], [*edges, len(y)], strict=True)]
+    given = [None if weights is None else weights[span] for span in spans]
+    return [make_part(X[s], y[s], w, classes, 1.0, "regularized") for s, w in zip(spans, given, strict=True)]
+
+
+def sorted_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 4))
+    y = np.where(X[:, 0] + 0.5 * random.normal(size=n) > 0.0, 1.0, -1.0)
+    order = np.argsort(y, kind="stable")
+    return X[order], y[order]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 15, 16, 17, 30, 33, 64, 100])
+def test_every_hand_is_taken_once_from_different_partitions(count: int) -> None:
+    taken = []
+
+    def submit(function: Any, *arguments: Any) -> Any:
+        if function is dealt:
+            return [(arguments[0], i) for i in range(arguments[1])]
+        if isinstance(function, operator.itemgetter):
+            return function(arguments[0])
+        taken.append(arguments)
+        return arguments
+
+    assert len(mixed(range(count), 0, submit)) == count
+    assert len({hand for row in taken for hand in row}) == count * min(count, DEALT)
+    assert all(len({partition for partition, _ in row}) == len(row) for row in taken)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("edges", [[100, 200, 300], [10, 380, 380], [0, 0, 399]])
+def test_no_row_is_lost(edges: list[int], sparse: bool) -> None:
+    X, y = sorted_rows(400)
+    X[:, 3] = weights = np.arange(1.0, 401.0)
+    before = parts_of(csr(X) if sparse else X, y, edges, weights=weights)
+    after = mixed(before, 7, at_once)
+    sizes = [part.size for part in after]
+    assert sum(sizes) == 400 and max(sizes) - min(sizes) <= len(sizes) ** 2
+    found = np.concatenate([part.weights for part in after])
+    order = np.argsort(found)
+    for name, told in (("y", 0.5 * (y + 1.0)), ("weights", weights), ("norms", (X * X).sum(axis=1) + 1.0)):
+        np.testing.assert_allclose(np.concatenate([getattr(part, name) for part in after])[order], told)
+
+
+def test_the_census_tells_sorted_rows_from_mixed_ones() -> None:
+    X, y = sorted_rows(400)
+    for labels, classes, kinds in ((y, CLASSES, 2), (np.sort(X[:, 1]), None, 0)):
+        before = parts_of(X, labels, [100, 100, 300], classes)
+        assert alike(np.array([census(part) for part in before]), kinds)
+        after = mixed(before, 0, at_once)
+        assert not alike(np.array([census(part) for part in after]), kinds)
+    assert not alike(np.array([census(part) for part in parts_of(X, y, [0])]), 2)
+    assert joined(*dealt(before[1], 3, 0)).size == 0
+
+
+def test_rounds_over_mixed_partitions_come_much_further() -> None:
+    X, y = sorted_rows(8000)
+    before = parts_of(X, y, [2000, 4000, 6000])
+    plan = Training(Hinge(), 1.0, 8000, 1, 4, tol=1e-3, passes=3.0, max_rounds=40)
+    gaps = [
+        Rounds(plan, InProcess(parts, 1)).run().certificates[0].relative_gap
+        for parts in (before, mixed(before, 0, at_once))
+    ]
+    assert gaps[0] > 0.5 and gaps[1] < 0.05
