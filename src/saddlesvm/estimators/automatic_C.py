@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import refuse_columns
@@ -20,6 +20,9 @@ from saddlesvm.runtime.allowed import POSITIVE, check
 from saddlesvm.runtime.interrupt import part_of_a_search
 
 RULES = ("best", "one_standard_error")
+GROUP_FOLDS = 10  # folds of groups, at most
+
+Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -77,13 +80,13 @@ class Choice:
         The chosen one.
     Cs : ndarray of shape (k,)
     estimates : list of LeaveOneOut
-        One for each of `Cs`.
+        One for each of `Cs`; none with groups.
     errors : ndarray of shape (k,)
         Leave-one-out error estimated at each C, infinite where it cannot be trusted; or the error of folds.
     standard_errors : ndarray of shape (k,)
     path : CertifiedPath
     by_folds : bool
-        No estimate could be trusted, and five folds took their place.
+        No estimate could be trusted, and five folds took their place; or there are groups, which folds leave out.
 
     Examples
     --------
@@ -135,8 +138,20 @@ def _number(name: str, text: str) -> Any:
         raise ValueError(f"{name} of C='auto' must be a number; got {text!r}") from None
 
 
-def choose_C(model: LinearModel, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None) -> Choice:
-    """The C that leave-one-out prefers for these rows.
+def choose_C(
+    model: LinearModel, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+) -> Choice:
+    """The C that leave-one-out prefers for these rows; with groups, the one that leaving whole groups out prefers.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Supplies the options.
+    how : AutomaticC
+    X, y, sample_weight
+        As in the estimator's ``fit``.
+    groups : array-like of shape (n,), optional
+        Rows of one group are left out together: each group alone, or where there are more than ten, in ten folds.
 
     Raises
     ------
@@ -149,49 +164,74 @@ def choose_C(model: LinearModel, how: AutomaticC, X: Any, y: Any, sample_weight:
     if model.lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     template = clone(model).set_params(C=1.0)
+    folds = None if groups is None else _group_folds(model, groups, inputs.as_design(X).shape[0])
     path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
     Cs = path.grid(how.size)
-    estimates = [leave_one_out(path.model(C), X, y, sample_weight) for C in Cs]
+    estimates = [] if folds else [leave_one_out(path.model(C), X, y, sample_weight) for C in Cs]
     errors = np.array([one.error if one.trusted else np.inf for one in estimates])
     noise = np.array([one.standard_error for one in estimates])
     by_folds = not np.isfinite(errors).any()
     if by_folds:
-        errors, noise = _errors_of_folds(template, how, Cs, X, y, sample_weight)
-    place = _chosen(how.rule, errors, noise, [one.log_loss for one in estimates])
+        template.set_params(checkpoint=None)
+        errors, noise = _errors_of_folds(template, how, Cs, X, y, sample_weight, folds)
+    place = _chosen(how.rule, errors, noise, np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan)))
     return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds)
 
 
+def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
+    """The folds that leave groups out: each alone, or in ten parts."""
+    named = inputs.check_labels(groups, n)
+    count = np.unique(named).size
+    if count < 2:
+        raise ValueError("groups holds 1 group only: at least two are needed to leave one out")
+    if getattr(model, "probability", False):
+        raise ValueError("probability=... is fitted to rows that are left out one by one: it does not go with groups")
+    return list(GroupKFold(min(count, GROUP_FOLDS)).split(np.zeros(n), groups=named))
+
+
 def _errors_of_folds(
-    template: LinearModel, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: Any
+    template: LinearModel, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: Any, folds: Folds | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The error at each C of models that were trained on the other folds of five, and its standard error."""
+    """The error at each C of models of the other folds (of five where none are given), and its standard error."""
     design, labels = inputs.as_design(X), np.asarray(y)
     weights = inputs.check_weights(sample_weight, labels.size)
-    folds = check_cv(FOLDS, labels, classifier=is_classifier(template))
+    default = check_cv(FOLDS, labels, classifier=is_classifier(template))
     errors = []
-    for train, test in folds.split(np.zeros(labels.size), labels):
+    for train, test in folds or default.split(np.zeros(labels.size), labels):
         given = None if weights is None else weights[train]
         path = certified_path(template, design[train], labels[train], (how.low, how.high), how.gap, sample_weight=given)
         errors.append(1.0 - path.score(design[test], labels[test], Cs))
     return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
 
 
-def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: list[float]) -> int:
+def refuse_groups(groups: Any) -> None:
+    """Raise ValueError for groups where C is given: only its choice leaves rows out."""
+    if groups is not None:
+        raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
+
+
+def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.ndarray) -> int:
     """The index of the chosen C."""
     best = int(np.argmin(errors))
     if rule == "one_standard_error":
         return int(np.argmax(errors <= errors[best] + noise[best]))
     ties = np.flatnonzero(errors == errors[best])
-    of_ties = np.array(log_losses)[ties]
+    of_ties = log_losses[ties]
     return int(ties[0] if np.isnan(of_ties).any() else ties[np.argmin(of_ties)])
 
 
-def fit_automatically(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Choose C, fit there from the path's model, and set the attributes of that fit and the choice on `model`."""
+def fit_automatically(
+    model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+) -> Any:
+    """Choose C, fit there from the path's model, and set the attributes of that fit and the choice on `model`.
+
+    A checkpoint is the path's: the last fit has next to nothing left to do.
+    """
     refuse_columns(y, "C='auto'")
     with part_of_a_search():
-        choice = choose_C(model, how, X, y, sample_weight)
-    fitted, near = clone(model).set_params(C=choice.C, warm_start=True), choice.path.model(choice.C)
+        choice = choose_C(model, how, X, y, sample_weight, groups)
+    near = choice.path.model(choice.C)
+    fitted = clone(model).set_params(C=choice.C, warm_start=True, checkpoint=None)
     fitted.begin_at(near.coef_, near.intercept_, near.dual_coef_, choice.C, near)
     fitted.fit(X, y, sample_weight=sample_weight)
     learned = {name: value for name, value in vars(fitted).items() if name not in fitted.get_params(deep=False)}

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
-from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic
+from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import METHODS, probabilities
 from saddlesvm.estimators.leave_one_out import calibrated
@@ -86,7 +86,7 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         Weight of the losses, ``C = 1 / (lambda n)``. "auto" chooses the one that approximate leave-one-out prefers
         along a certified path from 1e-3 to 1e3, and fits there. An
         :class:`~saddlesvm.estimators.automatic_C.AutomaticC`, or ``"auto:rule=one_standard_error,high=1e4"`` in words,
-        sets how. Rows that belong to groups need :class:`LinearSVCCV` with folds that keep the groups together.
+        sets how. Where rows belong to groups, give `groups` to :meth:`fit`.
     lam : float, optional
         lambda instead of C; objectives are then reported in the lambda form.
     multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
@@ -240,7 +240,7 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train to the relative gap `tol`.
 
         Parameters
@@ -252,6 +252,9 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         sample_weight : array-like of shape (n,), optional
             Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice. Left out
             with `y`: those of the store.
+        groups : array-like of shape (n,), optional
+            For ``C="auto"`` where rows belong together (several images of one patient): C is chosen by leaving out
+            whole groups, each alone or in ten folds.
 
         Raises
         ------
@@ -264,7 +267,8 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             A limit was reached before the gap asked for was proven.
         """
         if (how := made_automatic(self.C)) is not None:
-            return fit_automatically(self, how, X, y, sample_weight)
+            return fit_automatically(self, how, X, y, sample_weight, groups)
+        refuse_groups(groups)
         loss = self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
@@ -371,7 +375,8 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
         sample_weight : array-like of shape (n,), optional
         **options
-            Of the estimator; not `checkpoint`. `n_jobs` is for the fits of a certified path, side by side.
+            Of the estimator. `n_jobs` is for the fits of a certified path, side by side. The `checkpoint` of such a
+            path holds all its fits so far, and the same call goes on from it. A grid takes none.
 
         Returns
         -------

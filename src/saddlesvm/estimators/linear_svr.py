@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
-from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic
+from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.path_search import path_of
@@ -118,7 +118,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`.
 
         Parameters
@@ -127,9 +127,12 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         y : array-like of shape (n,) or (n, k)
             Finite numbers. Each of several columns is a problem of its own over the same rows, with a certificate.
         sample_weight : array-like of shape (n,), optional
+        groups : array-like of shape (n,), optional
+            For ``C="auto"``: rows that are left out together.
         """
         if (how := made_automatic(self.C)) is not None:
-            return fit_automatically(self, how, X, y, sample_weight)
+            return fit_automatically(self, how, X, y, sample_weight, groups)
+        refuse_groups(groups)
         self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)

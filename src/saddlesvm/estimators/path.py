@@ -83,7 +83,10 @@ def check_model(model: LinearModel) -> None:
     if model.lam is not None:
         raise ValueError(f"a path goes over C, so lam (lambda) must be left out; got lam={model.lam!r}")
     if model.checkpoint is not None:
-        raise ValueError(f"a checkpoint holds one fit, and a path has many: leave it out; got {model.checkpoint!r}")
+        raise ValueError(
+            "a checkpoint holds one fit, and a path has many: leave it out, or take a certified path (C=, gap=), which "
+            f"has one; got {model.checkpoint!r}"
+        )
 
 
 def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:

@@ -16,6 +16,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path import RegularizationPath, check_Cs, fit_path
+from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.path_bounds import Knot
 from saddlesvm.problem.problem import resolve_C
@@ -79,6 +80,9 @@ class PathSearch:
         self.radii = radii(norms + bias * bias)
         self.began = clock()
         self.outcome = Outcome.CERTIFIED
+        self.file: PathCheckpoint | None = None
+        if template.checkpoint is not None:
+            self.file = PathCheckpoint(template.checkpoint, marks(template, self.design, *data[1:]))
 
     def run(self, ends: tuple[float, float], uses_lambda: bool) -> CertifiedPath:
         """Fit both ends, then the middle of every stretch that is not proven, round by round."""
@@ -95,6 +99,8 @@ class PathSearch:
                     break
                 fitted = sorted([*fitted, *self._middles(pairs, stop)], key=lambda one: one[0].C)
         path = self._path(fitted, uses_lambda)
+        if self.file is not None:
+            self.file.end()
         if path.outcome is not Outcome.CERTIFIED:
             warnings.warn(
                 f"the path ended early ({path.outcome}): a relative gap of {path.proven_gap:.2g} is proven for every "
@@ -135,18 +141,24 @@ class PathSearch:
     def _fit(self, C: float, low: Fitted | None, high: Fitted | None, stop: threading.Event) -> Fitted:
         """Fit at C, begun at the mixture of its neighbours."""
         model = clone(self.template).set_params(C=float(C), lam=None, tol=FIT_SHARE * self.gap, warm_start=True)
+        stored = None if self.file is None else self.file.at(float(C))
         left = self._seconds_left()
         if getattr(model, "probability", False):
             model.set_params(probability=False)  # the curves are for a model that was chosen
         callbacks = [Stopper(self.template.callbacks or (), stop)]
         model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
-        if low is not None:
+        model.set_params(checkpoint=None)
+        if stored is not None:
+            model.begin_at(stored.coef_, stored.intercept_, stored.dual_coef_, float(C), stored)
+        elif low is not None:
             _begin_between(model, C, low, high)
         X, y, weights = self.data
         model.fit(X, y, sample_weight=weights)
         model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
         if model.outcome_ is Outcome.INTERRUPTED:
             stop.set()
+        elif self.file is not None:
+            self.file.keep(float(C), model)
         return knot_of(model, C, *self._pulled(model)), model
 
     def _pulled(self, model: LinearModel) -> tuple[np.ndarray, np.ndarray]:
@@ -228,8 +240,8 @@ def certified_path(
         check("lam" if in_lambda else "C", end, POSITIVE)
     if not ends[0] < ends[1]:
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
-    if template.checkpoint is not None or template.warm_start:
-        raise ValueError("a certified path makes many fits, each begun at its neighbours: no checkpoint, no warm_start")
+    if template.warm_start:
+        raise ValueError("a certified path makes many fits, each begun at its neighbours: no warm_start")
     if not template._penalty().penalty.identity():
         raise ValueError(
             f"a certified path needs penalty='l2'; got {template.penalty!r}: LinearSVC.path(Cs=...) takes it"

@@ -117,6 +117,10 @@ class Checkpoint:
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         with atomic_write(self.path) as file:
             np.savez(file, header=text, **{name: one for name, one in arrays.items() if name not in same})
+        self.wrote()
+
+    def wrote(self) -> None:
+        """The file was written now."""
         self.written, self.steps = time.monotonic(), 0
 
     def read(self, problem: Any, mark: dict[str, Any], state: Any) -> Saved | None:

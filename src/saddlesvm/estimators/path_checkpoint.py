@@ -1,0 +1,149 @@
+"""The checkpoint of a certified path: its fits so far in one file of plain arrays.
+
+A path that goes on from it begins each fit that the file holds at the stored weights and dual variables, and certifies
+it anew: nothing in the file is believed. So the wanted gap, the ends and the limits may differ from those of the path
+that wrote it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.data import inputs
+from saddlesvm.data.archives import DAMAGE, Archive, open_archive
+from saddlesvm.data.atomic import atomic_write
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.fingerprint import sketch
+from saddlesvm.rows.layouts import Rows, n_features, n_rows
+
+FORMAT = "saddlesvm path checkpoint 1"
+CSR_PARTS = ("data", "indices", "indptr")
+OPTIONS = ("loss", "fit_intercept", "intercept", "intercept_scaling", "multi_class", "class_weight", "epsilon", "width")
+
+
+@dataclass(frozen=True)
+class StoredFit:
+    """A fit as the file holds it; the attributes are those that a fit begins with."""
+
+    coef_: Any
+    intercept_: Any
+    dual_coef_: Any
+    certificate_: Certificate
+    _phases: list[dict[str, float]]
+
+
+def marks(template: LinearModel, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
+    """What must be the same for a path to go on: the data, and the options that define the objective."""
+    labels = np.asarray(y)
+    known, codes = np.unique(labels, return_inverse=True)
+    given = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    return {
+        "shape": [n_rows(X), n_features(X)],
+        "rows": zlib.crc32(sketch(X, np.arange(n_rows(X), dtype=np.int32 if n_rows(X) < 2**31 else np.int64)).data),
+        "labels": [zlib.crc32(repr(known.tolist()).encode()), zlib.crc32(codes.astype(np.int64).data)],
+        "weights": zlib.crc32(given.data),
+        "options": {name: repr(getattr(template, name)) for name in OPTIONS if hasattr(template, name)},
+    }
+
+
+class PathCheckpoint:
+    """Reads and writes the fits of a path.
+
+    Parameters
+    ----------
+    given : path-like or Checkpoint
+        The file, and how often it is written: after a fit when the time has come, and at the end of the path.
+    mark : dict
+        Of :func:`marks`.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged, or belongs to another path.
+    """
+
+    def __init__(self, given: Any, mark: dict[str, Any]) -> None:
+        self.file = copy.copy(given) if isinstance(given, Checkpoint) else Checkpoint(given)
+        self.mark, self.lock = mark, threading.Lock()
+        self.fits: dict[float, Any] = self._read() if self.file.path.exists() else {}
+
+    def at(self, C: float) -> Any:
+        """The stored fit at C; None without one."""
+        return self.fits.get(C)
+
+    def keep(self, C: float, model: Any) -> None:
+        """Take a fitted model in, and write the file if it is time."""
+        with self.lock:
+            self.fits[C] = model
+            if self.file.due():
+                self._write()
+
+    def end(self) -> None:
+        """Write the file."""
+        with self.lock:
+            self._write()
+
+    def _write(self) -> None:
+        arrays: dict[str, np.ndarray] = {}
+        for k, model in enumerate(self.fits.values()):
+            arrays[f"{k}.coef"], arrays[f"{k}.intercept"] = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+            duals = model.dual_coef_
+            parts = {f"{k}.{part}": getattr(duals, part) for part in CSR_PARTS} if sparse.issparse(duals) else {}
+            arrays |= parts or {f"{k}.duals": duals}
+        phases = [model._phases for model in self.fits.values()]
+        header = {"format": FORMAT, "mark": self.mark, "C": list(self.fits), "phases": phases}
+        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        with atomic_write(self.file.path) as file:
+            np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
+        self.file.wrote()
+
+    def _read(self) -> dict[float, Any]:
+        path = self.file.path
+        try:
+            with open_archive(path, expansion=1) as stored:
+                header = stored.json("header")
+                if not isinstance(header, dict) or header.get("format") != FORMAT:
+                    raise ValueError(f"it is not of the format {FORMAT!r}")
+                held = header["mark"]
+                different = [name for name, one in self.mark.items() if held.get(name) != json.loads(json.dumps(one))]
+                fits = {} if different else self._fits(stored, header)
+        except DAMAGE as error:
+            found = " ".join(str(error).split())
+            raise ValueError(f"{path} is not a readable checkpoint ({found}); remove it to start anew") from None
+        if different:
+            raise ValueError(
+                f"the checkpoint {path} belongs to another path: {', '.join(different)} differ; remove it or name "
+                "another file"
+            )
+        return fits
+
+    def _fits(self, stored: Archive, header: dict[str, Any]) -> dict[float, Any]:
+        """The fits in the file, after their shapes and values are checked."""
+        n, d = self.mark["shape"]
+        found: dict[float, Any] = {}
+        for k, (C, phases) in enumerate(zip(header["C"], header["phases"], strict=True)):
+            coef, intercept = stored.read(f"{k}.coef"), stored.read(f"{k}.intercept")
+            duals: Any
+            if f"{k}.duals" in stored.names:
+                duals, values = (given := stored.read(f"{k}.duals")), given
+            else:
+                data, indices, indptr = (stored.read(f"{k}.{part}") for part in CSR_PARTS)
+                duals, values = inputs.canonical(sparse.csr_array((data, indices, indptr), shape=(len(coef), n))), data
+            shapes = (coef.shape, intercept.shape, duals.shape)
+            if shapes != ((len(coef), d), (len(coef),), (len(coef), n)) or len(phases) != len(coef):
+                raise ValueError(f"a fit of shape {coef.shape} does not belong to {n:,} x {d:,} rows")
+            if not all(np.isfinite(one).all() for one in (coef, intercept, values)):
+                raise ValueError("it holds numbers that are not finite")
+            certificate = Certificate(np.nan, np.nan)
+            found[float(C)] = StoredFit(coef, intercept, duals, certificate, [dict(one) for one in phases])
+        return found
