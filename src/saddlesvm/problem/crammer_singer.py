@@ -1,10 +1,12 @@
-"""Crammer and Singer's machine: one problem in which all classes compete, with its primal, dual and certificate.
+"""The joint machine: one problem in which all classes compete, with its primal, dual and certificate.
+
+:mod:`saddlesvm.problem.joint_losses` has the losses, and the dual in general. For Crammer and Singer's hinge it is
 
     P(W) = 1/2 sum_k ||w_k||^2 + C sum_i s_i max_k (e_ik + w_k . x_i - w_{y_i} . x_i),    e_ik = 0 if k = y_i else 1
     D(a) = -1/2 sum_k ||w_k(a)||^2 + C sum_i a_{i y_i},    w_k(a) = C sum_i a_ik x_i
            with  sum_k a_ik = 0,  a_ik <= 0 for k != y_i,  a_{i y_i} <= s_i
 
-A row's share of the gap, ``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
+(for the top-k hinge also ``a_ik >= -s_i / k``). A row's share of the gap, ``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
 zero exactly where the row's block of variables is optimal.
 
 Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines".
@@ -20,10 +22,12 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.joint_losses import JointLoss, MaxHinge
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
+from saddlesvm.problem.terms import Terms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
 from saddlesvm.rows.scores import scores_of_rows
@@ -31,9 +35,15 @@ from saddlesvm.rows.scores import scores_of_rows
 
 @dataclass(frozen=True, eq=False)
 class JointProblem(Problem):
-    """A joint problem over `n_classes` classes; ``y`` holds class numbers, the loss is the hinge of the best rival."""
+    """A joint problem over `n_classes` classes; ``y`` holds class numbers, and `joint` is the loss of all scores."""
 
     n_classes: int = 2
+    joint: JointLoss = MaxHinge()
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The problem in the form that compiled kernels take; its loss is the joint one."""
+        return super().terms._replace(loss=self.joint)  # type: ignore[arg-type]
 
     @cached_property
     def values_per_row(self) -> float:
@@ -53,7 +63,7 @@ class JointProblem(Problem):
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Dual variables of shape (n_all, K) made feasible: rivals at most 0, together at least -s_i; zero sums."""
         members, made = self.members, np.zeros(alpha.shape)
-        rivals = np.minimum(alpha[members], 0.0)
+        rivals = np.clip(alpha[members], -self.joint.most(self.row_weights[members])[:, None], 0.0)
         places, own = np.arange(members.size), self.codes[members]
         rivals[places, own] = 0.0
         taken = -rivals.sum(axis=1)
@@ -65,11 +75,13 @@ class JointProblem(Problem):
 
     def describe(self) -> str:
         """A line that says which problem this is."""
-        return f"Crammer and Singer's {super().describe()}, {self.n_classes} classes"
+        return f"{self.joint.title()} {super().describe()}, {self.n_classes} classes"
 
 
-def make_joint_problem(X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, **options: Any) -> JointProblem:
-    """Assemble a joint problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
+def make_joint_problem(
+    X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, joint: JointLoss = MaxHinge(), **options: Any
+) -> JointProblem:
+    """Assemble a joint problem with a hinge; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
 
     Raises
     ------
@@ -78,11 +90,11 @@ def make_joint_problem(X: rows.Rows, codes: np.ndarray, n_classes: int, loss: An
     """
     plain = make_problem(X, codes, loss, **options)
     if plain.intercept.constrained or loss_name(loss) != "hinge":
-        raise ValueError("Crammer and Singer's machine has the hinge loss, and no free intercept")
+        raise ValueError(f"{joint.title()} machine has the hinge loss, and no free intercept")
     if not plain.penalty.identity():
-        raise ValueError(f"Crammer and Singer's machine has half a square as its penalty, not {plain.penalty}")
+        raise ValueError(f"{joint.title()} machine has half a square as its penalty, not {plain.penalty}")
     given = {column.name: getattr(plain, column.name) for column in fields(plain)}
-    return JointProblem(n_classes=n_classes, **given)
+    return JointProblem(n_classes=n_classes, joint=joint, **given)
 
 
 def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
@@ -94,13 +106,11 @@ def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
 
 
 def dual_of_weights(problem: JointProblem, W: np.ndarray) -> np.ndarray:
-    """The sub-gradient at the scores of W, each row against its best rival, scaled for the best bound."""
+    """The sub-gradient at the scores of W, each row against its best rivals, scaled for the best bound."""
     members, own = problem.members, problem.codes[problem.members]
-    scores = scores_of_rows(problem.X, W)[members] + 1.0
-    scores[np.arange(members.size), own] -= 1.0
     alpha = np.zeros((problem.y.size, problem.n_classes))
-    alpha[members, own] = problem.row_weights[members]
-    alpha[members, scores.argmax(axis=1)] -= problem.row_weights[members]
+    alpha[members] = problem.joint.pulls(scores_of_rows(problem.X, W)[members], own)
+    alpha[members] *= problem.row_weights[members][:, None]
     charged = problem.regularizer.conjugate(joint_weights(problem, alpha))
     gained = problem.C * float(alpha[members, own].sum())
     alpha *= min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0  # the top of t gained - t^2 charged
@@ -129,22 +139,18 @@ def evaluate_joint(
     glance = point.tracks and not exact
     rebuild = point.w is None or (point.tracks and exact and point.w.dtype != np.float64)
     W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
-    rivals = scores_of_rows(problem.X, W)
+    scores = scores_of_rows(problem.X, W)
     if not problem.whole:
-        rivals = rivals[members]
+        scores = scores[members]
     charged = conjugate = problem.regularizer.value(W)
     if glance:
-        conjugate = problem.C * float(np.vdot(alpha[members], rivals)) - charged  # R*(v) = v.w - R(w)
+        conjugate = problem.C * float(np.vdot(alpha[members], scores)) - charged  # R*(v) = v.w - R(w)
     elif not rebuild:
         conjugate = problem.regularizer.conjugate(joint_weights(problem, alpha))
-    places, own = np.arange(members.size), problem.codes[members]
-    own_scores = rivals[places, own]
-    rivals += 1.0
-    rivals[places, own] -= 1.0
-    weights = problem.row_weights[members]
-    paid = float(weights @ (rivals.max(axis=1) - own_scores))
-    gained = float(alpha[members, own].sum())
-    sums = Sums(paid, -gained, charged, conjugate)
+    own, weights = problem.codes[members], problem.row_weights[members]
+    paid = float(weights @ problem.joint.values(scores, own))
+    conjugates = float(problem.joint.conjugates(alpha[members], own, weights).sum())
+    sums = Sums(paid, conjugates, charged, conjugate)
     certificate = Certificate.of(problem.strength, _rounded(problem, sums, W, alpha))
     model = W[:, :-1].copy(), W[:, -1] * problem.scale
     return Evaluation(*model, alpha, certificate, exact=not glance)  # type: ignore[arg-type]
@@ -167,7 +173,9 @@ def _rounded(problem: JointProblem, sums: Sums, W: np.ndarray, alpha: np.ndarray
     margin = 2.0 * gamma(rows.terms + MARGIN_UNITS) * norm
     slip = margin * rows.reach + gamma(rows.rows + 8.0) * (sums.paid + margin * rows.reach) + 4.0 * UNIT * rows.weight
     above = problem.C * slip + gamma(W.size + 4.0) * sums.regularizer
-    over = float((taken / problem.row_weights[members]).max(initial=1.0)) - 1.0 + 4.0 * UNIT
+    weights = problem.row_weights[members]
+    deepest = np.abs(rival).max(axis=1, initial=0.0) / problem.joint.most(weights)
+    over = float(np.maximum(taken / weights, deepest).max(initial=1.0)) - 1.0 + 4.0 * UNIT
     gained = float(np.abs(given).sum())
     drift = problem.C * (2.0 * gamma(rows.rows + 8.0) * float((taken + np.abs(given)) @ r) + float(missed @ r))
     reached = math.sqrt(2.0 * sums.regularizer_conjugate)

@@ -1,0 +1,180 @@
+"""Losses of all classes' scores together: the contract of a joint loss, and its members.
+
+A row of class y with the scores ``z_k = w_k . x`` pays ``Phi(z)``. With ``p`` for a sub-gradient's share of each class,
+``Phi'(z) = p - e_y``, the row's dual variables are ``a = s (e_y - p)``, and the problem is
+
+    P(W) = 1/2 sum_k ||w_k||^2 + C sum_i s_i Phi(z_i)
+    D(a) = -1/2 sum_k ||w_k(a)||^2 - C sum_i s_i Phi*(-a_i / s_i),    w_k(a) = C sum_i a_ik x_i
+
+Every joint loss depends on differences of scores only, so that ``sum_k a_ik = 0``. Rivals are the other classes:
+
+    MaxHinge       max(0, max over rivals of 1 + z_k - z_y)                         -s <= a_k <= 0, a_y <= s
+    TopKHinge(k)   the mean of the k largest max(0, 1 + z_k - z_y) over rivals      -s / k <= a_k <= 0, a_y <= s
+    Softmax        log sum_k exp(z_k) - z_y                                         a_k <= 0, a_y <= s
+
+``-s Phi*(-a / s)`` is ``a_y`` for both hinges, and ``s`` times the entropy of p for the softmax.
+
+Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines";
+Usunier, Buffoni and Gallinari (2009), "Ranking with ordered weighted pairwise classification", and Lapin, Hein and
+Schiele (2015), "Top-k multiclass SVM", for the top-k hinge (the variant that the second paper calls beta).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+
+@runtime_checkable
+class JointLoss(Protocol):
+    """What the joint machine needs of a loss. A member is a NamedTuple whose fields are its options.
+
+    All arguments are about m rows: `scores` and `alpha` have shape (m, K), `own` (the rows' classes) and `weights`
+    shape (m,).
+    """
+
+    def title(self) -> str:
+        """The name of the machine, for people."""
+
+    def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """``Phi`` of each row, shape (m,)."""
+
+    def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """``-Phi'`` of each row, a sub-gradient, shape (m, K): the dual variables of rows of weight one."""
+
+    def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """``s Phi*(-a / s)`` of each row, shape (m,); the dual variables must be feasible."""
+
+    def most(self, weights: np.ndarray) -> np.ndarray:
+        """How far below zero a rival's variable may be, shape (m,)."""
+
+
+class MaxHinge(NamedTuple):
+    """The hinge of the best rival: Crammer and Singer's machine."""
+
+    def title(self) -> str:
+        """The name of the machine, for people."""
+        return "Crammer and Singer's"
+
+    def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """``max(0, max over rivals of 1 + z_k - z_y)``."""
+        margins, own_scores = _rivals_ahead(scores, own)
+        return margins.max(axis=1) - own_scores
+
+    def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """The whole weight against the best rival; none where the row's own class is best."""
+        margins, _ = _rivals_ahead(scores, own)
+        found, places = np.zeros(scores.shape), np.arange(own.size)
+        found[places, own] = 1.0
+        found[places, margins.argmax(axis=1)] -= 1.0
+        return found
+
+    def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """``-a_y``."""
+        return -alpha[np.arange(own.size), own]
+
+    def most(self, weights: np.ndarray) -> np.ndarray:
+        """The row's weight."""
+        return weights
+
+
+class TopKHinge(NamedTuple):
+    """The mean of the `k` largest hinges of rivals: it forgives a row whose class is among the k best by a margin.
+
+    Attributes
+    ----------
+    k : int
+        At least 1, where it is the :class:`MaxHinge`. From K - 1 on all rivals count, divided by k.
+    """
+
+    k: int = 5
+
+    def title(self) -> str:
+        """The name of the machine, for people."""
+        return f"The top-{self.k} machine's"
+
+    def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """The k largest ``max(0, 1 + z_k - z_y)`` over rivals, added up and divided by k."""
+        return np.maximum(self._largest(scores, own), 0.0).sum(axis=1) / self.k
+
+    def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """``1 / k`` against each of the k best rivals whose hinge is positive."""
+        hinges = _hinges(scores, own)
+        count, places = min(self.k, scores.shape[1] - 1), np.arange(own.size)
+        best = np.argpartition(-hinges, count - 1, axis=1)[:, :count]
+        found = np.zeros(scores.shape)
+        found[places[:, None], best] = np.where(hinges[places[:, None], best] > 0.0, -1.0 / self.k, 0.0)
+        found[places, own] = -found.sum(axis=1)
+        return found
+
+    def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """``-a_y``."""
+        return -alpha[np.arange(own.size), own]
+
+    def most(self, weights: np.ndarray) -> np.ndarray:
+        """The row's weight, divided by k."""
+        return weights / self.k
+
+    def _largest(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """The largest hinges of each row before they are cut at zero, as many as count, in any order."""
+        hinges = _hinges(scores, own)
+        count = min(self.k, scores.shape[1] - 1)
+        return -np.partition(-hinges, count - 1, axis=1)[:, :count]
+
+
+class Softmax(NamedTuple):
+    """The negative log-likelihood of multinomial regression."""
+
+    def title(self) -> str:
+        """The name of the machine, for people."""
+        return "Multinomial regression,"
+
+    def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """``log sum_k exp(z_k) - z_y``."""
+        top = scores.max(axis=1)
+        mass = np.exp(scores - top[:, None]).sum(axis=1)
+        return np.log(mass) + (top - scores[np.arange(own.size), own])
+
+    def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """``e_y - p`` with the probabilities p."""
+        found = -softmax(scores)
+        places = np.arange(own.size)
+        found[places, own] = 0.0
+        found[places, own] = -found.sum(axis=1)
+        return found
+
+    def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """``s sum_k p_k log p_k`` with ``p = e_y - a / s``."""
+        p = -alpha / weights[:, None]
+        p[np.arange(own.size), own] += 1.0
+        p = np.maximum(p, 0.0)
+        return weights * (p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1)
+
+    def most(self, weights: np.ndarray) -> np.ndarray:
+        """The row's weight."""
+        return weights
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Probabilities of the classes, shape (m, K): ``exp(z_k)`` divided by their sum."""
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return np.asarray(p)
+
+
+def _rivals_ahead(scores: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The scores with one added to each rival's, shape (m, K), and the rows' own scores, shape (m,)."""
+    places = np.arange(own.size)
+    own_scores = scores[places, own]
+    ahead = scores + 1.0
+    ahead[places, own] -= 1.0
+    return ahead, own_scores
+
+
+def _hinges(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """``1 + z_k - z_y``, shape (m, K); minus infinity for a row's own class."""
+    ahead, own_scores = _rivals_ahead(scores, own)
+    ahead -= own_scores[:, None]
+    ahead[np.arange(own.size), own] = -np.inf
+    return ahead

@@ -1,0 +1,287 @@
+"""Multinomial (softmax) regression: one problem in which all classes compete, with its primal, dual and certificate.
+
+    P(W, b) = 1/2 sum_k ||w_k||^2 + C sum_i s_i (log sum_k exp(z_ik) - z_{i y_i}),      z_ik = w_k . x_i + b_k
+    D(a)    = C sum_i s_i H(p_i) - 1/2 sum_k ||v_k||^2,      v_k = C sum_i a_ik x_i,    a_i = s_i (e_{y_i} - p_i)
+
+with probabilities p_i of the classes and their entropy H. At the probabilities ``softmax(z_i)`` of any weights, the gap
+is ``1/2 ||W - V||^2``, half the squared gradient: every pass that computes a gradient yields a certificate. No dual
+variable is stored, since the weights determine them: a model of a thousand classes needs no array of n K numbers.
+
+Far from the optimum a multiple ``t a`` of the dual point proves more. Entropy is concave, so that D(t a) is at least
+``t C sum_i s_i H(p_i) - t^2/2 ||V||^2``, whose top is taken.
+
+A free intercept asks for ``sum_i a_ik = 0`` for every class. The point is mixed with ``s_i (e_{y_i} - q)``, where q is
+nearly the classes' shares of the rows, in the smallest proportion that makes the sums zero; at the optimum they are.
+
+Source: Boehning (1992), "Multinomial logistic regression algorithm"; Shalev-Shwartz and Zhang (2016), "Accelerated
+proximal stochastic dual coordinate ascent for regularized loss minimization", section 1, for the conjugate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.joint_losses import JointLoss, Softmax
+from saddlesvm.problem.loss import loss_name
+from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.regularizer import square
+from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.class_blocks import ClassBlock, block_rows, class_blocks
+from saddlesvm.rows.class_rows import by_class, new_weights
+
+SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
+NOT_KEPT = np.empty((0, 0), dtype=np.float32)
+
+
+class Response(NamedTuple):
+    """What a pass over all rows finds at given weights.
+
+    Attributes
+    ----------
+    paid, entropy, pulled : float
+        Sums of the rows' losses, of their entropies, and of ``s_i (1 - p_{i y_i}) ||x_i||``.
+    pull : ndarray
+        ``V``, in the layout of the rows.
+    """
+
+    paid: float
+    entropy: float
+    pulled: float
+    pull: np.ndarray
+
+
+class ClassSums(NamedTuple):
+    """Sums over the rows that the mixing of a free intercept's dual point needs.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (K,)
+        ``sum s_i`` over the rows of each class.
+    own : ndarray of shape (K, d + 1)
+        ``C sum s_i x_i`` over the rows of each class.
+    """
+
+    weights: np.ndarray
+    own: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialProblem(JointProblem):
+    """The joint problem with the softmax; its intercepts are all three kinds."""
+
+    joint: JointLoss = Softmax()
+
+    @cached_property
+    def all_weights(self) -> np.ndarray:
+        """Weights of all rows, zero for those that take no part."""
+        found = np.zeros(self.y.size)
+        found[self.members] = self.row_weights[self.members]
+        return found
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """``||x_i||``, no smaller than it is."""
+        return radii(self.norms)
+
+    @cached_property
+    def class_sums(self) -> ClassSums:
+        """Sums over the rows of each class."""
+        W = new_weights(self.X, self.n_classes, np.float64)
+        for block, own, weights in self.blocks(np.float64):
+            factors = np.zeros((block.size, self.n_classes))
+            factors[np.arange(block.size), own] = weights
+            block.add(factors, W)
+        counts = np.bincount(self.codes, weights=self.all_weights, minlength=self.n_classes)
+        return ClassSums(counts, self.C * np.ascontiguousarray(by_class(self.X, W)))
+
+    def blocks(self, dtype: Any) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
+        """All rows block by block, with their classes and weights."""
+        for block in class_blocks(self.X, self.n_classes, dtype):
+            yield block, self.codes[block.rows], self.all_weights[block.rows]
+
+    def response(self, W: np.ndarray, kept: np.ndarray = NOT_KEPT, dtype: Any = np.float64) -> Response:
+        """One pass over the rows at the weights W, in the layout of the rows and in a precision.
+
+        Parameters
+        ----------
+        W : ndarray
+        kept : ndarray of shape (n_all, K) or empty
+            Receives the probabilities.
+        dtype : dtype, default=float64
+            Certificates need float64.
+        """
+        totals, pull = np.zeros(3), np.zeros(W.shape)
+        W = np.ascontiguousarray(W, dtype=dtype)
+        own_pull = pull if dtype == np.float64 else np.zeros(W.shape, dtype=dtype)
+        for block, own, weights in self.blocks(dtype):
+            scores = block.scores(W)
+            room = kept[block.rows] if kept.shape[0] else NOT_KEPT
+            sums = np.zeros(1, SUMS)
+            soften(scores, own, weights, self.lengths[block.rows], room, sums)
+            totals += sums.view(np.float64)
+            block.add(scores, own_pull)
+        if own_pull is not pull:
+            pull[:] = own_pull
+        pull *= self.C
+        return Response(*totals.tolist(), pull)
+    def probabilities(
+        self, W: np.ndarray, kept: np.ndarray, dtype: Any
+    ) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
+        """All rows block by block, with their probabilities, which are computed unless they are kept, and weights.
+
+        Parameters
+        ----------
+        W : ndarray
+            In the layout of the rows.
+        kept : ndarray of shape (n_all, K) or empty
+        dtype : dtype
+            Of the weights that the blocks will be given.
+        """
+        W = W if kept.shape[0] else np.ascontiguousarray(W, dtype=dtype)
+        for block, _, weights in self.blocks(dtype):
+            if kept.shape[0]:
+                yield block, kept[block.rows], weights
+            else:
+                room = np.empty((block.size, self.n_classes), dtype=np.float32)
+                probabilities_of(block.scores(W), room)
+                yield block, room, weights
+
+    def bent(self, directions: np.ndarray, W: np.ndarray, kept: np.ndarray, dtype: Any) -> np.ndarray:
+        """The second derivative of ``C sum_i s_i Phi`` at W times the directions, in the layout of the rows, float64.
+
+        Parameters
+        ----------
+        directions, W : ndarray
+            In the layout of the rows.
+        kept : ndarray of shape (n_all, K) or empty
+            The probabilities at W, if they are kept.
+        dtype : dtype
+            The precision of the products.
+        """
+        sought = np.ascontiguousarray(directions, dtype=dtype)
+        found = np.zeros(directions.shape, dtype=dtype)
+        for block, p, weights in self.probabilities(W, kept, dtype):
+            turned = block.scores(sought)
+            bend(turned, p, weights)
+            block.add(turned, found)
+        return self.C * found.astype(np.float64, copy=False)
+
+
+def make_multinomial_problem(
+    X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, **options: Any
+) -> MultinomialProblem:
+    """Assemble a problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
+
+    Raises
+    ------
+    ValueError
+        The loss is not the logistic one, or the penalty is not half a square.
+    """
+    plain = make_problem(X, codes, loss, **options)
+    if loss_name(loss) != "logistic":
+        raise ValueError(f"multinomial regression has the logistic loss, not {loss_name(loss)!r}")
+    if not plain.penalty.identity():
+        raise ValueError(f"multinomial regression has half a square as its penalty, not {plain.penalty}")
+    given = {column.name: getattr(plain, column.name) for column in fields(plain)}
+    return MultinomialProblem(n_classes=n_classes, **given)
+
+
+def evaluate_multinomial(
+    problem: MultinomialProblem, point: Point, *, exact: bool = True, given_offset: bool = False
+) -> Evaluation:
+    """Certify weights of shape (K, d + 1) with the dual point of their own probabilities.
+
+    Parameters
+    ----------
+    point : Point
+        Its dual variables, if it has any, are not looked at.
+    exact, given_offset : bool
+        Make no difference: a certificate is always exact, and of the intercepts as they are given.
+    """
+    assert point.w is not None
+    W = np.asarray(point.w, dtype=np.float64)
+    found = problem.response(W if isinstance(problem.X, rows.Dense) else np.ascontiguousarray(W.T))
+    certificate = certificate_of(problem, W, found._replace(pull=by_class(problem.X, found.pull)))
+    return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, np.empty((0, 0)), certificate)  # type: ignore[arg-type]
+
+
+def certificate_of(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Certificate:
+    """The certificate of weights of shape (K, d + 1) by what a pass in float64 found at them."""
+    C, sizes, K = problem.C, problem.row_sizes, problem.n_classes
+    charged = problem.regularizer.value(W)
+    norm = SLACK * float(np.sqrt((W * W).sum(axis=1).max()))
+    margin = 2.0 * gamma(sizes.terms + MARGIN_UNITS) * norm * sizes.reach
+    units = gamma(K + SOFTMAX_UNITS + _summed(problem))
+    slip = margin + units * (found.paid + margin + sizes.weight)
+    above = C * slip + gamma(W.size + 4.0) * charged
+    bound = _dual_bound(problem, found, units)
+    sums = Sums(found.paid, -bound.gained, charged, bound.charged, SLACK * above, SLACK * bound.rounding)
+    return Certificate.of(problem.strength, sums)
+
+
+def _summed(problem: MultinomialProblem) -> float:
+    """Additions that a row's term goes through at most: within its block, then among the blocks."""
+    block = block_rows(problem.X, problem.n_classes)
+    return block + problem.row_sizes.rows / block + 8.0
+
+
+class DualBound(NamedTuple):
+    """``C gained - charged`` is a lower bound of the optimum, but for `rounding`."""
+
+    gained: float
+    charged: float
+    rounding: float
+
+
+def _dual_bound(problem: MultinomialProblem, found: Response, units: float) -> DualBound:
+    """The bound of the probabilities' dual point, balanced for a free intercept, at its best multiple."""
+    C, sizes, K = problem.C, problem.row_sizes, problem.n_classes
+    adding = gamma(_summed(problem) if isinstance(problem.X, rows.Dense) else sizes.rows + 8.0)
+    drift = C * (2.0 * adding + 2.0 * gamma(K + SOFTMAX_UNITS)) * 2.0 * found.pulled
+    pull, gained, kept = found.pull, found.entropy, 1.0
+    if problem.intercept.constrained:
+        pull, share, missed = _balanced(problem, found.pull, drift)
+        kept, drift = 1.0 - share, drift + missed
+        gained *= kept
+    charged = 0.5 * square(problem.intercept.seen(pull))
+    top = C * gained / (2.0 * charged) if charged > 0.0 else 1.0
+    t = min(1.0, top)
+    size = math.sqrt(2.0 * charged)
+    rounding = t * C * units * kept * (found.entropy + sizes.weight)
+    rounding += t * t * (gamma(pull.size + 4.0) * charged + drift * (SLACK * size + drift)) + 4.0 * UNIT * C * gained
+    return DualBound(t * gained, t * t * charged, rounding)
+
+
+def _balanced(problem: MultinomialProblem, pull: np.ndarray, drift: float) -> tuple[np.ndarray, float, float]:
+    """The pull of the mixed dual point, its share of the point it is mixed with, and how far it can be off.
+
+    ``(1 - t) sum_i a_ik + t (S_k - S q_k) = 0`` asks for ``q_k = (S_k + (1 - t)/t sum_i a_ik) / S``, which must not be
+    negative; `t` leaves half of every ``S_k`` for what rounding hides of the sums.
+    """
+    C, sums, sizes = problem.C, problem.class_sums, problem.row_sizes
+    missing = pull[:, -1] / (C * problem.scale)
+    hidden = drift / (C * problem.scale)
+    worst = float(((np.abs(missing) + hidden) / sums.weights).max())
+    share = min(1.0, 2.0 * worst)
+    if share == 0.0:
+        return pull, 0.0, 0.0
+    total, every = float(sums.weights.sum()), sums.own.sum(axis=0)
+    q = (sums.weights + (1.0 - share) / share * missing) / total
+    mixed = (1.0 - share) * pull + share * (sums.own - np.outer(np.maximum(q, 0.0), every))
+    reach = C * sizes.reach
+    off = reach * math.sqrt(problem.n_classes) * hidden / total + share * 4.0 * gamma(sizes.rows + 8.0) * reach
+    return mixed, share, off + 8.0 * UNIT * float(np.sqrt(square(mixed)))
+
+
+evaluate.register(MultinomialProblem, evaluate_multinomial)

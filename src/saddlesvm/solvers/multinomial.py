@@ -1,0 +1,252 @@
+"""Multinomial regression by Newton's method on the primal, its equations solved by conjugate gradients.
+
+A Newton step solves ``H v = -g`` with the gradient g and the second derivative H of the objective at W,
+
+    g = R W - V,    H v = R v + C sum_i s_i (diag(p_i) - p_i p_i') (v x_i) x_i',
+
+as far as the step needs, and goes along v by the first of 1, 1/2, 1/4, ... that lowers the objective enough. Each
+evaluation yields the gap without further passes: ``1/2 ||g||^2`` (:mod:`saddlesvm.problem.multinomial`). A product
+with H is two matrix products over blocks of rows; it is computed in the precision of the data, and so are evaluations
+far from the optimum. Conjugate gradients are preconditioned with the factors of
+:mod:`saddlesvm.solvers.second_order.class_factors`, made anew in each Newton step: they are what makes few iterations
+enough.
+
+A step of the solver is one pass over the rows, so that limits and interrupts are met in the middle of a Newton step.
+
+Source: Lin, Weng and Keerthi (2008), "Trust region Newton method for large-scale logistic regression", for the products
+with H; Eisenstat and Walker (1996), "Choosing the forcing terms in an inexact Newton method".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Point, objectives
+from saddlesvm.problem.multinomial import MultinomialProblem, certificate_of
+from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.regularizer import square
+from saddlesvm.rows.class_rows import by_class, new_weights
+from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.second_order.class_factors import Inverse, make_inverse
+
+KEPT_BYTES = 2**30  # bytes that the probabilities of all rows may take; beyond, each product computes them anew
+COARSE = 1e-3  # relative gap above which evaluations are in the precision of the data
+COARSE_NOISE = 1e-6  # relative error of an objective that was evaluated so
+NOISE = 1e-13  # the same in float64
+ENOUGH = 1e-4  # share of the predicted decrease that a step must reach
+SHORTEST = 1e-5  # of step lengths
+FORCING = 0.3  # largest relative residual of the Newton equations
+SHARE_LEFT = 0.1  # share of the gap asked for that the residual of the last equations may leave
+MOST_ITERATIONS = 500
+BLAS_SPEED = 3e10  # operations a second, roughly
+
+
+@dataclass
+class MultinomialWork(Workspace):
+    """What a run can make anew.
+
+    Attributes
+    ----------
+    kept : ndarray of shape (n_all, K), (0, 0) or None
+        The probabilities at the weights, float32; of shape (0, 0) where they would take too much memory.
+    inverse : Inverse or None
+        The preconditioner of this Newton step.
+    """
+
+    kept: np.ndarray | None = None
+    inverse: Inverse | None = None
+
+
+@dataclass
+class MultinomialState(State):
+    """Where a run stands; its arrays are in the layout of the rows. One epoch is one pass over the rows.
+
+    Attributes
+    ----------
+    direction : ndarray
+        The solution of the Newton equations as far as it has come.
+    gradient, residual, conjugate : ndarray
+        Gradient at the weights; residual of the equations, and the direction that conjugate gradients go in.
+    rho, target : float
+        Squared norm of the residual in the preconditioner's norm, and the one to reach.
+    first : float
+        Norm of the first gradient in the preconditioner's norm.
+    length, slope : float
+        Length of the step that is tried next, and the derivative along the direction.
+    primal : float
+        Objective at the weights, in the C form.
+    solving : bool
+        Whether conjugate gradients are under way; else the next pass evaluates a step.
+    coarse : bool
+        Whether the next evaluation is in the precision of the data.
+    was_coarse : bool
+        Whether the last one was.
+    stuck : bool
+        Whether no step lowers the objective any more, because of rounding.
+    iterations, steps, seed : int
+        Of conjugate gradients in this step; Newton steps; seed of the preconditioners' samples.
+    """
+
+    proven: bool = True
+    direction: np.ndarray = field(default_factory=nothing)
+    gradient: np.ndarray = field(default_factory=nothing)
+    residual: np.ndarray = field(default_factory=nothing)
+    conjugate: np.ndarray = field(default_factory=nothing)
+    rho: float = 0.0
+    target: float = 0.0
+    first: float = 0.0
+    length: float = 0.0
+    slope: float = 0.0
+    primal: float = np.inf
+    solving: bool = False
+    coarse: bool = False
+    was_coarse: bool = False
+    stuck: bool = False
+    iterations: int = 0
+    steps: int = 0
+    seed: int = 0
+    work: MultinomialWork = field(default_factory=MultinomialWork, repr=False)
+
+
+@dataclass(frozen=True)
+class Multinomial(SolverBase):
+    """Newton's method for :class:`~saddlesvm.problem.multinomial.MultinomialProblem`."""
+
+    name: ClassVar[str] = "multinomial"
+
+    def init(self, problem: MultinomialProblem, seed: int, start: Point | None = None) -> MultinomialState:
+        """Begin at zero, or at given weights of shape (K, d + 1) where they are better."""
+        W = new_weights(problem.X, problem.n_classes, np.float64)
+        if start is not None and start.w is not None:
+            if start.w.shape != (problem.n_classes, problem.n_features + 1):
+                raise ValueError(f"the starting weights have shape {start.w.shape}; the problem has {W.shape}")
+            by_class(problem.X, W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
+        coarse = dtype_of(problem.X) != np.float64
+        empty = (np.zeros_like(W) for _ in range(4))
+        return MultinomialState(W, 0, 0.0, np.inf, True, False, problem.members.size, np.inf, "", True, *empty,
+                                coarse=coarse, seed=seed)  # fmt: skip
+
+    def step(self, problem: MultinomialProblem, state: MultinomialState, budget: Budget) -> MultinomialState:
+        """Make passes over the rows, at least one and about ``budget.rows`` row visits."""
+        n, before = problem.members.size, state.rows_touched
+        seconds = 4.0 * n * problem.values_per_row / BLAS_SPEED
+        with blas_for(seconds):
+            while True:
+                if state.solving:
+                    self._iterate(problem, state, budget.relative_gap)
+                else:
+                    self._evaluate(problem, state)
+                state.rows_touched += n
+                done = not (state.solving or state.stuck) or state.estimate <= budget.relative_gap
+                if state.stuck or done and state.iterations == 0 or state.rows_touched - before >= budget.rows:
+                    break
+        state.epochs = state.rows_touched / n
+        return state
+
+    def _evaluate(self, problem: MultinomialProblem, state: MultinomialState) -> None:
+        """Evaluate the step that is tried: take it and begin the next equations, or halve it."""
+        W = state.w + state.length * state.direction
+        found = problem.response(W, self._room(problem, state), self._precision(problem, state.coarse))
+        charged = problem.regularizer.value(by_class(problem.X, W))
+        primal, _ = objectives(problem.C, Sums(found.paid, 0.0, charged, 0.0))
+        if state.steps == 0 and not self._better_than_zero(problem, primal):
+            state.w[:], state.direction[:] = 0.0, 0.0  # a start far out: its probabilities have nothing to go by
+            return
+        noise = (COARSE_NOISE if state.coarse or state.was_coarse else NOISE) * abs(state.primal)
+        if state.steps and not primal <= state.primal + ENOUGH * state.length * state.slope + noise:
+            self._shorten(state)
+            return
+        state.w, state.primal, state.was_coarse = W, primal, state.coarse
+        each = by_class(problem.X, W)
+        certificate = certificate_of(problem, each, found._replace(pull=by_class(problem.X, found.pull)))
+        state.estimate = certificate.relative_gap
+        state.coarse = state.coarse and state.estimate > COARSE
+        state.gradient = _charged(problem, W) - found.pull
+        state.steps += 1
+        self._begin(problem, state)
+
+    @staticmethod
+    def _better_than_zero(problem: MultinomialProblem, primal: float) -> bool:
+        """Whether an objective is at most that of zero weights, but for rounding."""
+        at_zero = problem.C * float(problem.all_weights.sum()) * np.log(problem.n_classes)
+        return bool(primal <= (1.0 + COARSE_NOISE) * at_zero)
+
+    @staticmethod
+    def _shorten(state: MultinomialState) -> None:
+        """Halve the step; where none is left, evaluate the weights anew in float64, and give up after that."""
+        state.length *= 0.5
+        if state.length < SHORTEST:
+            state.stuck = not state.coarse and not state.was_coarse
+            state.coarse, state.length, state.primal = False, 0.0, np.inf
+
+    def _begin(self, problem: MultinomialProblem, state: MultinomialState) -> None:
+        """Begin the conjugate gradients at the gradient."""
+        state.work.inverse = self._inverse(problem, state)
+        state.direction = np.zeros_like(state.w)
+        state.residual = -state.gradient
+        state.conjugate = state.work.inverse(state.residual)
+        state.rho = float(np.vdot(state.residual, state.conjugate))
+        norm = float(np.sqrt(max(state.rho, 0.0)))
+        state.first = state.first or norm
+        forcing = min(FORCING, float(np.sqrt(norm / state.first))) if state.first else 0.0
+        state.target, state.iterations, state.solving = forcing**2 * state.rho, 0, state.rho > 0.0
+        state.length, state.slope = 1.0, 0.0
+
+    def _iterate(self, problem: MultinomialProblem, state: MultinomialState, relative_gap: float) -> None:
+        """One iteration of conjugate gradients; where it is the last, the step is tried next."""
+        if state.work.inverse is None:  # a run that was resumed
+            problem.response(state.w, self._room(problem, state), self._precision(problem, state.was_coarse))
+            state.work.inverse = self._inverse(problem, state)
+        dtype = dtype_of(problem.X)
+        turned = _charged(problem, state.conjugate)
+        turned += problem.bent(state.conjugate, state.w, self._room(problem, state), dtype)
+        bend = float(np.vdot(state.conjugate, turned))
+        state.iterations += 1
+        if bend > 0.0:
+            step = state.rho / bend
+            state.direction += step * state.conjugate
+            state.residual -= step * turned
+            found = state.work.inverse(state.residual)
+            rho, state.rho = state.rho, float(np.vdot(state.residual, found))
+            state.conjugate = found + (state.rho / rho) * state.conjugate
+        left = 0.5 * square(state.residual)
+        settled = left <= SHARE_LEFT * relative_gap * abs(state.primal)
+        if not bend > 0.0 or not state.rho > state.target or settled or state.iterations >= MOST_ITERATIONS:
+            state.solving, state.slope = False, float(np.vdot(state.gradient, state.direction))
+
+    @staticmethod
+    def _room(problem: MultinomialProblem, state: MultinomialState) -> np.ndarray:
+        """Where the probabilities of all rows are kept; empty if they would take too much memory."""
+        if state.work.kept is None:
+            shape = (problem.y.size, problem.n_classes)
+            state.work.kept = np.empty(shape if 4 * shape[0] * shape[1] <= KEPT_BYTES else (0, 0), dtype=np.float32)
+        return state.work.kept
+
+    def _inverse(self, problem: MultinomialProblem, state: MultinomialState) -> Inverse:
+        random = np.random.default_rng([state.seed, state.steps])
+        return make_inverse(problem, state.w, self._room(problem, state), random)
+
+    @staticmethod
+    def _precision(problem: MultinomialProblem, coarse: bool) -> np.dtype:
+        return dtype_of(problem.X) if coarse else np.dtype(np.float64)
+
+    def solution(self, problem: MultinomialProblem, state: MultinomialState) -> Point:
+        """The weights, shape (K, d + 1)."""
+        return Point(np.array(by_class(problem.X, state.w)))
+
+
+def _charged(problem: MultinomialProblem, W: np.ndarray) -> np.ndarray:
+    """The derivative of the regulariser at W, in the layout of the rows: W without what no penalty sees."""
+    found = W.copy()
+    if problem.intercept.constrained or not problem.intercept.present:
+        by_class(problem.X, found)[:, -1] = 0.0
+    return found
+
+
+__all__: list[Any] = ["Multinomial", "MultinomialState", "MultinomialWork"]

@@ -1,0 +1,165 @@
+"""Approximate inverses of multinomial regression's second derivative, for its conjugate gradients.
+
+The second derivative is ``R + C sum_i s_i (diag(p_i) - p_i p_i') (x) x_i x_i'``. Three approximations:
+
+    ClassFactors    its diagonal blocks ``R + C sum_i s_i p_ik (1 - p_ik) x_i x_i'``, one Cholesky factor a class, from
+                    a few rows a feature, drawn with probabilities in proportion to their part of the sum
+    SharedFactor    ``R + g_k G`` with one matrix G for all classes and one number for each: a single decomposition
+    Diagonal        the diagonal, where there are too many features for matrices of them
+
+A row whose class is certain has no part in the sum, so that a few thousand rows stand for all where most are. All three
+leave out that the classes' probabilities sum to one, and bring each result back to where the classes' weights sum to
+zero, as those of the optimum do.
+
+Source: Byrd, Chin, Neveitt and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods
+for machine learning", for second derivatives of samples.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrs
+
+from saddlesvm.problem.joint_losses import softmax
+from saddlesvm.problem.multinomial import MultinomialProblem
+from saddlesvm.rows.class_rows import by_class
+from saddlesvm.rows.layouts import n_features, n_values
+from saddlesvm.solvers.second_order.linear_algebra import cholesky, widened
+
+ROWS_PER_FEATURE = 3.0  # rows that stand for all rows of a class's matrix
+SHARED_ROWS = 5.0  # the same for the matrix of all classes
+FEWEST_ROWS = 500.0
+FACTOR_VALUES = 2**25  # numbers that the factors of all classes may take
+MOST_PRODUCTS = 40.0  # products with the second derivative that making factors may cost
+
+
+class Inverse(Protocol):
+    """An approximate inverse."""
+
+    def __call__(self, residual: np.ndarray) -> np.ndarray:
+        """The inverse times an array in the layout of the rows."""
+
+
+class ClassFactors:
+    """One Cholesky factor a class.
+
+    Parameters
+    ----------
+    problem : MultinomialProblem
+    kept : ndarray of shape (n_all, K)
+        Probabilities.
+    random : Generator
+    """
+
+    def __init__(self, problem: MultinomialProblem, kept: np.ndarray, random: np.random.Generator) -> None:
+        self.problem = problem
+        self.factors = [self._of_class(k, kept[:, k], random) for k in range(problem.n_classes)]
+
+    def _of_class(self, k: int, p: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        problem = self.problem
+        parts = problem.all_weights * p * (1.0 - p)
+        total, wanted = float(parts.sum()), max(FEWEST_ROWS, ROWS_PER_FEATURE * (problem.n_features + 1))
+        odds = np.minimum(1.0, wanted * parts / total) if total > 0.0 else np.zeros(parts.size)
+        chosen = np.nonzero(random.random(parts.size) < odds)[0]
+        factors = np.sqrt(problem.C * parts[chosen] / odds[chosen])
+        return cholesky(np.asfortranarray(_gram(problem, chosen, factors) + np.eye(problem.n_features + 1)))
+
+    def __call__(self, residual: np.ndarray) -> np.ndarray:
+        found = np.empty_like(residual)
+        inside, out = by_class(self.problem.X, residual), by_class(self.problem.X, found)
+        for k, factor in enumerate(self.factors):
+            out[k] = dpotrs(factor, inside[k], lower=1)[0]
+        return _centred(self.problem, found)
+
+
+class SharedFactor:
+    """One decomposition for all classes: ``G = E diag(l) E'``.
+
+    Parameters
+    ----------
+    problem : MultinomialProblem
+    W : ndarray
+        The weights whose probabilities count, in the layout of the rows.
+    random : Generator
+    """
+
+    def __init__(self, problem: MultinomialProblem, W: np.ndarray, random: np.random.Generator) -> None:
+        self.problem = problem
+        members = problem.members
+        wanted = int(max(FEWEST_ROWS, SHARED_ROWS * (problem.n_features + 1)))
+        chosen = np.sort(random.choice(members, min(wanted, members.size), replace=False))
+        every = widened(problem.X, chosen, np.ones(chosen.size))
+        p = softmax(every @ by_class(problem.X, W).T)
+        parts = problem.all_weights[chosen][:, None] * p * (1.0 - p) * (members.size / chosen.size)
+        classes = parts.sum(axis=0)
+        rows = parts.sum(axis=1) / max(float(classes.sum()), 1e-300)
+        bends, self.vectors = eigh(_gram(problem, chosen, np.sqrt(rows)))
+        self.inverse = 1.0 / (1.0 + problem.C * np.outer(classes, np.maximum(bends, 0.0)))
+
+    def __call__(self, residual: np.ndarray) -> np.ndarray:
+        turned = (by_class(self.problem.X, residual) @ self.vectors) * self.inverse
+        found = np.empty_like(residual)
+        by_class(self.problem.X, found)[:] = turned @ self.vectors.T
+        return _centred(self.problem, found)
+
+
+class Diagonal:
+    """The diagonal of the second derivative.
+
+    Parameters
+    ----------
+    problem : MultinomialProblem
+    W : ndarray
+        The weights whose probabilities count, in the layout of the rows.
+    kept : ndarray of shape (n_all, K) or empty
+        The probabilities, if they are kept.
+    """
+
+    def __init__(self, problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray) -> None:
+        self.problem = problem
+        bends = np.zeros(W.shape, dtype=np.float64)
+        for block, p, weights in problem.probabilities(W, kept, np.dtype(np.float64)):
+            block.add_squares(weights[:, None] * p * (1.0 - p.astype(np.float64)), bends)
+        self.inverse = 1.0 / (1.0 + problem.C * bends)
+
+    def __call__(self, residual: np.ndarray) -> np.ndarray:
+        return _centred(self.problem, self.inverse * residual)
+
+
+def make_inverse(problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray, random: np.random.Generator) -> Inverse:
+    """The best of the three that is worth its price.
+
+    Parameters
+    ----------
+    problem : MultinomialProblem
+    W : ndarray
+        In the layout of the rows.
+    kept : ndarray of shape (n_all, K) or empty
+        The probabilities at W, if they are kept.
+    random : Generator
+    """
+    d, K = float(n_features(problem.X) + 1), problem.n_classes
+    most = MOST_PRODUCTS * 4.0 * K * (n_values(problem.X) + problem.y.size)
+    rows = min(float(problem.y.size), max(FEWEST_ROWS, ROWS_PER_FEATURE * d))
+    if kept.shape[0] and K * d * d <= FACTOR_VALUES and K * d * d * (rows + d / 3.0) <= most:
+        return ClassFactors(problem, kept, random)
+    rows = min(float(problem.y.size), max(FEWEST_ROWS, SHARED_ROWS * d))
+    if d * d <= FACTOR_VALUES and d * d * (rows + 10.0 * d) <= most:
+        return SharedFactor(problem, W, random)
+    return Diagonal(problem, W, kept)
+
+
+def _gram(problem: MultinomialProblem, chosen: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """``sum factors_i^2 x_i x_i'`` over the chosen rows, shape (d + 1, d + 1)."""
+    some = widened(problem.X, chosen, factors)
+    return some.T @ some
+
+
+def _centred(problem: MultinomialProblem, found: np.ndarray) -> np.ndarray:
+    """The array less its mean over the classes, in place."""
+    each = by_class(problem.X, found)
+    each -= each.mean(axis=0)
+    return found
