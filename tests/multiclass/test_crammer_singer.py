@@ -14,7 +14,8 @@ from saddlesvm.problem.crammer_singer import joint_weights, make_joint_problem
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.crammer_singer import CrammerSinger, threshold
+from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.joint_steps import threshold
 from support import csr, distance_bound
 from support.classes import blobs
 

@@ -8,17 +8,20 @@ import numpy as np
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.multiclass.splits import each_class
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import COUNT, POSITIVE, check
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.multinomial import Multinomial
 
 
 def certify(
@@ -172,7 +175,7 @@ def certify_model(
 def _point(sub: SubProblem, problem: Problem, W: np.ndarray, duals: Any) -> Point:
     """The model's weights and, if it has one, its dual point, as the sub-problem has them."""
     if isinstance(problem, JointProblem):
-        w = W if len(W) > 1 else np.vstack([-0.5 * W, 0.5 * W])
+        w = each_class(W)
     else:
         w = W[sub.index]
         duals = None if duals is None else duals[[sub.index]]
@@ -187,8 +190,11 @@ def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
     own = evaluate(problem, point, given_offset=True)
     if not refine:
         return own.certificate
-    solver: Any = CrammerSinger() if isinstance(problem, JointProblem) else DCD()
+    solver: Any = DCD()
+    if isinstance(problem, JointProblem):
+        solver = Multinomial() if isinstance(problem, MultinomialProblem) else CrammerSinger()
     state = solver.init(problem, 0, Point(point.w, own.alpha))
     state = solver.step(problem, state, Budget(refine * problem.members.size))
-    better = evaluate(problem, Point(alpha=solver.solution(problem, state).alpha)).certificate
+    reached = solver.solution(problem, state)
+    better = evaluate(problem, reached if reached.alpha is None else Point(alpha=reached.alpha)).certificate
     return own.certificate.bounded_by(better) if better.dual > own.certificate.dual else own.certificate

@@ -132,12 +132,12 @@ class LinearModel(CallbackSupport, Estimator):
 
     def _former(self) -> FormerFit | None:
         """The former fit that a warm start continues; None without one."""
-        if not self.warm_start or not hasattr(self, "dual_coef_"):
+        if not self.warm_start or not hasattr(self, "_fitted_C"):
             return None
         coef, intercept = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
         uses_lambda = self.certificate_.form == "lambda"
         phases = getattr(self, "_phases", [])
-        return FormerFit(self.dual_coef_, coef, intercept, self._fitted_C, uses_lambda, phases)
+        return FormerFit(getattr(self, "dual_coef_", None), coef, intercept, self._fitted_C, uses_lambda, phases)
 
     def duals_of(self, k: int) -> np.ndarray:
         """Row k of ``dual_coef_`` as an array of shape (n,)."""
@@ -311,7 +311,10 @@ class LinearModel(CallbackSupport, Estimator):
         self.coef_ = np.vstack([result.coef for result in results])
         self.intercept_ = np.hstack([result.intercept for result in results])
         duals = [result.alpha for result in results]
-        self.dual_coef_ = sparse.vstack(duals, format="csr") if sparse.issparse(duals[0]) else duals[0]
+        if duals[0].size:
+            self.dual_coef_ = sparse.vstack(duals, format="csr") if sparse.issparse(duals[0]) else duals[0]
+        else:
+            self.__dict__.pop("dual_coef_", None)
         self._phases = [result.phases for result in results]
         self.phases_: dict[str, float] = {}
         for phases in self._phases:

@@ -26,9 +26,11 @@ from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
@@ -36,8 +38,12 @@ from saddlesvm.solvers.register import make_solver
 
 
 def _gives_probabilities(estimator: Any) -> bool:
+    if estimator.multi_class == "multinomial":
+        return True
     if estimator.multi_class != "ovr":
-        raise AttributeError(f"predict_proba needs multi_class='ovr'; this model has {estimator.multi_class!r}")
+        raise AttributeError(
+            f"predict_proba needs multi_class='ovr' or 'multinomial'; this model has {estimator.multi_class!r}"
+        )
     if not estimator.probability and not hasattr(estimator._made_loss(), "probability"):
         raise AttributeError(
             "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
@@ -58,7 +64,17 @@ def _is_pegasos(estimator: Any) -> bool:
 
 @register_estimator(
     task="classification",
-    options=("penalty", "l1_ratio", "width", "multi_class", "class_weight", "checkpoint", "memory", "liblinear"),
+    options=(
+        "penalty",
+        "l1_ratio",
+        "width",
+        "multi_class",
+        "top_k",
+        "class_weight",
+        "checkpoint",
+        "memory",
+        "liblinear",
+    ),
     on_cluster="saddlesvm.estimators.dask:LinearSVC",
 )
 class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
@@ -89,9 +105,13 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         sets how. Where rows belong to groups, give `groups` to :meth:`fit`.
     lam : float, optional
         lambda instead of C; objectives are then reported in the lambda form.
-    multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}, default="ovr"
         More than two classes: each against the rest; each against each other (C, or lambda, is the same for all pairs);
-        or all in one problem (its loss is the hinge; `loss` may be "hinge" or left alone).
+        or all in one problem, whose loss is the hinge of the best rival ("crammer_singer"), the logistic one of the
+        softmax ("multinomial", with probabilities), or the mean of the `top_k` largest hinges of rivals ("top_k").
+        `loss` may be that loss ("hinge", "logistic"), or left alone.
+    top_k : int, default=5
+        With ``multi_class="top_k"``: a row pays only while its class is not among this many best by a margin.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         With ``multi_class="ovo"``: a column of votes a class, or a column of scores a pair.
     fit_intercept : bool, default=True
@@ -147,7 +167,8 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
         Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` comes close to
         ``coef_`` as the gap closes: with "ovr" and "ovo" each row is at most ``sqrt(2 gap)`` away, the gap being that
-        of its sub-problem in the C form.
+        of its sub-problem in the C form. Absent with "multinomial", where the weights determine it:
+        ``C s_i (e_{y_i} - predict_proba(x_i))``.
     certificate_ : Certificate
         Primal, dual and gap; summed over the sub-problems where there are several.
     certificates_ : list of Certificate
@@ -192,6 +213,7 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         C: float | str | AutomaticC = 1.0,
         lam: float | None = None,
         multi_class: str = "ovr",
+        top_k: int = 5,
         decision_function_shape: str = "ovr",
         fit_intercept: bool = True,
         intercept: str = "regularized",
@@ -219,6 +241,7 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         self.C = C
         self.lam = lam
         self.multi_class = multi_class
+        self.top_k = top_k
         self.decision_function_shape = decision_function_shape
         self.fit_intercept = fit_intercept
         self.intercept = intercept
@@ -279,7 +302,7 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         else:
             codes = self._encode(y, X.shape[0])
             weights = self._weights(sample_weight, codes)
-            problems = splits.SPLITS[self.multi_class](codes, self.classes_)
+            problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k)
         self.__dict__.pop("_stream", None)  # partial_fit begins anew
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks)
@@ -315,13 +338,13 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             if unlike.size:
                 raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
         codes = np.searchsorted(self.classes_, labels)
-        problems = [make() for make in splits.SPLITS[self.multi_class](codes, self.classes_)]
+        problems = [make() for make in splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k)]
         loss = splits.loss_for(self.multi_class, self.check_options())
         return Training(problems, loss, self._weights(sample_weight, codes))
 
     def _keep(self, results: list[FitResult]) -> None:
         super()._keep(results)
-        if self.multi_class == "crammer_singer" and self.classes_.size == 2:
+        if self.multi_class in splits.JOINT and self.classes_.size == 2:
             splits.use_two_class_form(self)
 
     def _made_solver(self) -> Any:
@@ -335,6 +358,7 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         kind = self.intercept if self.fit_intercept else "none"
         splits.check_split(self.multi_class, self.decision_function_shape, kind)
+        check("top_k", self.top_k, COUNT_FROM_ONE)
         if self.probability not in (False, True, *METHODS) or (self.probability and self.multi_class != "ovr"):
             raise ValueError(
                 "probability must be True, False, 'sigmoid' or 'isotonic', and needs multi_class='ovr'; got "
@@ -466,10 +490,13 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, shape (n, n_classes); for losses that have some, such as the logistic one.
 
-        With more than two classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn. Those
-        of the labels of an indicator matrix are not: a row may have several.
+        With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two classes the
+        one-against-rest probabilities are scaled to sum to 1, as in scikit-learn. Those of the labels of an indicator
+        matrix are not: a row may have several.
         """
         scores = self._scores(X).astype(np.float64)
+        if self.multi_class == "multinomial":
+            return softmax(splits.each_class(scores.T).T)
         if self.probability:
             positive = probabilities(self.calibration_, scores)
         else:

@@ -18,6 +18,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path import RegularizationPath, check_Cs, fit_path
 from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.multiclass import splits
 from saddlesvm.problem.path_bounds import Knot
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.problem.rounding import gamma, radii
@@ -246,8 +247,11 @@ def certified_path(
         raise ValueError(
             f"a certified path needs penalty='l2'; got {template.penalty!r}: LinearSVC.path(Cs=...) takes it"
         )
-    if getattr(template, "multi_class", "ovr") == "crammer_singer":
-        raise ValueError("a certified path needs multi_class='ovr' or 'ovo'; got 'crammer_singer'")
+    if getattr(template, "multi_class", "ovr") in splits.JOINT:
+        raise ValueError(
+            f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "
+            "takes it"
+        )
     X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
     search = PathSearch(template, (X, y, sample_weight), gap, watch)
     if in_lambda:

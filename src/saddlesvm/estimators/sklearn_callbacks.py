@@ -111,7 +111,7 @@ class FitTasks:
 
     def _model(self, record: Record) -> Callable[[], dict[str, Any]] | None:
         """A function that gives the certified model's attributes; None where the record holds only a part of it."""
-        if not self.alone or getattr(self.estimator, "multi_class", "") == "crammer_singer":
+        if not self.alone or np.ndim(record.coef) > 1:
             return None
         coef, intercept = np.array(record.coef), float(record.intercept)
         if is_classifier(self.estimator):

@@ -15,6 +15,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, dual_weights, evaluate
 from saddlesvm.problem.crammer_singer import joint_weights
+from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.on_disk import StreamedProblem
 from saddlesvm.rows.class_rows import by_class
 from saddlesvm.rows.layouts import dtype_of
@@ -98,8 +99,12 @@ def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, n
     for name, said in points.items():
         coef, alpha = arrays[f"{name}.coef"], arrays[f"{name}.alpha"]
         demand(coef.ndim in (1, 2) and coef.shape[-1] == problem.n_features, f"its {name} model has another width")
-        demand(alpha.ndim == coef.ndim and alpha.shape[0] == problem.y.size, f"its {name} point has other rows")
-        demand(coef.ndim == 1 or coef.shape[0] == alpha.shape[1], f"its {name} point has other classes")
+        if isinstance(problem, MultinomialProblem):  # whose dual point the weights determine
+            demand(coef.ndim == 2 and coef.shape[0] == problem.n_classes, f"its {name} model has other classes")
+            demand(alpha.shape == (0, 0), f"its {name} point has dual variables")
+        else:
+            demand(alpha.ndim == coef.ndim and alpha.shape[0] == problem.y.size, f"its {name} point has other rows")
+            demand(coef.ndim == 1 or coef.shape[0] == alpha.shape[1], f"its {name} point has other classes")
         for array in (coef, alpha):
             demand(array.dtype.kind == "f" and np.isfinite(array).all(), f"its {name} point is not finite")
         given = said["intercept"]

@@ -58,8 +58,8 @@ class FormerFit:
 
     Attributes
     ----------
-    duals : ndarray or CSR array of shape (vectors, n)
-        Dual variables in the C form.
+    duals : ndarray or CSR array of shape (vectors, n), or None
+        Dual variables in the C form, if the model has them.
     coef : ndarray of shape (vectors, d)
     intercept : ndarray of shape (vectors,)
     C : float
@@ -79,8 +79,11 @@ class FormerFit:
     def start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
         """The starting point of a sub-problem, one of `count`; None where the former fit has another shape."""
         vectors = count * sub.n_vectors
-        if self.duals.shape != (vectors, problem.y.size) or self.coef.shape != (vectors, problem.n_features):
+        if self.coef.shape != (vectors, problem.n_features):
             return None
+        at = sub.start_at(np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)]))
+        if at is not None or self.duals is None or self.duals.shape != (vectors, problem.y.size):
+            return at
         duals = self.duals[[sub.index]] if count > 1 else self.duals
         share = problem.y.size / problem.n if self.uses_lambda else 1.0
         w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
@@ -177,6 +180,8 @@ class LinearFits(Fits):
         result = super().finished(fit)
         if self.shared:
             result = self.shared.credited(fit.index, result)
+        if not result.alpha.size:
+            return result
         duals = np.atleast_2d(result.alpha.T)
         duals = np.multiply(duals, fit.problem.C, out=duals if isinstance(self.rows, FileRows) else None)
         alone = len(self.makers) == len(duals) == 1

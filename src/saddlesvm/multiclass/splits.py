@@ -13,26 +13,32 @@ from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
-from saddlesvm.problem.losses import Hinge, Loss, loss_name, traits_of
+from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, Softmax, TopKHinge
+from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
+from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.solvers.base import one_of
 from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.register import make_solver
 
 SHAPES = ("ovr", "ovo")
+ALONE = "squared_hinge"  # the estimators' default loss, which stands for a joint machine's own where it was left alone
 
 
 @dataclass(frozen=True)
 class JointSubProblem(SubProblem):
-    """The single problem of Crammer and Singer's machine; ``y`` holds class numbers.
+    """The single problem of a joint machine; ``y`` holds class numbers.
 
     Attributes
     ----------
     n_classes : int
+    joint : JointLoss
     """
 
     n_classes: int = 2
+    joint: JointLoss = BEST_RIVAL
 
     @property
     def n_vectors(self) -> int:
@@ -40,48 +46,89 @@ class JointSubProblem(SubProblem):
         return self.n_classes if self.n_classes > 2 else 1
 
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
-        return make_joint_problem(X, self.y, self.n_classes, loss, members=self.members, **options)
+        if isinstance(self.joint, Softmax):
+            return make_multinomial_problem(X, self.y, self.n_classes, loss, members=self.members, **options)
+        return make_joint_problem(X, self.y, self.n_classes, loss, self.joint, members=self.members, **options)
 
     def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
         """The duals of an earlier fit, shape (n_classes, n_all); for two classes their difference, shape (1, n_all)."""
         assert isinstance(problem, JointProblem)
-        both = np.vstack([-0.5 * duals, 0.5 * duals]) if duals.shape[0] == 1 else duals
-        return Point(alpha=problem.feasible(both.T / former_C))
+        return Point(alpha=problem.feasible(each_class(duals).T / former_C))
+
+    def start_at(self, W: np.ndarray) -> Point | None:
+        """The weights themselves, for the machine whose solver begins at weights."""
+        return Point(each_class(W)) if isinstance(self.joint, Softmax) else None
 
 
-def all_at_once(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], SubProblem]]:
-    """One problem in which all classes compete."""
-    return [lambda: JointSubProblem(0, "", codes.astype(np.float64), None, classes.size)]
+def each_class(vectors: np.ndarray) -> np.ndarray:
+    """One vector a class, shape (K, m); of the one of :func:`use_two_class_form` both classes'."""
+    return vectors if len(vectors) > 1 else np.vstack([-0.5 * vectors, 0.5 * vectors])
 
 
-SPLITS: dict[str, Callable[[np.ndarray, np.ndarray], list[Callable[[], SubProblem]]]] = {
-    "ovr": one_vs_rest,
-    "ovo": one_vs_one,
-    "crammer_singer": all_at_once,
+Maker = Callable[[], SubProblem]
+SPLITS: dict[str, Callable[[np.ndarray, np.ndarray], list[Maker]]] = {"ovr": one_vs_rest, "ovo": one_vs_one}
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A way to train all classes in one problem.
+
+    Attributes
+    ----------
+    loss : Loss
+        What its loss is called where there are two classes.
+    kind : callable
+        Makes the joint loss; its argument is the estimators' option `top_k`.
+    solver : type
+    any_intercept : bool
+        Whether the intercept may be free.
+    """
+
+    loss: Loss
+    kind: Callable[[int], JointLoss]
+    solver: type
+    any_intercept: bool = False
+
+
+JOINT = {
+    "crammer_singer": Joint(Hinge(), lambda top_k: BEST_RIVAL, CrammerSinger),
+    "multinomial": Joint(Logistic(), lambda top_k: Softmax(), Multinomial, any_intercept=True),
+    "top_k": Joint(Hinge(), TopKHinge, CrammerSinger),
 }
+WAYS = (*SPLITS, *JOINT)
+
+
+def sub_problems_of(multi_class: str, codes: np.ndarray, classes: np.ndarray, top_k: int) -> list[Maker]:
+    """What makes the sub-problems of a way to train many classes, each when its turn comes."""
+    if multi_class in SPLITS:
+        return SPLITS[multi_class](codes, classes)
+    joint = JOINT[multi_class].kind(top_k)
+    return [lambda: JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
 
 
 def loss_for(multi_class: str, loss: Loss) -> Loss:
-    """The loss of the sub-problems. Crammer and Singer's machine has the hinge: also where the default was left.
+    """The loss of the sub-problems. A joint machine has one loss of its own: also where the default was left.
 
     Raises
     ------
     ValueError
-        The joint machine is asked for with a loss that it does not have.
+        A joint machine is asked for with a loss that it does not have.
     """
-    if multi_class != "crammer_singer":
+    if multi_class in SPLITS:
         return loss
-    if not traits_of(loss).joint:
-        raise ValueError(f"multi_class='crammer_singer' is the hinge loss's: use loss='hinge', not {loss_name(loss)!r}")
-    return Hinge()
+    own, given = JOINT[multi_class].loss, loss_name(loss)
+    if given not in (loss_name(own), ALONE) and not (isinstance(own, Hinge) and traits_of(loss).joint):
+        name = loss_name(own)
+        raise ValueError(f"multi_class={multi_class!r} is the {name} loss's: use loss={name!r}, not {given!r}")
+    return own
 
 
 def check_split(multi_class: str, shape: str, intercept: str) -> None:
     """Raise ValueError for a way to split, or a shape of the scores, that is unknown or does not go with the rest."""
-    one_of("multi_class", multi_class, tuple(SPLITS))
+    one_of("multi_class", multi_class, WAYS)
     one_of("decision_function_shape", shape, SHAPES)
-    if multi_class == "crammer_singer" and intercept_kind(intercept).constrained:
-        raise ValueError("multi_class='crammer_singer' has no free intercept: use intercept='regularized'")
+    if multi_class in JOINT and intercept_kind(intercept).constrained and not JOINT[multi_class].any_intercept:
+        raise ValueError(f"multi_class={multi_class!r} has no free intercept: use intercept='regularized'")
 
 
 def solver_for(multi_class: str, solver: Any) -> Any:
@@ -90,22 +137,25 @@ def solver_for(multi_class: str, solver: Any) -> Any:
     Raises
     ------
     ValueError
-        A solver for two classes is asked to solve Crammer and Singer's problem, or the other way round.
+        A solver for two classes is asked to solve a joint problem, or the other way round.
     """
-    if multi_class != "crammer_singer":
+    if multi_class in SPLITS:
         made = make_solver(solver)
-        if isinstance(made, CrammerSinger):
-            raise ValueError("the solver 'crammer_singer' goes with multi_class='crammer_singer' only")
+        if isinstance(made, (CrammerSinger, Multinomial)):
+            ways = " or ".join(repr(way) for way, joint in JOINT.items() if isinstance(made, joint.solver))
+            raise ValueError(f"the solver {made.name!r} goes with multi_class={ways} only")
         return made
-    if isinstance(solver, CrammerSinger):
+    own = JOINT[multi_class].solver
+    if isinstance(solver, own):
         return solver
-    if solver not in ("auto", CrammerSinger.name):
-        raise ValueError(f"multi_class='crammer_singer' has a solver of its own: use solver='auto'; got {solver!r}")
-    return CrammerSinger()
+    if solver not in ("auto", own.name):  # type: ignore[attr-defined]
+        raise ValueError(f"multi_class={multi_class!r} has a solver of its own: use solver='auto'; got {solver!r}")
+    return own()
 
 
 def use_two_class_form(model: Any) -> None:
     """Write a fitted joint model of two classes as one vector, the second class against the first."""
     model.coef_ = model.coef_[1:] - model.coef_[:1]
     model.intercept_ = model.intercept_[1:] - model.intercept_[:1]
-    model.dual_coef_ = (model.dual_coef_[[1]] - model.dual_coef_[[0]]).toarray()
+    if hasattr(model, "dual_coef_"):
+        model.dual_coef_ = (model.dual_coef_[[1]] - model.dual_coef_[[0]]).toarray()

@@ -74,6 +74,10 @@ class SubProblem:
         """A point to begin from, of an earlier fit's duals in the C form, shape (1, n_all), its C and its weights."""
         return carried(problem, duals[0], former_C, w)
 
+    def start_at(self, W: np.ndarray) -> Point | None:
+        """A point to begin from, of an earlier fit's weights alone, shape (vectors, d + 1); None for most."""
+        return None
+
 
 class SharedTime:
     """One time limit for a whole fit: each sub-problem may use its fair share of what is left when it begins.

@@ -6,7 +6,8 @@
     D(a) = -1/2 sum_k ||w_k(a)||^2 + C sum_i a_{i y_i},    w_k(a) = C sum_i a_ik x_i
            with  sum_k a_ik = 0,  a_ik <= 0 for k != y_i,  a_{i y_i} <= s_i
 
-(for the top-k hinge also ``a_ik >= -s_i / k``). A row's share of the gap, ``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
+(for the top-k hinge also ``a_ik >= -s_i / k``). A row's share of the gap,
+``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
 zero exactly where the row's block of variables is optimal.
 
 Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines".
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
-from saddlesvm.problem.joint_losses import JointLoss, MaxHinge
+from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import Sums
@@ -38,7 +39,7 @@ class JointProblem(Problem):
     """A joint problem over `n_classes` classes; ``y`` holds class numbers, and `joint` is the loss of all scores."""
 
     n_classes: int = 2
-    joint: JointLoss = MaxHinge()
+    joint: JointLoss = BEST_RIVAL
 
     @cached_property
     def terms(self) -> Terms:
@@ -79,7 +80,7 @@ class JointProblem(Problem):
 
 
 def make_joint_problem(
-    X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, joint: JointLoss = MaxHinge(), **options: Any
+    X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, joint: JointLoss = BEST_RIVAL, **options: Any
 ) -> JointProblem:
     """Assemble a joint problem with a hinge; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
 

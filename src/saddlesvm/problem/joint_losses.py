@@ -92,7 +92,7 @@ class TopKHinge(NamedTuple):
 
     def title(self) -> str:
         """The name of the machine, for people."""
-        return f"The top-{self.k} machine's"
+        return f"The top-{self.k}"
 
     def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
         """The k largest ``max(0, 1 + z_k - z_y)`` over rivals, added up and divided by k."""
@@ -154,6 +154,9 @@ class Softmax(NamedTuple):
     def most(self, weights: np.ndarray) -> np.ndarray:
         """The row's weight."""
         return weights
+
+
+BEST_RIVAL, SOFTMAX = MaxHinge(), Softmax()
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.joint_losses import JointLoss, Softmax
+from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
 from saddlesvm.problem.problem import make_problem
@@ -80,7 +80,7 @@ class ClassSums(NamedTuple):
 class MultinomialProblem(JointProblem):
     """The joint problem with the softmax; its intercepts are all three kinds."""
 
-    joint: JointLoss = Softmax()
+    joint: JointLoss = SOFTMAX
 
     @cached_property
     def all_weights(self) -> np.ndarray:
@@ -134,7 +134,9 @@ class MultinomialProblem(JointProblem):
         if own_pull is not pull:
             pull[:] = own_pull
         pull *= self.C
-        return Response(*totals.tolist(), pull)
+        paid, entropy, pulled = totals.tolist()
+        return Response(paid, entropy, pulled, pull)
+
     def probabilities(
         self, W: np.ndarray, kept: np.ndarray, dtype: Any
     ) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:

@@ -46,6 +46,7 @@ POSITIVE = Allowed("a positive finite number", lambda given: _finite(given) and 
 NOT_NEGATIVE = Allowed("a finite number of at least 0", lambda given: _finite(given) and given >= 0)
 SHARE = Allowed("a number between 0 and 1, both excluded", lambda given: _finite(given) and 0 < given < 1)
 COUNT = Allowed("a whole number of at least 0", lambda given: isinstance(given, WHOLE) and bool(given >= 0))
+COUNT_FROM_ONE = Allowed("a whole number of at least 1", lambda given: isinstance(given, WHOLE) and bool(given >= 1))
 LIMIT = Allowed("positive, or None for no limit", _limit)
 THREADS = Allowed("a whole number other than 0, or None", _threads)
 CALLBACKS = Allowed("a list of callables, or None", _callbacks)

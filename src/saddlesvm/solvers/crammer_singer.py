@@ -5,9 +5,9 @@ For row i, with ``G_k = e_ik + x_i . w_k`` and ``A = C ||x_i||^2``, the block is
     (A / 2) sum_k (a_k - a_ik)^2 + sum_k G_k (a_k - a_ik)    with  sum_k a_k = 0,  a_k <= s_i [k = y_i],
 
 which is ``a_k = min(s_i [k = y_i], (beta - B_k) / A)``, ``B_k = G_k - A a_ik``, with the threshold beta that makes the
-sum zero; sorting finds it exactly. A row's rivals are the classes other than its own. The solver sets aside a rival
-that sits at its bound with a slope below that of every class off its bound, and a row that has no rival left. All
-rivals and rows come back before the end.
+sum zero; the top-k hinge also asks for ``a_k >= -s_i / k`` of rivals (:mod:`saddlesvm.solvers.joint_steps`). A row's
+rivals are the classes other than its own. The solver sets aside a rival that sits at its bound with a slope below that
+of every class off its bound, and a row that has no rival left. All rivals and rows come back before the end.
 
 Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale multi-class
 linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and others (2008), LIBLINEAR, appendix E.
@@ -29,6 +29,7 @@ from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, nothing
+from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest, take_rivals
 
 # The running figures of a pass.
 METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
@@ -79,26 +80,6 @@ class Row(NamedTuple):
 
 
 @inlined
-def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, sorted_D: np.ndarray) -> float:
-    """The beta with ``sum_q min(s [q = own], (beta - B_q) / A) = 0`` over the first `count` places.
-
-    With ``D_q = B_q + A s [q = own]`` in descending order, beta is the mean of the r largest less ``A s / r``, r the
-    first number of terms at which the next D no longer exceeds it.
-    """
-    for q in range(count):
-        sorted_D[q] = B[q] + (A * s if q == own else 0.0)
-        p = q
-        while p > 0 and sorted_D[p - 1] < sorted_D[p]:
-            sorted_D[p - 1], sorted_D[p] = sorted_D[p], sorted_D[p - 1]
-            p -= 1
-    beta, r = sorted_D[0] - A * s, 1
-    while r < count and beta < r * sorted_D[r]:
-        beta += sorted_D[r]
-        r += 1
-    return beta / r
-
-
-@inlined
 def set_aside(classes: np.ndarray, count: int, a: np.ndarray, G: np.ndarray, own: int, low: float) -> int:
     """Move the rivals that are at zero with a slope below `low` behind the other classes; return how many stay."""
     q = 0
@@ -123,10 +104,13 @@ def renew_block(terms: Terms, row: Row, count: int, W: np.ndarray, room: Room) -
         B[q] = G[classes[q]] - A * a[classes[q]]
         if classes[q] == own:
             place = q
-    beta = threshold(B, count, place, A, s, room.sorted_D)
+    beta = block_threshold(terms.loss, B, count, place, A, s, room.sorted_D)
+    low = lowest(terms.loss, s)
+    least = 0.0 if low > -np.inf else low  # without a bound of their own the sum of the rivals' keeps it above zero
     for q in range(count):
         k = classes[q]
-        renewed = min(s if k == own else 0.0, (beta - B[q]) / A)
+        renewed = (beta - B[q]) / A
+        renewed = min(s, max(renewed, least)) if k == own else min(0.0, max(renewed, low))
         if renewed != a[k]:
             add_row(terms.X, i, terms.C * (renewed - a[k]), W, k)
             a[k] = renewed
@@ -164,15 +148,17 @@ def ascend(
         dots(terms.X, i, W, classes[i], count, z)
         done += count
         low, high, coupled, residual = np.inf, -np.inf, 0.0, 0.0
+        least = lowest(terms.loss, s)
         for q in range(count):
             k = classes[i, q]
             G[k] = z[k] + (0.0 if k == own else 1.0)
-            high = max(high, G[k])
+            if a[k] > least:
+                high = max(high, G[k])
             coupled += a[k] * z[k]
             residual += a[k] * G[k]
             if a[k] < (s if k == own else 0.0):
                 low = min(low, G[k])
-        paid = s * (high - G[own])
+        paid = s * loss_of_slopes(terms.loss, G, classes[i], count, own, room.sorted_D)
         m.residual += residual + paid
         m.paid += paid
         m.coupled += coupled
@@ -186,7 +172,7 @@ def ascend(
         if high - low > SETTLED:
             m.spread = max(m.spread, high - low)
             if terms.norms[i] == 0.0:
-                a[own], a[1 if own == 0 else 0] = s, -s
+                take_rivals(a, own, s, least)
             else:
                 renew_block(terms, Row(i, own, s, a, classes[i]), count, W, room)
         position += 1
@@ -231,6 +217,8 @@ class JointState(State):
 @dataclass(frozen=True)
 class CrammerSinger(SolverBase):
     """Dual ascent over one row's block of variables, for :class:`~saddlesvm.problem.crammer_singer.JointProblem`.
+
+    It solves the hinges of the best rival and of the top k.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ with H; Eisenstat and Walker (1996), "Choosing the forcing terms in an inexact N
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -127,10 +127,16 @@ class Multinomial(SolverBase):
             if start.w.shape != (problem.n_classes, problem.n_features + 1):
                 raise ValueError(f"the starting weights have shape {start.w.shape}; the problem has {W.shape}")
             by_class(problem.X, W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
-        coarse = dtype_of(problem.X) != np.float64
-        empty = (np.zeros_like(W) for _ in range(4))
-        return MultinomialState(W, 0, 0.0, np.inf, True, False, problem.members.size, np.inf, "", True, *empty,
-                                coarse=coarse, seed=seed)  # fmt: skip
+        return MultinomialState(
+            w=W,
+            active=problem.members.size,
+            direction=np.zeros_like(W),
+            gradient=np.zeros_like(W),
+            residual=np.zeros_like(W),
+            conjugate=np.zeros_like(W),
+            coarse=dtype_of(problem.X) != np.float64,
+            seed=seed,
+        )
 
     def step(self, problem: MultinomialProblem, state: MultinomialState, budget: Budget) -> MultinomialState:
         """Make passes over the rows, at least one and about ``budget.rows`` row visits."""
@@ -143,8 +149,8 @@ class Multinomial(SolverBase):
                 else:
                     self._evaluate(problem, state)
                 state.rows_touched += n
-                done = not (state.solving or state.stuck) or state.estimate <= budget.relative_gap
-                if state.stuck or done and state.iterations == 0 or state.rows_touched - before >= budget.rows:
+                proven = state.iterations == 0 and state.estimate <= budget.relative_gap
+                if state.stuck or proven or state.rows_touched - before >= budget.rows:
                     break
         state.epochs = state.rows_touched / n
         return state
@@ -247,6 +253,3 @@ def _charged(problem: MultinomialProblem, W: np.ndarray) -> np.ndarray:
     if problem.intercept.constrained or not problem.intercept.present:
         by_class(problem.X, found)[:, -1] = 0.0
     return found
-
-
-__all__: list[Any] = ["Multinomial", "MultinomialState", "MultinomialWork"]

@@ -1,0 +1,151 @@
+"""Multinomial regression: its optimum is scikit-learn's, its options mean what they mean elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+
+from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
+from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.persistence import load, save
+from saddlesvm.problem.losses import Logistic
+from saddlesvm.problem.multinomial import make_multinomial_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers.multinomial import Multinomial
+from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, SharedFactor
+from support import distance_bound
+from support.classes import blobs
+
+
+def softmax_fit(**options):
+    return LinearSVC(multi_class="multinomial", **{"tol": 1e-8, "random_state": 0} | options)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_optimum_is_that_of_scikit_learn(layout, intercept):
+    X, y = load_iris(return_X_y=True)
+    ours = softmax_fit(fit_intercept=intercept, intercept="free").fit(layout(X), y)
+    theirs = LogisticRegression(C=1.0, tol=1e-12, max_iter=10_000, fit_intercept=intercept).fit(X, y)
+    assert ours.outcome_ is Outcome.CERTIFIED
+    seen = distance_bound(ours.certificate_.gap)
+    theirs_gap = sum(one.gap for one in certify_model(_with(ours, theirs), X, y))
+    assert np.linalg.norm(ours.coef_ - theirs.coef_) <= seen + distance_bound(theirs_gap)
+    np.testing.assert_allclose(ours.predict_proba(X).sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
+    np.testing.assert_array_equal(ours.predict(X), ours.classes_[ours.predict_proba(X).argmax(axis=1)])
+    assert not hasattr(ours, "dual_coef_")
+
+
+def _with(model, other):
+    """A copy of a fitted model with the weights of another."""
+    copied = softmax_fit(**{name: given for name, given in model.get_params().items() if name != "multi_class"})
+    vars(copied).update(vars(model))
+    copied.coef_, copied.intercept_ = other.coef_, other.intercept_
+    return copied
+
+
+def test_two_classes_are_the_binary_logistic_machine_with_twice_C():
+    X, y = blobs(k=2)
+    both = softmax_fit(C=0.5).fit(X, y)
+    binary = LinearSVC(loss="logistic", C=1.0, tol=1e-8).fit(X, y)
+    assert both.coef_.shape == binary.coef_.shape
+    assert 2 * both.certificate_.primal == pytest.approx(binary.certificate_.primal, rel=2e-8)
+    far = distance_bound(binary.certificate_.gap) + 2.0 * distance_bound(both.certificate_.gap)
+    assert np.linalg.norm(both.coef_ - binary.coef_) <= far
+    np.testing.assert_allclose(both.predict_proba(X), binary.predict_proba(X), atol=1e-3)
+
+
+def test_weights_are_repetitions_and_precisions_agree():
+    X, y = blobs(k=4)
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = softmax_fit().fit(X, y, sample_weight=times)
+    repeated = softmax_fit().fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    both = distance_bound(weighted.certificate_.gap) + distance_bound(repeated.certificate_.gap)
+    assert np.linalg.norm(weighted.coef_ - repeated.coef_) <= both
+    assert weighted.certificate_.primal == pytest.approx(repeated.certificate_.primal, rel=2e-8)
+    narrow, lam = X.astype(np.float32), 1.0 / (0.5 * len(y))
+    in_C = softmax_fit(C=0.5, class_weight="balanced").fit(narrow, y)
+    in_lam = softmax_fit(lam=lam, C=1.0, class_weight="balanced").fit(narrow.astype(np.float64), y)
+    assert in_lam.certificate_.primal == pytest.approx(lam * in_C.certificate_.primal, rel=4e-8)
+
+
+def test_a_warm_start_begins_at_the_weights():
+    X, y = load_digits(return_X_y=True)
+    X = X / 16.0
+    model = softmax_fit(tol=1e-6, warm_start=True).fit(X, y)
+    passes = model.n_iter_
+    assert model.fit(X, y).n_iter_ <= 2 < passes
+    path = LinearSVC.path(X, y, Cs=[0.1, 0.2], multi_class="multinomial", random_state=0)
+    assert [outcome is Outcome.CERTIFIED for outcome in path.outcomes] == [True, True]
+
+
+def test_it_goes_on_from_its_checkpoint(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16.0).astype(np.float32)
+    straight = softmax_fit(checkpoint=tmp_path / "straight").fit(X, y)
+    for epoch in (1, 4, 7):
+        path = tmp_path / f"at {epoch}"
+        with pytest.warns(NotCertifiedWarning):
+            softmax_fit(checkpoint=path, max_iter=epoch).fit(X, y)
+        resumed = softmax_fit(checkpoint=path).fit(X, y)
+        np.testing.assert_array_equal(straight.coef_, resumed.coef_)
+
+
+def test_a_model_file_holds_it(tmp_path):
+    X, y = blobs()
+    model = softmax_fit(intercept="free").fit(X, y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    own = certify_model(again, X, y)[0]
+    assert own.primal == pytest.approx(model.certificate_.primal, rel=1e-12)
+    assert certify_model(again, X, y, refine=3)[0].dual >= own.dual
+
+
+def test_limits_are_met_and_no_model_is_worse_than_zero():
+    X, y = blobs(k=4)
+    with pytest.warns(NotCertifiedWarning):
+        early = softmax_fit(max_iter=1).fit(X, y)
+    assert early.outcome_ is Outcome.EPOCH_LIMIT
+    assert early.certificate_.primal <= len(y) * np.log(4) * (1.0 + 1e-9)
+    far = softmax_fit(warm_start=True, tol=1e-6).fit(X, y)
+    far.coef_ = 1e6 * np.random.default_rng(0).normal(size=far.coef_.shape)
+    assert far.fit(X, y).outcome_ is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("kind", ["class", "shared", "diagonal"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_approximate_inverses_are_symmetric_and_positive(kind, layout):
+    random = np.random.default_rng(0)
+    X, y = blobs(k=3)
+    problem = make_multinomial_problem(as_rows(layout(X), 1.0), y, 3, Logistic(), C=0.7, intercept="regularized")
+    shape = (3, X.shape[1] + 1) if layout is np.asarray else (X.shape[1] + 1, 3)
+    W, kept = random.normal(size=shape), np.empty((len(y), 3), dtype=np.float32)
+    problem.response(W, kept)
+    inverse = {
+        "class": lambda: ClassFactors(problem, kept, random),
+        "shared": lambda: SharedFactor(problem, W, random),
+        "diagonal": lambda: Diagonal(problem, W, kept),
+    }[kind]()
+    classes = 0 if layout is np.asarray else 1
+    u, v = (one - one.mean(axis=classes, keepdims=True) for one in random.normal(size=(2, *shape)))
+    assert np.vdot(u, inverse(v)) == pytest.approx(np.vdot(v, inverse(u)), rel=1e-9)
+    assert np.vdot(u, inverse(u)) > 0.0
+    np.testing.assert_allclose(inverse(u).sum(axis=classes), 0.0, atol=1e-12)
+
+
+def test_what_does_not_go_together_is_said():
+    X, y = blobs()
+    for options, said in [
+        ({"loss": "hinge"}, "logistic"),
+        ({"solver": "sdca"}, "solver of its own"),
+        ({"penalty": "elasticnet"}, "half a square"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            softmax_fit(**options).fit(X, y)
+    with pytest.raises(ValueError, match="goes with multi_class='multinomial' only"):
+        LinearSVC(solver=Multinomial()).fit(X, y)

@@ -1,0 +1,156 @@
+"""The laws of the losses of all scores: conjugates, sub-gradients, feasible points, and certificates made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.joint_losses import JointLoss, MaxHinge, Softmax, TopKHinge, softmax
+from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
+from saddlesvm.problem.multinomial import make_multinomial_problem
+from saddlesvm.rows.layouts import as_rows
+from support.classes import blobs
+
+LOSSES = [MaxHinge(), TopKHinge(1), TopKHinge(2), TopKHinge(9), Softmax()]
+HINGES = LOSSES[:-1]
+
+
+def drawn(seed, m=40, K=5):
+    random = np.random.default_rng(seed)
+    return random, 2.0 * random.normal(size=(m, K)), random.integers(0, K, m)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_a_joint_loss_is_what_it_says(loss):
+    _, scores, own = drawn(0)
+    assert isinstance(loss, JointLoss)
+    for z, y, found in zip(scores, own, loss.values(scores, own), strict=True):
+        ahead = 1.0 + np.delete(z, y) - z[y]
+        if isinstance(loss, Softmax):
+            expected = np.log(np.exp(z).sum()) - z[y]
+        else:
+            k = getattr(loss, "k", 1)
+            expected = np.sort(np.maximum(ahead, 0.0))[::-1][:k].sum() / k
+        assert found == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_pulls_are_sub_gradients(loss):
+    random, scores, own = drawn(1)
+    pulls, here = loss.pulls(scores, own), loss.values(scores, own)
+    np.testing.assert_allclose(pulls.sum(axis=1), 0.0, atol=1e-15)
+    for _ in range(20):
+        move = random.normal(size=scores.shape)
+        assert (loss.values(scores + move, own) >= here - (pulls * move).sum(axis=1) - 1e-12).all()
+
+
+def test_the_softmax_has_the_slopes_of_finite_differences():
+    random, scores, own = drawn(2)
+    move, step = random.normal(size=scores.shape), 1e-6
+    ends = Softmax().values(scores + step * move, own), Softmax().values(scores - step * move, own)
+    slopes = -(Softmax().pulls(scores, own) * move).sum(axis=1)
+    np.testing.assert_allclose((ends[0] - ends[1]) / (2.0 * step), slopes, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_conjugates_obey_fenchel_and_young(loss):
+    random, scores, own = drawn(3)
+    weights = random.exponential(size=own.size)
+    pulls = weights[:, None] * loss.pulls(scores, own)
+    paid = weights * loss.values(scores, own)
+    touching = paid + loss.conjugates(pulls, own, weights) + (pulls * scores).sum(axis=1)
+    np.testing.assert_allclose(touching, 0.0, atol=1e-12)
+    elsewhere = weights * loss.values(scores[::-1].copy(), own)
+    apart = elsewhere + loss.conjugates(pulls, own, weights) + (pulls * scores[::-1]).sum(axis=1)
+    assert (apart >= -1e-12).all()
+
+
+@pytest.mark.parametrize("loss", HINGES, ids=repr)
+def test_feasible_points_prove_no_more_than_is_true(loss):
+    random = np.random.default_rng(4)
+    X, y = blobs(k=4)
+    weights = random.exponential(size=len(y))
+    for bias, rows in ((1.0, X), (0.0, sparse.csr_array(X))):
+        kind = "regularized" if bias else "none"
+        problem = make_joint_problem(as_rows(rows, bias), y, 4, Hinge(), loss, C=0.3, weights=weights, intercept=kind)
+        alpha = problem.feasible(-random.exponential(size=(len(y), 4)))
+        rivals = np.where(np.arange(4) == y[:, None], 0.0, alpha)
+        assert (rivals <= 0.0).all()
+        assert (rivals >= -loss.most(weights)[:, None] - 1e-15).all()
+        assert (-rivals.sum(axis=1) <= weights * (1.0 + 1e-12)).all()
+        W = random.normal(size=(4, X.shape[1] + 1)) * (1.0 if bias else np.append(np.ones(X.shape[1]), 0.0))
+        for point in (Point(alpha=alpha), Point(W, alpha), Point(W)):
+            assert evaluate(problem, point).certificate.gap >= 0.0
+
+
+def softmax_objective(X, y, K, C, weights, flat, intercept):
+    """Multinomial regression's objective, written without the package's certificate."""
+    W = flat.reshape(K, -1)
+    z = X @ W[:, : X.shape[1]].T + (W[:, -1] if intercept != "none" else 0.0)
+    charged = W if intercept == "regularized" else W[:, : X.shape[1]]
+    paid = np.log(np.exp(z - z.max(axis=1)[:, None]).sum(axis=1)) + z.max(axis=1) - z[np.arange(len(y)), y]
+    return 0.5 * np.vdot(charged, charged) + C * weights @ paid
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_multinomial_certificates_are_true_and_tight_at_the_optimum(intercept, layout):
+    random = np.random.default_rng(5)
+    X, y = blobs(k=3)
+    weights = random.exponential(size=len(y))
+    bias = 0.0 if intercept == "none" else 1.0
+    problem = make_multinomial_problem(
+        as_rows(layout(X), bias), y, 3, Logistic(), C=0.4, weights=weights, intercept=intercept
+    )
+
+    def objective(flat):
+        return softmax_objective(X, y, 3, 0.4, weights, flat, intercept)
+
+    shape = (3, X.shape[1] + 1)
+    for size in (0.0, 0.1, 1.0, 30.0):
+        W = size * random.normal(size=shape)
+        if not bias:
+            W[:, -1] = 0.0
+        found = evaluate(problem, Point(W)).certificate
+        assert found.primal == pytest.approx(objective(W.ravel()), rel=1e-9)
+        assert found.gap >= 0.0
+    least = minimize(objective, np.zeros(shape[0] * shape[1]), method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9})
+    at_best = evaluate(problem, Point(least.x.reshape(shape))).certificate
+    assert at_best.dual <= least.fun
+    assert at_best.relative_gap < 1e-4
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_second_derivative_is_that_of_finite_differences(layout, dtype):
+    random = np.random.default_rng(6)
+    X, y = blobs(k=3)
+    problem = make_multinomial_problem(
+        as_rows(layout(X.astype(dtype)), 1.0), y, 3, Logistic(), C=0.4, intercept="regularized"
+    )
+    shape = (3, X.shape[1] + 1) if layout is np.asarray else (X.shape[1] + 1, 3)
+    W, move = random.normal(size=shape), random.normal(size=shape)
+    kept = np.empty((len(y), 3), dtype=np.float32)
+    problem.response(W, kept)
+    p = softmax(
+        X.astype(dtype) @ (W if layout is np.asarray else W.T)[:, :-1].T + (W[:, -1] if layout is np.asarray else W[-1])
+    )
+    np.testing.assert_allclose(kept, p, atol=1e-6)
+    step = 1e-6
+    ends = problem.response(W + step * move).pull, problem.response(W - step * move).pull
+    slopes = -(ends[0] - ends[1]) / (2.0 * step)  # the pull is minus the losses' gradient
+    for room in (kept, np.empty((0, 0), dtype=np.float32)):
+        found = problem.bent(move, W, room, np.dtype(dtype))
+        np.testing.assert_allclose(found, slopes, rtol=1e-4, atol=1e-5 * np.abs(slopes).max())
+
+
+def test_multinomial_regression_refuses_other_losses():
+    X, y = blobs()
+    with pytest.raises(ValueError, match="logistic loss"):
+        make_multinomial_problem(as_rows(X), y, 3, SquaredHinge(), C=1.0)
+    with pytest.raises(ValueError, match="hinge loss"):
+        make_joint_problem(as_rows(X), y, 3, SquaredHinge(), TopKHinge(2), C=1.0)
