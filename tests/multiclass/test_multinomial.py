@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 
-from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
+from saddlesvm import LinearSVC, LinearSVCCV, NotCertifiedWarning, Outcome
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.problem.losses import Logistic
@@ -149,3 +149,11 @@ def test_what_does_not_go_together_is_said():
             softmax_fit(**options).fit(X, y)
     with pytest.raises(ValueError, match="goes with multi_class='multinomial' only"):
         LinearSVC(solver=Multinomial()).fit(X, y)
+
+
+def test_cross_validation_and_folds_take_it():
+    X, y = blobs(k=3)
+    found = LinearSVCCV(softmax_fit(), Cs=[0.1, 1.0], cv=3).fit(X, y)
+    alone = softmax_fit(C=found.C_, tol=1e-6).fit(X, y)
+    far = distance_bound(alone.certificate_.gap) + distance_bound(found.certificate_.gap)
+    assert np.linalg.norm(found.coef_ - alone.coef_) <= far

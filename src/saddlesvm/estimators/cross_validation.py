@@ -204,7 +204,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.C_ = float(self.Cs_[place])
         self.best_estimator_ = template.set_params(C=self.C_, warm_start=True)
         near = search.models[place]
-        template.begin_at(near.coef_, near.intercept_, near.dual_coef_, self.C_, near)
+        template.begin_at(near.coef_, near.intercept_, getattr(near, "dual_coef_", None), self.C_, near)
         template.fit(X, y, sample_weight=weights).set_params(warm_start=self.template().warm_start)
         return self
 

@@ -150,13 +150,15 @@ class LinearModel(CallbackSupport, Estimator):
         Parameters
         ----------
         coef, intercept, duals
-            Of the shapes of ``coef_``, ``intercept_`` and ``dual_coef_``.
+            Of the shapes of ``coef_``, ``intercept_`` and ``dual_coef_``; None for duals where the model has none.
         C : float
             The one that `duals`, in the C form, belong to.
         like : LinearModel
             A fitted model of the same data, whose finish this one begins with.
         """
-        self.coef_, self.intercept_, self.dual_coef_ = coef, intercept, duals
+        self.coef_, self.intercept_ = coef, intercept
+        if duals is not None:
+            self.dual_coef_ = duals
         self._fitted_C, self.certificate_, self._phases = float(C), like.certificate_, like._phases
 
     def _solve(

@@ -93,7 +93,7 @@ class PartFits:
         model = copy.copy(self.model)
         model.C = C
         if former is not None:
-            model.begin_at(former.coef_, former.intercept_, former.dual_coef_, former.C, former)
+            model.begin_at(former.coef_, former.intercept_, getattr(former, "dual_coef_", None), former.C, former)
         if begun is not None:
             model.judge_part(begun, self.posed, self.ready)
         if begun is None or not model.certificate_.relative_gap <= model.tol:

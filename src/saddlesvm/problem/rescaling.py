@@ -28,6 +28,7 @@ from saddlesvm.rows.scores import scores_of_rows
 PRECISION, EVALUATIONS = 1e-6, 100  # relative precision of a factor; most sums over n numbers to find it
 TURNS = 5  # searches of a factor at most, each followed by one of a free intercept
 SETTLED = 1e-6  # relative gain of a turn below which it was the last
+MOST_SCORES = 2**25  # scores of a joint problem's rows beyond which their many sums would take too long
 GAIN = 1e-9  # relative gain below which a model stays as it is
 
 Candidate = tuple[float, Any]  # the objective in the C form, and a point for `evaluate`
@@ -109,7 +110,9 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
 @candidates.register(JointProblem)
 def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidate]:
     members, own = problem.members, problem.codes[problem.members]
-    weights, places = problem.row_weights[members], np.arange(members.size)
+    weights = problem.row_weights[members]
+    if members.size * problem.n_classes > MOST_SCORES:
+        return
     shares = np.bincount(own, weights, problem.n_classes)
     last = np.zeros((problem.n_classes, problem.n_features + 1))
     last[:, -1] = float(problem.intercept.present) * ((shares == shares.max()) - 1.0 / problem.n_classes)
@@ -120,9 +123,7 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
         scores = scores_of_rows(problem.X, W)[members]
 
         def objective(factor: float, W: np.ndarray = W, scores: np.ndarray = scores) -> float:
-            rivals = 1.0 + factor * scores
-            rivals[places, own] -= 1.0
-            paid = float(weights @ (rivals.max(axis=1) - factor * scores[places, own]))
+            paid = float(weights @ problem.joint.values(factor * scores, own))
             return objectives(problem.C, Sums(paid, 0.0, problem.regularizer.value(factor * W), 0.0))[0]
 
         factor, value = lowest(objective)
