@@ -6,17 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from saddlesvm.problem import array_sums
 from saddlesvm.problem.certificate import Point, best_scale
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_of_margins, dual_weights, margins
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.small import beside
 from saddlesvm.solvers.second_order.kernels import within_bounds
 
 SCALE_PRECISION = 0.02  # relative precision of the factor that scales a starting point
 
 
+@beside(array_sums.bring_back, array_sums.is_small)
 @kernel
 def cut(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
     """Bring every member's variable back to its bounds."""

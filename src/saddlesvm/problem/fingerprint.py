@@ -10,6 +10,7 @@ import numpy as np
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows, dot_rows, n_features
+from saddlesvm.runtime.small import compiled_of
 
 
 @singledispatch
@@ -22,7 +23,7 @@ def sketch(X: Rows, members: np.ndarray) -> np.ndarray:
     """The products of rows with one random direction: they tell rows apart whose norms, or sums, are the same."""
     direction = np.random.default_rng(0).standard_normal(n_features(X) + 1)
     products = np.empty(members.size)
-    dot_rows(X, members, direction, products)
+    compiled_of(dot_rows)(X, members, direction, products)  # whose bits checkpoints hold
     return products
 
 

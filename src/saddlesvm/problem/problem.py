@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.array_losses import has_array_methods
 from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_intercept
 from saddlesvm.problem.loss import Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
@@ -202,12 +203,12 @@ class Problem:
     @cached_property
     def pointwise(self) -> Pointwise:
         """Loss, labels and weights as compiled kernels take them."""
-        return Pointwise(self.loss, self.y, self.weights)
+        return Pointwise(self.loss, self.y, self.weights, self.is_small)
 
     @cached_property
     def of_members(self) -> Pointwise:
         """Loss, labels and weights with one place for each member."""
-        return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights))
+        return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.is_small)
 
     def gathered(self, values: np.ndarray) -> np.ndarray:
         """The members' values among those of all rows; the array itself where all are members, or where it is empty."""
@@ -220,6 +221,11 @@ class Problem:
         among_all = np.zeros(self.y.size)
         among_all[self.members] = values
         return among_all
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether NumPy suffices for all of the problem: no compiled code pays then."""
+        return rows.is_small(self.X) and has_array_methods(self.loss)
 
     @cached_property
     def values_per_row(self) -> float:

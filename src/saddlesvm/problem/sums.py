@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.problem import array_sums
+from saddlesvm.problem.array_sums import is_small
 from saddlesvm.problem.loss import conjugate, subgradient, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import LEAF
@@ -14,10 +16,12 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.passes import Part
 from saddlesvm.rows.prefetch import next_ahead
 from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.small import beside
 
 SUMS = 5  # that a certificate takes from the rows
 
 
+@beside(array_sums.loss_sums, is_small)
 @kernel
 def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
     """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and the sizes of the last two."""
@@ -64,6 +68,7 @@ def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndar
     return paid, conjugates, coupled, charged, crossed
 
 
+@beside(array_sums.conjugate_sum, is_small)
 @kernel
 def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
     """Sum over the members of ``s phi*(-factor a / s)``."""
@@ -74,6 +79,7 @@ def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, fact
     return total
 
 
+@beside(array_sums.dual_of_margins, is_small)
 @kernel
 def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
     """``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""
@@ -96,6 +102,9 @@ def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
 
 def sums_of_margins(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """:func:`margin_sums` of the members, shape (5,): one pass over the rows."""
+
+    if rows.is_small(problem.X):
+        return np.array(loss_sums(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha))
 
     def of_part(part: Part, sums: np.ndarray) -> None:
         sums += margin_sums(problem.terms_of(part), part.rows, w, part.of(alpha), np.empty(0))

@@ -30,6 +30,7 @@ class Pointwise(NamedTuple):
     loss: Loss
     y: np.ndarray
     weights: np.ndarray
+    small: bool = False  # NumPy does the work
 
 
 @inlined

@@ -10,8 +10,43 @@ import numpy as np
 
 from saddlesvm.rows.layouts import U
 from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.small import Most, beside
 
 
+def is_small(indices: np.ndarray) -> bool:
+    """Whether NumPy goes through so many indices as fast."""
+    return indices.size <= Most.indices
+
+
+def few_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
+    """:func:`all_in_order` in NumPy."""
+    if indptr[0] != 0 or indptr[-1] > indices.size or (indptr[1:] < indptr[:-1]).any():
+        return False
+    named = indices[: indptr[-1]]
+    if not named.size:
+        return True
+    if named.min() < 0 or named.max() >= n_features:
+        return False
+    falls = np.flatnonzero(named[1:] <= named[:-1]) + 1
+    return bool(np.isin(falls, indptr).all())
+
+
+def first_repeat_of_few(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> int:
+    """:func:`first_repeat` in NumPy."""
+    if indptr[0] != 0 or indptr[-1] > indices.size:
+        return -2
+    if (back := np.flatnonzero(indptr[1:] < indptr[:-1])).size:
+        return -2 - int(back[0])
+    named = indices[: indptr[-1]]
+    row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    if (out := np.flatnonzero((named < 0) | (named >= seen.size))).size:
+        return -2 - int(row[out[0]])
+    place = np.sort(row * np.int64(seen.size) + named)
+    twice = np.flatnonzero(place[1:] == place[:-1])
+    return int(place[twice[0]] // seen.size) if twice.size else -1
+
+
+@beside(few_in_order, is_small)
 @kernel
 def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
     """Whether all indices are in range and ascend strictly within their rows, and the row pointers ascend: quickly."""
@@ -55,6 +90,7 @@ def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> i
     return answer
 
 
+@beside(first_repeat_of_few, is_small)
 @kernel
 def first_repeat(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> int:
     """The first row of a CSR matrix that names a column twice, in any order; -1 if none does.

@@ -10,43 +10,24 @@ columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place stays unt
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba.core import types
 from numba.np.numpy_support import as_dtype
 from scipy import sparse
 
+from saddlesvm.rows import array_rows
+from saddlesvm.rows.array_rows import is_small
+from saddlesvm.rows.matrix import CSR, Dense, Rows
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import kernel, operation
+from saddlesvm.runtime.small import beside
 
 AT_ONCE = 2**13  # rows per list of those with a coefficient
 U = np.uint64
 DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
-
-
-class Dense(NamedTuple):
-    """Rows of a C-contiguous array of shape (n, d), with a virtual constant feature `bias`."""
-
-    values: np.ndarray
-    bias: float
-
-
-class CSR(NamedTuple):
-    """Rows of a compressed sparse row matrix, and a virtual constant feature `bias`.
-
-    Each index occurs once in its row; in which order does not matter.
-    """
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    bias: float
-    n_features: int
-
-
-Rows = Dense | CSR
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -212,6 +193,7 @@ def as_dense_row(X: Rows, i: int) -> np.ndarray:
     return row
 
 
+@beside(array_rows.norms_of, is_small)
 @kernel
 def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
     """``norms[k] = ||x_i||^2`` for the k-th member i."""
@@ -235,9 +217,13 @@ def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.n
 
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
-    add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))
+    if is_small(X):
+        array_rows.add_rows(X, members, coefficients, w)
+    else:
+        add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))
 
 
+@beside(array_rows.dot_rows, is_small)
 @kernel
 def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """``out[k] = x_i . w`` for the k-th member i, summed in the precision of `w`."""

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 
 from saddlesvm.runtime.compiled import INTERPRETED, inlined
+from saddlesvm.runtime.on_arrays import declare_on_arrays
 
 FRACTION = 52  # bits of a double below its exponent
 LEAST = -707.0  # the least exponent; below it, exponentials hardly have full precision
@@ -88,3 +89,8 @@ def log_one_plus(u: float) -> float:
     above = u - 1.0 if halved else 1.0 + 2.0 * u if doubled else u
     below = u + 3.0 if halved else 3.0 + 2.0 * u if doubled else u + 2.0
     return log_of_quotient(above, below) + (LOG_2 if halved else -LOG_2 if doubled else 0.0)
+
+
+declare_on_arrays(exp_of_negative, np.exp)
+declare_on_arrays(log_of, lambda p: np.log(np.maximum(p, TINY)))
+declare_on_arrays(log_one_plus, np.log1p)

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from saddlesvm.runtime.compiled import inlined, kernel
 
 U = np.uint64
+INCREMENT, FIRST, SECOND, WORD = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 2**64 - 1
 SEEDS = 2**31 - 1
 
 
@@ -24,10 +25,10 @@ def seeded(seed: int) -> np.ndarray:
 @inlined
 def next_random(state: np.ndarray) -> Any:
     """The next 64 random bits."""
-    state[0] += U(0x9E3779B97F4A7C15)
+    state[0] += U(INCREMENT)
     z = state[0]
-    z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
+    z = (z ^ (z >> U(30))) * U(FIRST)
+    z = (z ^ (z >> U(27))) * U(SECOND)
     return z ^ (z >> U(31))
 
 
@@ -79,10 +80,13 @@ def deal(state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.n
             place += 1
 
 
-@kernel
 def draw(state: np.ndarray, n: int) -> int:
-    """A random integer in [0, n), for callers outside compiled code."""
-    return below(state, n)
+    """A random integer in [0, n), the one of :func:`below`, for callers outside compiled code."""
+    z = (int(state[0]) + INCREMENT) & WORD
+    state[0] = z
+    z = ((z ^ (z >> 30)) * FIRST) & WORD
+    z = ((z ^ (z >> 27)) * SECOND) & WORD
+    return (((z ^ (z >> 31)) >> 32) * n) >> 32
 
 
 def seed_of(random_state: Any) -> int:

@@ -37,6 +37,9 @@ from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState, bending, needs_no_proximity
 from saddlesvm.solvers.second_order.sample import sample_shares
+from saddlesvm.solvers.small.dense import SmallSolver, fits
+from saddlesvm.solvers.small.interior_point import InteriorPoint
+from saddlesvm.solvers.small.newton import SmallNewton
 from saddlesvm.solvers.threaded.descent import with_threads
 
 LOOKS = (2.0, 4.0, 8.0)  # epochs at which the first predictions are made
@@ -50,6 +53,16 @@ BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish mu
 MORE_PATIENCE = 4.0  # factor on `patience` when the solver changes back; the finish then waits till the epochs double
 SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
 COORDINATES, FINISH = "coordinate descent", "Newton"
+DENSE, INTERIOR = "dense Newton", "interior point"  # of small problems
+SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()}
+
+
+def small_phase(problem: Problem) -> str | None:
+    """The solver of a problem that is small; None where it is not."""
+    if not fits(problem):
+        return None
+    phase = DENSE if is_smooth(problem.loss) else INTERIOR
+    return phase if phase in SMALL else None
 
 
 @dataclass
@@ -138,7 +151,11 @@ class Auto(SolverBase):
             raise ValueError(f"memory must be positive; got {self.memory!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
-        """Begin with coordinate descent, unless told otherwise."""
+        """Begin with coordinate descent, unless told otherwise or the problem is small."""
+        if (phase := small_phase(problem)) is not None:
+            state = AutoState(w=nothing(), phase=phase, seed=seed, begun=True)
+            state.work.inner = SMALL[phase].init(problem, seed, start)
+            return _mirror(state)
         inner = with_threads(problem).init(problem, seed, start)
         state = AutoState(w=inner.w, work=AutoWork(inner), seed=seed, active=inner.active)
         _mirror(state)
@@ -207,6 +224,8 @@ class Auto(SolverBase):
             self._choose(problem, state, budget.relative_gap)
         if state.phase == FINISH:
             return self._newton_step(problem, state, budget)
+        if state.phase in SMALL:
+            return self._small_step(problem, state, budget)
         rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
         until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
         state.work.inner = with_threads(problem).step(problem, state.work.inner, until)
@@ -217,6 +236,14 @@ class Auto(SolverBase):
             state.next_prediction = max(later, state.epochs + look_cost(problem))
             if np.inf > state.estimate > budget.relative_gap > 0.0:
                 self._predict(problem, state, budget.relative_gap)
+        return state
+
+    def _small_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
+        """A step on a small problem; where rounding ends it early, go on as with any other problem."""
+        state.work.inner = SMALL[state.phase].step(problem, state.work.inner, budget)
+        _mirror(state)
+        if state.work.inner.stuck and state.estimate > budget.relative_gap > 0.0:
+            self._change(problem, state, COORDINATES, "nothing to gain in small steps: changing over")
         return state
 
     def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
@@ -321,6 +348,8 @@ class Auto(SolverBase):
         return state
 
     def _at_work(self, problem: Problem, state: AutoState) -> Any:
+        if state.phase in SMALL:
+            return SMALL[state.phase]
         return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
 
 

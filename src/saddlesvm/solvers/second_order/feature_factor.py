@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
+from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import CSR, Rows
+from saddlesvm.solvers.second_order import array_kernels
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, moved_shares
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, cholesky, factor_cost, squares_cost
 
@@ -67,9 +69,10 @@ class FeatureFactor:
         if self.sum is None or active.size * self.penalty.size**2 <= AT_ONCE:
             return anew
         moved: np.ndarray | None = None
+        shares_moved = array_kernels.moved_shares if is_small(self.X) else moved_shares
         for one in dict.fromkeys((largest, self.unit)):
             places = np.empty(active.size, dtype=np.intp)
-            count, few = moved_shares(active, bend, one, self.share, KEEP, places)
+            count, few = shares_moved(active, bend, one, self.share, KEEP, places)
             if moved is None or count < moved.size:
                 moved, unit, exact = places[:count], one, few == 0
         assert moved is not None

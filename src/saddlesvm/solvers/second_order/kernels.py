@@ -17,12 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core import types
 
+from saddlesvm.problem import array_sums
 from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, slopes, subgradient, value
 from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.rows.layouts import CSR, Dense, Rows, U, axpy, dot
+from saddlesvm.rows import array_rows
+from saddlesvm.rows.array_rows import is_small
+from saddlesvm.rows.layouts import U, axpy, dot
+from saddlesvm.rows.matrix import CSR, Dense, Rows
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import inlined, kernel, operation
+from saddlesvm.runtime.small import beside, with_other
+from saddlesvm.solvers.second_order import array_kernels
 
 SEARCH_STEPS = 100
 STILL_NEAR = 32  # rows that are read again while they are in the cache
@@ -43,6 +49,8 @@ class SmoothedTerms(NamedTuple):
         Proximity; 0 for none.
     kinked : bool
         The loss is not smooth.
+    small : bool
+        NumPy does the work.
     """
 
     loss: Loss
@@ -52,6 +60,7 @@ class SmoothedTerms(NamedTuple):
     centre: np.ndarray
     q: float
     kinked: bool
+    small: bool = False
 
 
 class Line(NamedTuple):
@@ -153,18 +162,20 @@ def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start
     sums[3] += active
 
 
+@beside(array_kernels.respond, array_kernels.is_small)
 @kernel
 def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
     """Compute the multipliers and sums of all members at their margins."""
     respond_between(terms, z, answers, 0, z.size)
 
 
+@beside(array_kernels.respond_to_weights, array_kernels.is_small)
 @kernel
 def respond_to_weights(
+    terms: SmoothedTerms,
     X: Rows,
     members: np.ndarray,
     w: np.ndarray,
-    terms: SmoothedTerms,
     z: np.ndarray,
     answers: Answers,
     pulled: np.ndarray,
@@ -184,6 +195,7 @@ def respond_to_weights(
                 axpy(X, members[k], answers.alpha[k], pulled)
 
 
+@beside(array_kernels.bending_rows, array_sums.is_small)
 @kernel
 def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
     """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
@@ -209,6 +221,31 @@ def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float)
     return terms.C * slope, terms.C * bend
 
 
+@inlined
+def slope_at_zero(line: Line, C: float, alpha: np.ndarray, bend: np.ndarray) -> Any:
+    """First and second derivative along the line at zero, given multipliers and second derivatives there."""
+    slope, rise = line.linear, line.quadratic
+    for k in range(line.dz.size):
+        slope -= C * alpha[k] * line.dz[k]
+        rise += bend[k] * line.dz[k] * line.dz[k]
+    return slope, rise
+
+
+@inlined
+def slope_at_one(line: Line, C: float, alpha: np.ndarray) -> Any:
+    """The derivative along the line at one, given the multipliers there."""
+    slope = line.linear + line.quadratic
+    for k in range(line.dz.size):
+        slope -= C * alpha[k] * line.dz[k]
+    return slope
+
+
+@with_other(
+    array_kernels.is_small,
+    slope_along=array_kernels.slope_along,
+    slope_at_zero=array_kernels.slope_at_zero,
+    slope_at_one=array_kernels.slope_at_one,
+)
 @kernel
 def search(
     terms: SmoothedTerms,
@@ -226,17 +263,11 @@ def search(
     when the function does not fall.
     """
     z, dz, linear, quadratic = line
-    begin, rise, at_one = linear, quadratic, linear + quadratic
-    for k in range(dz.size):
-        begin -= terms.C * alpha[k] * dz[k]
-        rise += bend[k] * dz[k] * dz[k]
+    begin, rise = slope_at_zero(line, terms.C, alpha, bend)
     if not begin < 0.0:
         return 0.0
-    if alpha_at_one.size:
-        for k in range(dz.size):
-            at_one -= terms.C * alpha_at_one[k] * dz[k]
-        if abs(at_one) <= -tolerance * begin:
-            return 1.0
+    if alpha_at_one.size and abs(slope_at_one(line, terms.C, alpha_at_one)) <= -tolerance * begin:
+        return 1.0
     low, high = 0.0, np.inf
     tau = -begin / rise if rise > 0.0 else 1.0
     before = np.inf
@@ -264,6 +295,7 @@ def search(
     return tau
 
 
+@beside(array_kernels.hessian_product, is_small)
 @kernel
 def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
     """``out += sum over active i of bend[i] x_i (x_i . v)``."""
@@ -273,6 +305,7 @@ def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray
         axpy(X, i, bend[i] * dot(X, i, v), out)
 
 
+@beside(array_rows.combine, is_small)
 @kernel
 def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out += sum_k factors[k] x_chosen[k]``."""
@@ -280,6 +313,7 @@ def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -
         axpy(X, chosen[k], factors[k], out)
 
 
+@beside(array_kernels.fill, is_small)
 @kernel
 def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out[k] = factors[k] x_chosen[k]`` in the precision of `out`, the virtual feature in the last column."""
@@ -308,6 +342,7 @@ def add_squares(X: Rows, i: int, c: float, w: np.ndarray) -> None:
     """``w += c x_i^2``, element by element; the virtual feature is included."""
 
 
+@beside(array_kernels.hessian_diagonal, is_small)
 @kernel
 def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
     """``out += the diagonal of sum over active i of bend[i] x_i x_i'``."""
@@ -332,6 +367,7 @@ def moved_shares(
     return count, few
 
 
+@beside(array_kernels.add_outer_sparse, is_small)
 @kernel
 def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
     """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, the indices in any order."""

@@ -10,7 +10,9 @@ from scipy import sparse
 from scipy.linalg.blas import dgemm, get_blas_funcs
 from scipy.linalg.lapack import get_lapack_funcs
 
+from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import CSR, Rows, n_features
+from saddlesvm.solvers.second_order.array_kernels import gram_sparse as gram_of_few
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
 
 Map = Callable[[np.ndarray], np.ndarray]
@@ -92,6 +94,9 @@ def add_outer(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarra
 def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:
     """``x_i . x_l`` for the chosen i and the l in the pool, float64, shape (chosen, pool)."""
     out = np.empty((chosen.size, pool.size))
+    if isinstance(X, CSR) and is_small(X):
+        gram_of_few(X, chosen, pool, out)
+        return out
     if isinstance(X, CSR):
         whole = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features), copy=False)
         columns = whole[pool].tocsc()

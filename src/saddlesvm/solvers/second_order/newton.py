@@ -37,6 +37,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
@@ -375,7 +376,7 @@ class Newton(SolverBase):
         def of_part(part: Part) -> tuple[np.ndarray, np.ndarray]:
             place = part.place
             answers, pulled = Answers(alpha[place], bend[place], np.zeros(4)), np.zeros(w.size)
-            respond_to_weights(part.X, part.rows, w, _part_of(terms, place), z[place], answers, pulled)
+            respond_to_weights(_part_of(terms, place), part.X, part.rows, w, z[place], answers, pulled)
             return answers.sums, pulled
 
         parts = problem.passes.each(of_part)
@@ -448,7 +449,14 @@ def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
 def _smoothed(problem: Problem, state: NewtonState) -> SmoothedTerms:
     """The terms of the members, with the present proximal term."""
     kinked = not is_smooth(problem.loss)
-    return SmoothedTerms(*problem.of_members, problem.C, problem.gathered(state.centre), state.q, kinked)
+    centre = problem.gathered(state.centre)
+    loss, y, weights, _ = problem.of_members
+    return SmoothedTerms(loss, y, weights, problem.C, centre, state.q, kinked, _is_small(problem, state.q))
+
+
+def _is_small(problem: Problem, q: float) -> bool:
+    """Whether NumPy does the work on the losses."""
+    return problem.is_small and (q == 0.0 or methods_of(problem.loss).dual_step is not None)
 
 
 def _part_of(terms: SmoothedTerms, part: slice) -> SmoothedTerms:

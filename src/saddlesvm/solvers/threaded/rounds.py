@@ -22,11 +22,13 @@ from saddlesvm.problem.sums import conjugate_sum
 from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items
+from saddlesvm.runtime.small import compiled_of
 from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Rules, call_back, descend
 from saddlesvm.solvers.threaded.aggregation import be_careful, follow, note, safe_share
 from saddlesvm.solvers.threaded.barrier import meet
 
+conjugates_of = compiled_of(conjugate_sum)
 ROUND_VALUES = 40_000.0  # values that a thread visits between two meetings, at most: some 30 us
 ROUNDS, MOST_ROUNDS = 256, 512  # rounds per pass, least and most: with fewer, the last powers of ten take many passes
 FEWEST_VALUES = 1_000.0  # values per round and thread, at least; this goes before the least number of rounds
@@ -225,9 +227,9 @@ def say(terms: Terms, deck: Deck, alpha: np.ndarray, active: int, team: Team, ow
         moved += (w - kept) * (w - kept)
         along += kept * (w - kept)
     said.square, said.moved, said.along = square, moved, along
-    pointwise, rows = Pointwise(terms.loss, terms.y, terms.weights), deck.order[:active]
-    said.conjugates = conjugate_sum(pointwise, rows, alpha, 1.0)
-    said.fall = conjugate_sum(pointwise, rows, team.kept_alpha, 1.0) - said.conjugates
+    pointwise, rows = Pointwise(terms.loss, terms.y, terms.weights, False), deck.order[:active]
+    said.conjugates = conjugates_of(pointwise, rows, alpha, 1.0)
+    said.fall = conjugates_of(pointwise, rows, team.kept_alpha, 1.0) - said.conjugates
     said.residuals, said.scales = meters.estimate * meters.scale, meters.scale
     said.all_back = 1.0 if active == deck.members.size else 0.0
 

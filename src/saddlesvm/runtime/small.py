@@ -1,0 +1,90 @@
+"""Which work is so small that NumPy does it as fast as compiled code, which would have to be compiled first.
+
+A kernel may have a twin in NumPy beside it, see :func:`beside`. The sizes of the data alone choose between the two, so
+that the same data always take the same path, whatever is compiled already.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Most:
+    """The largest work that counts as small.
+
+    Attributes
+    ----------
+    values : int
+        Stored values of the rows, and `per_row` for each row besides.
+    step : float
+        Operations that make and factor the matrix of Newton's equations, roughly.
+    indices : int
+        Column indices of a sparse matrix, to be checked.
+    """
+
+    values = 2**17
+    per_row = 10
+    step = 2e7
+    indices = 2**15
+
+
+def is_little(values: int, rows: int, columns: int) -> bool:
+    """Whether work on so many stored values, in so many rows, is small."""
+    step = float(rows) * columns * min(rows, columns)
+    return values + Most.per_row * rows <= Most.values and step <= Most.step
+
+
+def beside(twin: Callable[..., Any], is_small: Callable[[Any], bool]) -> Callable[[Function], Function]:
+    """Let Python code that calls a kernel get its `twin` in NumPy, with the same arguments, for small work.
+
+    Parameters
+    ----------
+    twin : callable
+    is_small : callable
+        Told the kernel's first argument.
+
+    Returns
+    -------
+    callable
+        A decorator. What it returns has the kernel as its attribute ``compiled``, for other kernels to call.
+    """
+
+    def declare(compiled: Function) -> Function:
+        @functools.wraps(getattr(compiled, "py_func", compiled))
+        def chosen(first: Any, *others: Any) -> Any:
+            return twin(first, *others) if is_small(first) else compiled(first, *others)
+
+        chosen.compiled, chosen.twin = compiled, twin  # type: ignore[attr-defined]
+        return chosen  # type: ignore[return-value]
+
+    return declare
+
+
+def with_other(is_small: Callable[[Any], bool], **names: Any) -> Callable[[Function], Function]:
+    """Let Python code that calls a kernel get the Python function behind it for small work, with other functions in
+    place of those that it calls.
+
+    Parameters
+    ----------
+    is_small : callable
+        Told the kernel's first argument.
+    **names
+        What names of the kernel's module stand for there.
+    """
+
+    def declare(compiled: Function) -> Function:
+        text: Any = getattr(compiled, "py_func", compiled)
+        own = types.FunctionType(text.__code__, text.__globals__ | names, text.__name__, text.__defaults__)
+        return beside(own, is_small)(compiled)
+
+    return declare
+
+
+def compiled_of(function: Any) -> Any:
+    """The kernel behind a function that :func:`beside` has made, whatever the size of its work."""
+    return function.compiled

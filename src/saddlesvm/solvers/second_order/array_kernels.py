@@ -1,0 +1,161 @@
+"""The kernels of the second-order finish in NumPy and SciPy, for small problems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.problem.array_losses import methods_of
+from saddlesvm.problem.array_sums import chosen as chosen_terms
+from saddlesvm.problem.array_sums import within_bounds
+from saddlesvm.problem.terms import Pointwise
+from saddlesvm.rows.array_rows import combine, dot_rows, matrix
+from saddlesvm.rows.matrix import CSR, Dense, Rows
+
+silent = np.errstate(all="ignore")
+ON_A_CORNER = 1e-12  # difference of the slopes from which a dual variable is at a corner
+
+
+def is_small(terms: Any) -> bool:
+    """Whether these terms are those of a small problem."""
+    return bool(terms.small)
+
+
+def weights_of(terms: Any) -> Any:
+    """Weights of the members; 1 where all are."""
+    return terms.weights if terms.weights.size else 1.0
+
+
+@silent
+def response(terms: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The multipliers ``a(z)`` and ``-a'(z) >= 0``, with the proximal term where there is one."""
+    loss, methods, s, q = terms.loss, methods_of(terms.loss), weights_of(terms), terms.q
+    if q == 0.0:
+        bend = np.broadcast_to(s * methods.curvature(loss, z, terms.y), z.shape)
+        return -s * methods.subgradient(loss, z, terms.y), bend
+    return smoothed_response(terms, z)
+
+
+def smoothed_response(terms: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same with a proximal term; the latter is zero at the bounds and corners of the dual term."""
+    loss, methods, s, q, y, centre = (
+        terms.loss,
+        methods_of(terms.loss),
+        weights_of(terms),
+        terms.q,
+        terms.y,
+        terms.centre,
+    )
+    assert methods.dual_step is not None
+    a = within_bounds(methods, loss, centre + methods.dual_step(loss, centre, z, y, q, s), y, s)
+    left, right = methods.slopes(loss, a, z + q * (a - centre), y, s)
+    inside = left == right
+    if terms.kinked:
+        return a, inside / q
+    again = a + methods.dual_step(loss, a, z + q * (a - centre), y, q, s)
+    a = np.where(inside, within_bounds(methods, loss, again, y, s), a)
+    bend = s * methods.curvature(loss, z + q * (a - centre), y)
+    return a, np.where(inside, bend / (1.0 + q * bend), 0.0)
+
+
+@silent
+def respond(terms: Any, z: np.ndarray, answers: Any) -> None:
+    """:func:`saddlesvm.solvers.second_order.kernels.respond`."""
+    loss, methods, s, y = terms.loss, methods_of(terms.loss), weights_of(terms), terms.y
+    a, h = response(terms, z)
+    answers.alpha[:], answers.bend[:] = a, terms.C * h
+    paid, coupled = (s * methods.value(loss, z, y)).sum(), (a * z).sum()
+    conjugates = -(paid + coupled) if terms.q == 0.0 else methods.conjugate(loss, a, y, s).sum()
+    answers.sums[:] += (paid, conjugates, coupled, np.count_nonzero(h > 0.0))
+
+
+def respond_to_weights(
+    terms: Any, X: Rows, members: np.ndarray, w: np.ndarray, z: np.ndarray, answers: Any, pulled: np.ndarray
+) -> None:
+    """:func:`saddlesvm.solvers.second_order.kernels.respond_to_weights`."""
+    dot_rows(X, members, w, z)
+    respond(terms, z, answers)
+    combine(X, members, answers.alpha, pulled)
+
+
+@silent
+def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
+    """:func:`saddlesvm.solvers.second_order.kernels.bending_rows`."""
+    y, s = chosen_terms(terms, members)
+    left, right = methods_of(terms.loss).slopes(terms.loss, alpha[members], 0.0, y, s)
+    mask[members] = (left > -np.inf) & (right < np.inf) & (right - left < ON_A_CORNER)
+
+
+def slope_along(terms: Any, z: np.ndarray, dz: np.ndarray, tau: float) -> tuple[float, float]:
+    """:func:`saddlesvm.solvers.second_order.kernels.slope_along`."""
+    a, h = response(terms, z + tau * dz)
+    return -terms.C * float((a * dz).sum()), terms.C * float((h * dz * dz).sum())
+
+
+def slope_at_zero(line: Any, C: float, alpha: np.ndarray, bend: np.ndarray) -> tuple[float, float]:
+    """:func:`saddlesvm.solvers.second_order.kernels.slope_at_zero`."""
+    dz = line.dz
+    return line.linear - C * float((alpha * dz).sum()), line.quadratic + float((bend * dz * dz).sum())
+
+
+def slope_at_one(line: Any, C: float, alpha: np.ndarray) -> float:
+    """:func:`saddlesvm.solvers.second_order.kernels.slope_at_one`."""
+    return float(line.linear + line.quadratic - C * (alpha * line.dz).sum())
+
+
+def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
+    """:func:`saddlesvm.solvers.second_order.kernels.hessian_product`."""
+    z = np.empty(active.size)
+    dot_rows(X, active, v, z)
+    combine(X, active, bend[active] * z, out)
+
+
+@silent
+def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """:func:`saddlesvm.solvers.second_order.kernels.fill`."""
+    part = matrix(X)[chosen]
+    np.multiply(
+        part if isinstance(X, Dense) else part.toarray(), factors[:, None], out=out[:, :-1], casting="same_kind"
+    )
+    out[:, -1] = X.bias * factors
+
+
+def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
+    """:func:`saddlesvm.solvers.second_order.kernels.hessian_diagonal`."""
+    part, factors = matrix(X)[active], bend[active]
+    if isinstance(X, Dense):
+        out[:-1] += factors @ (part * part)
+    else:
+        part.data = part.data * part.data
+        out[:-1] += factors @ part
+    out[-1] += X.bias * X.bias * float(factors.sum())
+
+
+def moved_shares(
+    active: np.ndarray, bend: np.ndarray, unit: float, former: np.ndarray, keep: float, moved: np.ndarray
+) -> tuple[int, int]:
+    """:func:`saddlesvm.solvers.second_order.kernels.moved_shares`."""
+    share, old = bend / unit, former[active]
+    away = np.abs(share - old)
+    far = away > keep * np.maximum(share, old)
+    found = np.flatnonzero(far)
+    moved[: found.size] = found
+    return int(found.size), int(np.count_nonzero(away > 0.0)) - int(np.count_nonzero(away[found] > 0.0))
+
+
+def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
+    """:func:`saddlesvm.solvers.second_order.kernels.add_outer_sparse`."""
+    part = matrix(X)[chosen]
+    scaled = part.T * factors
+    products = sparse.triu(scaled @ part).tocoo()
+    upper[products.row, products.col] += products.data
+    upper[:-1, -1] += X.bias * np.asarray(scaled.sum(axis=1)).ravel()
+    upper[-1, -1] += X.bias * X.bias * float(factors.sum())
+
+
+def gram_sparse(X: CSR, chosen: np.ndarray, pool: np.ndarray, out: np.ndarray) -> None:
+    """``out[k, l] = x_chosen[k] . x_pool[l]``."""
+    rows = matrix(X)
+    out[:] = (rows[chosen] @ rows[pool].T).toarray() + X.bias * X.bias

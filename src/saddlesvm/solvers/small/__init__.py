@@ -1,0 +1,1 @@
+"""Solvers of small problems, in NumPy: nothing has to be compiled before the first result."""

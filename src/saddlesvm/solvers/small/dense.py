@@ -1,0 +1,258 @@
+"""A small problem as one matrix in float64, and the state of a solver that works on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dposv, dpotrf, dtrtrs
+
+from saddlesvm.problem.array_losses import ArrayMethods, methods_of
+from saddlesvm.problem.certificate import Point, relative
+from saddlesvm.problem.loss import has_bounded_slopes, is_smooth
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.rows.array_rows import matrix
+from saddlesvm.rows.matrix import Dense
+from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+
+RAISED = 1e-14  # part of a matrix' largest diagonal entry that is added to it where rounding makes it singular
+
+
+class Found(NamedTuple):
+    """A point of a run: its weights, its dual point, and their objectives in the C form."""
+
+    u: np.ndarray
+    alpha: np.ndarray
+    primal: float
+    dual: float
+
+
+class Small:
+    """The rows that take part in a problem as one matrix.
+
+    Attributes
+    ----------
+    Z : ndarray of shape (n, m)
+        The rows, the virtual feature last; where there are fewer rows than features, rows of length n (and one) with
+        the same products, so that all systems of equations are small.
+    y : ndarray of shape (n,)
+    s : ndarray of shape (n,) or 1.0
+    penalty : ndarray of shape (m,)
+        1, but 0 for a free intercept.
+    C : float
+    loss : Loss
+    methods : ArrayMethods
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        terms = problem.of_members
+        self.problem, self.C, self.loss, self.y = problem, problem.C, problem.loss, terms.y
+        self.s: Any = terms.weights if terms.weights.size else 1.0
+        self.methods: ArrayMethods = methods_of(problem.loss)
+        rows = matrix(problem.X)
+        if problem.members.size < rows.shape[0]:
+            rows = rows[problem.members]
+        free, n = problem.intercept.constrained, problem.members.size
+        self.factor: np.ndarray | None = None
+        self.rows = rows
+        if rows.shape[1] > n:
+            gram = rows @ rows.T
+            Z = self.factor = lower_factor(gram if isinstance(problem.X, Dense) else gram.toarray())
+        else:
+            Z = rows if isinstance(problem.X, Dense) else rows.toarray()
+        self.Z: np.ndarray = np.hstack([Z, np.full((n, 1), problem.scale)]) if problem.scale else Z
+        self.penalty = np.ones(self.Z.shape[1])
+        if free:
+            self.penalty[-1] = 0.0
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int(self.y.size)
+
+    def weights(self, alpha: np.ndarray) -> np.ndarray:
+        """``w(alpha)`` in the coordinates of `Z`; zero for a free intercept."""
+        return self.penalty * (self.C * (alpha @ self.Z))
+
+    def original(self, u: np.ndarray) -> np.ndarray:
+        """The weights u of `Z` as weights of the features, shape (d + 1,)."""
+        features = u[:-1] if self.problem.scale else u
+        if self.factor is not None:
+            coefficients, _ = dtrtrs(self.factor, features, lower=1, trans=1)
+            features = coefficients @ self.rows
+        return np.append(features, u[-1] if self.problem.scale else 0.0)
+
+    def start(self, start: Point | None) -> np.ndarray:
+        """The weights of `Z` to begin at: those of a starting point's dual variables, or of its weights."""
+        if start is None:
+            return np.zeros(self.Z.shape[1])
+        if start.w is not None and self.factor is None:
+            return np.array(start.w if self.problem.scale else start.w[:-1], dtype=np.float64)
+        if start.alpha is None:
+            return np.zeros(self.Z.shape[1])
+        u = self.weights(self.problem.gathered(start.alpha))
+        if start.w is not None and self.problem.scale:
+            u[-1] = start.w[-1]
+        return u
+
+    def balanced(self, a: np.ndarray) -> np.ndarray:
+        """The dual variables with the sum that a free intercept asks for."""
+        problem = self.problem
+        if not problem.intercept.constrained:
+            return a
+        spread = problem.intercept.balanced(problem.pointwise, problem.members, problem.spread(a))
+        return problem.gathered(spread)
+
+    def judged(self, u: np.ndarray, z: np.ndarray, a: np.ndarray) -> Found:
+        """The objectives of weights with margins z, and of a dual point with the sum asked for."""
+        conjugates = float(self.methods.conjugate(self.loss, a, self.y, self.s).sum())
+        pulled = self.weights(a)
+        own, reached = 0.5 * float(self.penalty @ (u * u)), 0.5 * float(pulled @ pulled)
+        return Found(u, a, *objectives(self.C, Sums(self.paid(z), conjugates, own, reached)))
+
+    def paid(self, z: np.ndarray) -> float:
+        """``sum_i s_i phi_i(z_i)``."""
+        return float((self.s * self.methods.value(self.loss, z, self.y)).sum())
+
+    def normal(self, bend: np.ndarray, ridge: float) -> np.ndarray:
+        """``ridge P + Z' diag(bend) Z`` with the penalty P."""
+        chosen = bend > 0.0
+        part = self.Z if chosen.all() else self.Z[chosen]
+        scaled = part * np.sqrt(bend if part is self.Z else bend[chosen])[:, None]
+        product: np.ndarray = scaled.T @ scaled
+        product.flat[:: product.shape[0] + 1] += ridge * self.penalty
+        return product
+
+
+def lower_factor(gram: np.ndarray) -> np.ndarray:
+    """A lower triangular L with ``L L' = gram``, but for rounding."""
+    lift = 0.0
+    while True:
+        raised = gram + lift * np.eye(gram.shape[0])
+        factor, failed = dpotrf(raised, lower=1, clean=1)
+        if not failed:
+            return np.ascontiguousarray(factor)
+        lift = max(100.0 * lift, RAISED * max(float(gram.diagonal().max()), 1e-300))
+
+
+def solve_positive(normal: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The solution of equations with a positive definite matrix; not finite where rounding makes it singular."""
+    lift = RAISED * float(normal.diagonal().max())
+    for _ in range(6):
+        _, solution, failed = dposv(normal, rhs)
+        if not failed:
+            return solution
+        normal = normal.copy()
+        normal.flat[:: normal.shape[0] + 1] += lift
+        lift *= 100.0
+    return np.full(rhs.shape, np.nan)
+
+
+def fits(problem: Problem) -> bool:
+    """Whether the solvers of this room take a problem: few values, little work in a step, half a square as penalty."""
+    if type(problem) is not Problem or not (problem.is_small and problem.penalty.identity()):
+        return False
+    return is_smooth(problem.loss) or (has_bounded_slopes(problem.loss) and problem.intercept.homogeneous)
+
+
+@dataclass
+class SmallWork(Workspace):
+    """The matrix of the problem, and the point that the run stands at; a resumed run makes them anew."""
+
+    small: Small | None = None
+    at: Any = None
+
+
+@dataclass
+class SmallState(State):
+    """Where a run on a small problem stands; an epoch is one step.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d + 1,)
+        The best weights so far.
+    alpha : ndarray of shape (n_all,)
+        The best dual point so far.
+    primal, dual : float
+        Their objectives, in the C form.
+    stuck : bool
+        Whether rounding leaves nothing to gain.
+    """
+
+    proven: bool = True
+    alpha: np.ndarray = field(default_factory=nothing)
+    primal: float = np.inf
+    dual: float = -np.inf
+    stuck: bool = False
+    steps: int = 0
+    work: SmallWork = field(default_factory=SmallWork, repr=False)
+
+
+@dataclass(frozen=True)
+class SmallSolver(SolverBase):
+    """The base class of the solvers of small problems: steps at a point until the budget is used up."""
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> SmallState:
+        """Begin at zero, or at the starting point."""
+        state = SmallState(
+            w=np.zeros(problem.n_features + 1), alpha=np.zeros(problem.y.size), active=problem.members.size
+        )
+        state.work.small = small = Small(problem)
+        with blas_for(0.0), np.errstate(all="ignore"):
+            u = small.start(start)
+            state.work.at = self.begin(small, u)
+            if start is None or start.alpha is None or not start.alpha.any():
+                state.dual = 0.0  # phi*(0) = 0 for every loss
+            else:
+                a = small.balanced(problem.gathered(start.alpha))
+                best = self._take(state, small.judged(u, small.Z @ u, a), None)
+                state.w = state.w if best is None else small.original(best)
+        return state
+
+    def begin(self, small: Small, u: np.ndarray) -> Any:
+        """The point that the run begins at, near the weights u."""
+        raise NotImplementedError
+
+    def move(self, state: SmallState, small: Small) -> Found:
+        """Do one step, and return what it found."""
+        raise NotImplementedError
+
+    def step(self, problem: Problem, state: SmallState, budget: Budget) -> SmallState:
+        """Do steps until the estimate is as small as asked for, or the budget is used up."""
+        small = state.work.small
+        assert small is not None
+        began, before = clock(), state.epochs
+        until = before + max(1, budget.rows // small.size)
+        best = None
+        with blas_for(0.0), np.errstate(all="ignore"):
+            while state.epochs < until and not state.stuck and state.estimate > budget.relative_gap:
+                found = self.move(state, small)
+                state.steps += 1
+                state.epochs += 1.0
+                state.rows_touched += small.size
+                best = self._take(state, found, best)
+                if clock() - began > budget.seconds:
+                    break
+            if state.epochs == before:  # there is nothing to do, which counts as an epoch too
+                state.epochs += 1.0
+            if best is not None:
+                state.w = small.original(best)
+        return state
+
+    def _take(self, state: SmallState, found: Found, best: np.ndarray | None) -> np.ndarray | None:
+        """Keep the better of the best and the new objectives, and their points."""
+        if found.dual > state.dual:
+            state.dual, state.alpha = found.dual, state.work.small.problem.spread(found.alpha)  # type: ignore[union-attr]
+        if found.primal < state.primal:
+            state.primal, best = found.primal, found.u
+        state.estimate = relative(state.primal - state.dual, state.primal, state.dual)
+        return best
+
+    def solution(self, problem: Problem, state: SmallState) -> Point:
+        """The best primal and the best dual point so far."""
+        return Point(state.w, state.alpha)

@@ -1,0 +1,99 @@
+"""Newton's method for small problems with smooth losses, from zero.
+
+The step d solves ``(P + C Z' diag(phi'') Z) d = -(P u - u(a))`` with ``a = -phi'`` at the present margins, which is
+dual feasible and so yields a bound at every step; an exact search along the line follows, which makes the method end
+after finitely many steps where the derivative is piecewise linear. :mod:`saddlesvm.solvers.second_order.newton` is the
+same method for problems of any size.
+
+Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, solve_positive
+
+ENOUGH = 0.1  # derivative at the end of a search along a line, relative to its value at the start
+SEARCH_STEPS = 60
+WIDEN = 10.0  # factor by which the search along a line extends its step at once, at most
+
+
+class At(NamedTuple):
+    """The point that the run stands at: weights, margins, multipliers, and second derivatives of the rows' terms."""
+
+    u: np.ndarray
+    z: np.ndarray
+    a: np.ndarray
+    bend: np.ndarray
+
+
+@dataclass(frozen=True)
+class SmallNewton(SmallSolver):
+    """Newton's method on the primal, in NumPy."""
+
+    name: ClassVar[str] = "dense_newton"
+
+    def begin(self, small: Small, u: np.ndarray) -> At:
+        at, nowhere = (response(small, w, small.Z @ w) for w in (u, np.zeros_like(u)))
+        # So far out that the objective is above that of zero, a smooth loss may have no curvature to use.
+        return nowhere if own(small, nowhere) < own(small, at) else at
+
+    def move(self, state: SmallState, small: Small) -> Found:
+        at: At = state.work.at
+        pulled = small.C * (at.a @ small.Z)
+        gradient = small.penalty * at.u - pulled
+        direction = solve_positive(small.normal(small.C * at.bend, 1.0), -gradient)
+        dz = small.Z @ direction
+        moved = searched(small, at, direction, dz)
+        state.stuck = moved is at
+        state.work.at = moved
+        state.active = int(np.count_nonzero(moved.bend))
+        state.remark = f"Newton step {state.steps + 1}: {state.active} rows bend"
+        return small.judged(moved.u, moved.z, small.balanced(moved.a))
+
+
+def response(small: Small, u: np.ndarray, z: np.ndarray) -> At:
+    """The multipliers and second derivatives at margins z."""
+    a = -small.s * small.methods.subgradient(small.loss, z, small.y)
+    bend = small.s * small.methods.curvature(small.loss, z, small.y)
+    return At(u, z, a, bend if isinstance(bend, np.ndarray) else np.full(z.shape, bend))
+
+
+def own(small: Small, at: At) -> float:
+    """The objective of a point."""
+    return 0.5 * float(small.penalty @ (at.u * at.u)) + small.C * small.paid(at.z)
+
+
+def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
+    """The point on the line where the objective is least, roughly; `at` itself where it does not fall."""
+    weighed = small.penalty * direction
+    linear, quadratic = float(weighed @ at.u), float(weighed @ direction)
+
+    def slope(there: At, tau: float) -> float:
+        return linear + tau * quadratic - small.C * float((there.a * dz).sum())
+
+    begin = slope(at, 0.0)
+    if not begin < 0.0 or not np.isfinite(dz).all():
+        return at
+    low, high, tau, before = 0.0, np.inf, 1.0, np.inf
+    for _ in range(SEARCH_STEPS):
+        there = response(small, at.u + tau * direction, at.z + tau * dz)
+        residual = slope(there, tau)
+        if abs(residual) <= -ENOUGH * begin:
+            break
+        low, high = (tau, high) if residual < 0.0 else (low, tau)
+        rise = quadratic + small.C * float((there.bend * dz * dz).sum())
+        newton = tau - residual / rise if rise > 0.0 else np.inf
+        slow, before = abs(residual) > 0.5 * before, abs(residual)
+        if high == np.inf:
+            following = min(newton, WIDEN * tau)
+        else:
+            following = newton if low < newton < high and not slow else 0.5 * (low + high)
+        if following == tau or not np.isfinite(following):
+            break
+        tau = following
+    return there if (there.u != at.u).any() else at
