@@ -223,7 +223,7 @@ class State:
             demand(self.arrays["walk_back"].size in (0, self.fresh.w.size), "its walk_back has another width")
         if "phase" in self.plain:
             demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
-            phases = ("coordinate descent", "blocks", "Newton")
+            phases = ("coordinate descent", "blocks", "Newton", "dense Newton", "interior point")
             demand(self.plain["phase"] in phases, f"its phase is {self.plain['phase'][:40]!r}")
         if "edges" in self.arrays:
             self.blocks()

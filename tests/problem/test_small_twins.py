@@ -1,0 +1,160 @@
+"""What NumPy does for small problems is what the kernels do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from saddlesvm.fit.warm_start import cut
+from saddlesvm.problem import sums
+from saddlesvm.problem.array_losses import methods_of
+from saddlesvm.problem.intercepts import balance, best_offset
+from saddlesvm.problem.losses import Loss
+from saddlesvm.rows import csr_checks, layouts
+from saddlesvm.rows.layouts import Rows, as_rows
+from saddlesvm.runtime.on_arrays import NotOnArrays, on_arrays
+from saddlesvm.solvers.second_order import array_kernels, kernels
+from saddlesvm.solvers.second_order.kernels import Answers, Line, SmoothedTerms
+from support import ALL_LOSSES, csr, matrix, named, shuffled, small_problem
+
+CLOSE: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
+losses = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+
+
+def both(function: Any, *arguments: Any, changed: int | None = None) -> tuple[Any, Any]:
+    """What the twin and the kernel return, or make of their argument number `changed`."""
+    found = []
+    for one in (function.twin, function.compiled):
+        given = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        answer = one(*given)
+        found.append(answer if changed is None else given[changed])
+    return found[0], found[1]
+
+
+def feasible(problem: Any, random: np.random.Generator) -> np.ndarray:
+    """Dual variables within their bounds, some of them at a bound, some zero."""
+    alpha = np.zeros(problem.y.size)
+    sums.dual_of_margins(problem.pointwise, problem.members, random.normal(size=problem.members.size), 0.0, alpha)
+    return alpha * random.choice([0.0, 0.3, 1.0], size=alpha.size)
+
+
+def weighted(loss: Loss) -> Any:
+    """A problem over some rows with weights."""
+    random = np.random.default_rng(5)
+    members = np.flatnonzero(random.random(60) < 0.8)
+    return small_problem(loss, weights=random.random(60) + 0.1, members=members, intercept="free")
+
+
+@losses
+def test_sums_over_rows(loss: Loss) -> None:
+    problem, random = weighted(loss), np.random.default_rng(1)
+    terms, members, alpha = problem.pointwise, problem.members, feasible(problem, random)
+    z = random.normal(size=members.size)
+    assert methods_of(loss).value(loss, z, 1.0) == pytest.approx([loss.value(one, 1.0) for one in z], rel=1e-12)
+    np.testing.assert_allclose(*both(sums.loss_sums, terms, members, z, 0.3, alpha), **CLOSE)
+    np.testing.assert_allclose(*both(sums.conjugate_sum, terms, members, alpha, 0.7), **CLOSE)
+    np.testing.assert_allclose(*both(sums.dual_of_margins, terms, members, z, 0.3, alpha, changed=4), **CLOSE)
+    np.testing.assert_allclose(*both(balance, terms, members, alpha, changed=2), **CLOSE)
+    np.testing.assert_allclose(*both(cut, terms, members, 1.5 * alpha, changed=2), **CLOSE)
+    np.testing.assert_allclose(*both(best_offset, terms, members, z, 0.1), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(
+        *both(kernels.bending_rows, terms, members, alpha, np.zeros(alpha.size), changed=3), **CLOSE
+    )
+
+
+@losses
+@pytest.mark.parametrize("q", [0.0, 0.7])
+def test_responses_of_newtons_method(loss: Loss, q: float) -> None:
+    if methods_of(loss).dual_step is None and q > 0.0:
+        pytest.skip("the step is an iteration, which NumPy leaves to the kernels")
+    if loss.largest_curvature() == np.inf and q == 0.0:
+        pytest.skip("a loss with kinks has a proximal term")
+    problem, random = weighted(loss), np.random.default_rng(2)
+    _, y, weights, _ = problem.of_members
+    n = y.size
+    centre = problem.gathered(feasible(problem, random))
+    terms = SmoothedTerms(loss, y, weights, problem.C, centre, q, loss.largest_curvature() == np.inf)
+    z, dz = random.normal(size=(2, n))
+    found = []
+    for respond in (kernels.respond.twin, kernels.respond.compiled):  # type: ignore[attr-defined]
+        answers = Answers(np.empty(n), np.empty(n), np.zeros(4))
+        respond(terms, z, answers)
+        found.append(answers)
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, other, **CLOSE)
+    line = Line(z, dz, 0.1, 2.0)
+    downhill = line._replace(linear=-5.0 - abs(float(problem.C * (found[0].alpha @ dz))))
+    given = (terms, downhill, found[0].alpha, found[0].bend, np.empty(0), 0.01)
+    np.testing.assert_allclose(*both(kernels.search, *given), rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["dense", "csr", "mixed", "csr64"])
+def test_work_on_rows(layout: str, dtype: Any) -> None:
+    random, dense = np.random.default_rng(3), matrix(30, 7, density=0.5).astype(dtype)
+    makers: dict[str, Callable[[], Any]] = {
+        "dense": lambda: dense,
+        "csr": lambda: csr(dense),
+        "mixed": lambda: shuffled(csr(dense)),
+        "csr64": lambda: csr(dense, np.int64),
+    }
+    X: Rows = as_rows(makers[layout](), 0.5)
+    chosen = np.flatnonzero(random.random(30) < 0.6)
+    w, c, bend, out = random.normal(size=8), random.normal(size=chosen.size), random.random(30), np.empty(chosen.size)
+    for function, *given in (
+        (layouts.norms_of, chosen, out),
+        (layouts.dot_rows, chosen, w, out),
+        (kernels.combine, chosen, c, w),
+        (kernels.hessian_product, chosen, bend, w, np.zeros(8)),
+        (kernels.hessian_diagonal, chosen, bend, np.zeros(8)),
+        (kernels.fill, chosen, c, np.empty((chosen.size, 8))),
+    ):
+        np.testing.assert_allclose(*both(function, X, *given, changed=len(given)), rtol=1e-6, atol=1e-6)
+    if layout != "dense":
+        found = both(kernels.add_outer_sparse, X, chosen, c, np.zeros((8, 8)), changed=3)
+        np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
+
+
+def test_moved_shares() -> None:
+    random = np.random.default_rng(4)
+    active, former = np.arange(0, 40, 2), random.random(40)
+    bend = former[active] * random.choice([1.0, 1.1, 3.0], size=20)
+    found = [np.empty(20, dtype=np.intp) for _ in range(2)]
+    answers = [
+        one(active, bend, 1.0, former, 0.3, places)
+        for one, places in zip((array_kernels.moved_shares, kernels.moved_shares), found, strict=True)
+    ]
+    assert answers[0] == tuple(answers[1])
+    assert np.array_equal(found[0][: answers[0][0]], found[1][: answers[0][0]])
+
+
+@pytest.mark.parametrize(
+    ("indices", "indptr"),
+    [([0, 2, 1], [0, 2, 3]), ([2, 0, 1], [0, 2, 3]), ([1, 1, 0], [0, 2, 3]), ([0, 3, 1], [0, 2, 3]),
+     ([0, 1, 1, 0], [0, 1, 1, 4]), ([0, 1], [0, 2, 1]), ([], [0, 0]), ([-1, 0], [0, 2]), ([0, 1], [1, 2])],
+)  # fmt: skip
+def test_checks_of_indices(indices: list[int], indptr: list[int]) -> None:
+    given = np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
+    mine, other = both(csr_checks.all_in_order, *given, 3)
+    assert mine == other
+    mine, other = both(csr_checks.first_repeat, *given, np.full(3, -1, dtype=np.int32))
+    assert mine == other
+
+
+class Looped(NamedTuple):
+    """Something that cannot be turned."""
+
+    def value(self, z: float, y: float) -> float:
+        for _ in range(3):
+            z += y
+        return z
+
+
+def test_what_is_more_than_arithmetic_is_refused() -> None:
+    with pytest.raises(NotOnArrays, match="For"):
+        on_arrays(Looped.value)
+    with pytest.raises(NotOnArrays, match="no Python function"):
+        on_arrays(np.vectorize(float))
