@@ -55,7 +55,7 @@ def plain_response(loss: Loss, centre: float, z: float, y: float, q: float, s: f
 
 
 def smoothed(terms: Pointwise, centre: np.ndarray, q: float) -> SmoothedTerms:
-    return SmoothedTerms(*terms, 2.0, centre, q, not is_smooth(terms.loss))
+    return SmoothedTerms(*terms[:3], 2.0, centre, q, not is_smooth(terms.loss))
 
 
 def answer(terms: Pointwise, z: np.ndarray, centre: np.ndarray, q: float) -> Answers:

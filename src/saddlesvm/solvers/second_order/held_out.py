@@ -124,7 +124,7 @@ def _look(problem: Problem, w: np.ndarray) -> Look:
     """One pass over the rows at w."""
     members, pulled = problem.members, np.zeros(w.size)
     answers = Answers(np.empty(members.size), np.empty(members.size), np.zeros(4))
-    respond_to_weights(problem.X, members, w, _terms(problem), np.empty(members.size), answers, pulled)
+    respond_to_weights(_terms(problem), problem.X, members, w, np.empty(members.size), answers, pulled)
     gradient = problem.regularizer.curvature(w) * w - problem.C * pulled
     primal = problem.regularizer.value(w) + problem.C * float(answers.sums[0])
     return Look(w, gradient, answers.bend, primal, 0.5 * float(gradient @ gradient))
@@ -148,7 +148,8 @@ def _with_penalty(problem: Problem, squares: np.ndarray) -> np.ndarray:
 
 
 def _terms(problem: Problem) -> SmoothedTerms:
-    return SmoothedTerms(*problem.of_members, problem.C, np.zeros(problem.members.size), 0.0, False)
+    loss, y, weights, small = problem.of_members
+    return SmoothedTerms(loss, y, weights, problem.C, np.zeros(problem.members.size), 0.0, False, small)
 
 
 def without_each(problem: Problem, w: np.ndarray, parts: Sequence[np.ndarray]) -> list[LeftOut]:
