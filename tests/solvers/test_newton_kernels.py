@@ -157,7 +157,7 @@ def test_multipliers_at_weights_are_those_at_their_margins(loss: Loss, layout: s
     its, margins = problem.of_members, plain_rows(X)[members] @ w
     expected = answer(its, margins, problem.gathered(centre), q)
     z, pulled, found = np.empty(members.size), np.ones(7), Answers(*np.empty((2, members.size)), np.zeros(4))
-    respond_to_weights(X, members, w, smoothed(its, problem.gathered(centre), q), z, found, pulled)
+    respond_to_weights(smoothed(its, problem.gathered(centre), q), X, members, w, z, found, pulled)
     assert z == pytest.approx(margins)
     for one, other in zip(found, expected, strict=True):
         assert one == pytest.approx(other)
