@@ -16,6 +16,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
+from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import is_classification, make_problem
@@ -29,10 +30,12 @@ CLASSES = np.array([-1.0, 1.0])
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 
 
-def split(X: Any, y: np.ndarray, cuts: list[int], loss: Loss, weights: Any = None, scale: float = 1.0) -> list[Part]:
+def split(
+    X: Any, y: np.ndarray, cuts: list[int], loss: Loss, weights: Any = None, scale: float = 1.0, kind: Any = ""
+) -> list[Part]:
     """Neighbouring rows to a partition."""
     classes = CLASSES if is_classification(loss) else None
-    kind: Any = "regularized" if scale else "none"
+    kind = kind or ("regularized" if scale else "none")
     ends = [0, *cuts, y.size]
     return [
         make_part(X[a:b], y[a:b], None if weights is None else weights[a:b], classes, scale, kind)
@@ -95,6 +98,23 @@ def test_a_partition_without_rows_and_one_without_an_intercept() -> None:
     solution = solved(split(X, y, [0, 100], SquaredHinge(), scale=0.0), SquaredHinge(), 0.5)
     assert solution.outcome is Outcome.CERTIFIED
     assert (solution.W[:, -1] == 0.0).all()
+
+
+@pytest.mark.parametrize("loss", SMOOTH, ids=named)
+def test_a_free_intercept_is_certified(loss: Loss) -> None:
+    X = matrix(N, D)
+    y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
+    plan = Training(loss, 0.5, N, 1, D, tol=1e-6, max_rounds=30, free=True)
+    run = NewtonRounds(plan, InProcess(split(X, y, [10, 150], loss, weights, kind="free"), 1))
+    solution = run.run()
+    assert solution.outcome is Outcome.CERTIFIED
+    problem = make_problem(as_rows(X, 1.0), y, loss, C=0.5, intercept="free", weights=weights)
+    best = fit(problem, DCD(), Limits(tol=1e-6))
+    own = evaluate(problem, Point(solution.W[0]), given_offset=True).certificate
+    assert solution.certificates[0].primal == pytest.approx(own.primal, rel=1e-9)
+    assert solution.certificates[0].dual <= best.certificate.primal
+    apart = np.linalg.norm(solution.W[0][:-1] - best.coef)
+    assert apart <= distance_bound(solution.certificates[0].gap, best.certificate.gap)
 
 
 def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:

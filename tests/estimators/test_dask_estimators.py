@@ -156,6 +156,19 @@ def test_a_large_C_takes_few_rounds(client: Any) -> None:
     assert near(model, LinearSVC(loss="logistic", C=100.0, tol=1e-6).fit(X, y))
 
 
+def test_a_free_intercept(client: Any) -> None:
+    X, y = data()
+    A = da.from_array(X + 3.0, chunks=(300, -1))
+    model = distributed_svm.LinearSVC(intercept="free", tol=1e-6).fit(A, y)
+    reference = LinearSVC(intercept="free", tol=1e-6).fit(X + 3.0, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    apart = np.linalg.norm(model.coef_ - reference.coef_)
+    assert apart <= distance_bound(model.certificate_.gap, reference.certificate_.gap)
+    assert model.to_local().intercept == "free"
+    with pytest.raises(ValueError, match="needs Newton's method"):
+        distributed_svm.LinearSVC(intercept="free", loss="hinge").fit(A, y)
+
+
 @pytest.mark.parametrize("solver", ["rounds", "newton"])
 def test_a_worker_that_is_killed(solver: str, client: Any) -> None:
     X, y = data()

@@ -20,7 +20,7 @@ from saddlesvm.estimators import register
 
 PARTS_A_THREAD = 2
 ALLOWED = {  # values of options that a fit on a cluster has
-    "intercept": ("regularized",),
+    "intercept": ("regularized", "free"),
     "multi_class": ("ovr",),
     "solver": ("auto", "newton"),
     "checkpoint": (None,),

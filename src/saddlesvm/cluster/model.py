@@ -24,6 +24,7 @@ from saddlesvm.cluster.sources import PartTasks, read_part
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.fit.result import uncertified
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
@@ -40,6 +41,7 @@ class DistributedModel(BaseEstimator):
     lam: float | None
     tol: float
     fit_intercept: bool
+    intercept: str
     intercept_scaling: float
     max_iter: int | None
     max_time: float | None
@@ -51,6 +53,13 @@ class DistributedModel(BaseEstimator):
     client: Client | None
     coef_: Any
     intercept_: Any
+
+    def _kind(self) -> InterceptName:
+        if not self.fit_intercept:
+            return "none"
+        if self.intercept not in ("regularized", "free"):
+            raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
+        return intercept_kind(self.intercept).name
 
     def _client(self) -> Client:
         if self.client is not None:
@@ -72,8 +81,9 @@ class DistributedModel(BaseEstimator):
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {self.solver!r}")
         client = self._client()
-        scale = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        kind = "regularized" if self.fit_intercept else "none"
+        kind = self._kind()
+        free = kind == "free"
+        scale = 0.0 if kind == "none" else 1.0 if free else float(self.intercept_scaling)
         make = dask.delayed(make_part, pure=False)
         parts = client.compute([make(X, y, s, classes, scale, kind, factors) for X, y, s in blocks])
         shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
@@ -85,10 +95,15 @@ class DistributedModel(BaseEstimator):
         problems = 1 if classes is None or classes.size == 2 else classes.size
         plan = Training(
             loss, C, n, problems, int(widths[0]), self.tol, self.passes, self.max_iter, self.max_time,
-            seed_of(self.random_state), self.lam is not None,
+            seed_of(self.random_state), self.lam is not None, free,
         )  # fmt: skip
         began = time.perf_counter()
         newton = self.solver == "newton" or (self.solver == "auto" and is_suited(loss, plan.n_features, problems))
+        if free and not newton:
+            raise ValueError(
+                "on a cluster intercept='free' needs Newton's method: a smooth loss, such as 'squared_hinge', and "
+                f"solver='newton', or 'auto' with few features; got loss={self.loss!r}, solver={self.solver!r}"
+            )
         if not newton and alike(found, 0 if classes is None else classes.size):
             parts = mixed(parts, plan.seed, functools.partial(client.submit, pure=False))
         engine = DaskEngine(client, parts, problems)

@@ -20,7 +20,7 @@ from saddlesvm.cluster.rounds import Engine, Rounds, Solution, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
-from saddlesvm.problem.proven_sums import Facts
+from saddlesvm.problem.proven_sums import Facts, Sums
 from saddlesvm.problem.rounding import RowSizes
 from saddlesvm.solvers.second_order.looks import Ask, Told, look
 from saddlesvm.solvers.second_order.walk import Walk
@@ -124,11 +124,12 @@ class NewtonRounds(Rounds):
         """A round; CERTIFIED where it has proven every problem."""
         began = time.perf_counter()
         left = np.flatnonzero(self.live).tolist()
-        asked = Asks(left, [self.walks[k].ask() for k in left], self.plan.loss, self.plan.C)
-        answers = self.engine.total(look_at, together, asked)
-        self.restarts, self.sent = self.engine.restarts, asked.nbytes
-        for k, told, sizes in zip(left, answers.told, answers.sizes, strict=True):
-            self.learn(k, told, sizes)
+        answers = self.answers(left, [self.walks[k].ask() for k in left])
+        done = [self.learn(k, told, sizes) for k, told, sizes in zip(left, answers.told, answers.sizes, strict=True)]
+        if self.plan.free and (last := [k for k, near in zip(left, done, strict=True) if near]):
+            proofs = self.answers(last, [self.walks[k].ask_balanced() for k in last])
+            for k, told, sizes in zip(last, proofs.told, proofs.sizes, strict=True):
+                self.note(k, self.walks[k].balanced(self.facts(sizes), told))
         self.rounds += 1
         self.record(answers, time.perf_counter() - began)
         if not self.live.any():
@@ -136,17 +137,37 @@ class NewtonRounds(Rounds):
         ended = [self.walks[k].ended or self.best[k].limited(self.plan.tol) for k in np.flatnonzero(self.live)]
         return Outcome.LIMITED_BY_ROUNDING if all(ended) and self.plan.tol > 0.0 else None
 
-    def learn(self, k: int, told: Told, sizes: np.ndarray) -> None:
-        """Certify the point that a problem's round looked at, and choose the next one."""
+    def answers(self, problems: list[int], asks: list[Ask]) -> Answers:
+        """What all partitions tell together."""
+        asked = Asks(problems, asks, self.plan.loss, self.plan.C)
+        found = self.engine.total(look_at, together, asked)
+        self.restarts, self.sent = self.engine.restarts, asked.nbytes
+        return found
+
+    def facts(self, sizes: np.ndarray) -> Facts:
+        """What a certificate needs to know; `sizes` are those of a problem's rows and multipliers."""
+        plan = self.plan
+        return Facts(plan.loss, plan.C, plan.regularizer, RowSizes(*sizes[:ROW_SIZES].tolist()))
+
+    def learn(self, k: int, told: Told, sizes: np.ndarray) -> bool:
+        """Choose the next point of a problem, and certify the one that its round looked at.
+
+        With a free intercept that takes another look, with balanced multipliers; returns whether it would pay.
+        """
         plan, walk = self.plan, self.walks[k]
-        walk.take(plan.C, plan.regularizer, told)
-        facts = Facts(plan.loss, plan.C, plan.regularizer, RowSizes(*sizes[:ROW_SIZES].tolist()))
-        seen = Certificate.of(plan.strength, walk.proven(facts))
-        if seen.primal <= self.best[k].primal:
-            self.best_W[k] = walk.model
-        self.best[k] = self.best[k].better_of(seen)
+        near = walk.take(plan.C, plan.regularizer, told) <= plan.tol or walk.ended
         self.W[k] = walk.at
-        self.live[k] = not self.best[k].relative_gap <= plan.tol or plan.tol == 0.0
+        if not plan.free:
+            self.note(k, walk.proven(self.facts(sizes)))
+        return near
+
+    def note(self, k: int, sums: Sums) -> None:
+        """Certify the point that a problem's last round looked at."""
+        seen = Certificate.of(self.plan.strength, sums)
+        if seen.primal <= self.best[k].primal:
+            self.best_W[k] = self.walks[k].model
+        self.best[k] = self.best[k].better_of(seen)
+        self.live[k] = not self.best[k].relative_gap <= self.plan.tol or self.plan.tol == 0.0
 
     def finished(self, index: int) -> Solution:
         """The best model, and why the rounds ended; its certificate is a proof already."""

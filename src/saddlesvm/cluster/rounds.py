@@ -22,7 +22,7 @@ from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.stall import StallWatch
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.intercepts import Regularized
+from saddlesvm.problem.intercepts import Free, Regularized
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import Strength
@@ -100,6 +100,8 @@ class Training:
     max_time : float, optional
     seed : int
     uses_lambda : bool
+    free : bool
+        The intercept is free of penalty; otherwise it is penalised, or absent.
     """
 
     loss: Loss
@@ -113,6 +115,7 @@ class Training:
     max_time: float | None = None
     seed: int = 0
     uses_lambda: bool = False
+    free: bool = False
 
     @property
     def strength(self) -> Strength:
@@ -121,8 +124,8 @@ class Training:
 
     @property
     def regularizer(self) -> Regularizer:
-        """Half the squared norm, the intercept's weight included: without an intercept that weight is zero."""
-        return Regularizer(L2(), Regularized())
+        """Half the squared norm, a penalised intercept's weight included: without an intercept that weight is zero."""
+        return Regularizer(L2(), Free() if self.free else Regularized())
 
 
 @dataclass

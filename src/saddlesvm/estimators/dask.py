@@ -46,7 +46,9 @@ class LinearSVC(ClassifierMixin, DistributedModel):
     C : float, default=1.0
     lam : float, optional
     fit_intercept : bool, default=True
-        The intercept is regularised, as a feature of value `intercept_scaling`.
+    intercept : {"regularized", "free"}, default="regularized"
+        Regularised: penalised as the weight of a feature of value `intercept_scaling`. Free of penalty: with Newton's
+        method only.
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
     width : float, default=1.0
@@ -106,6 +108,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         C: float = 1.0,
         lam: float | None = None,
         fit_intercept: bool = True,
+        intercept: str = "regularized",
         intercept_scaling: float = 1.0,
         class_weight: dict[Any, float] | str | None = None,
         width: float = 1.0,
@@ -123,6 +126,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         self.C = C
         self.lam = lam
         self.fit_intercept = fit_intercept
+        self.intercept = intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.width = width
@@ -195,8 +199,8 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         """The same model as a :class:`saddlesvm.LinearSVC`, to save and to use without Dask."""
         check_is_fitted(self)
         model = estimators.LinearSVC(
-            loss=self.loss, tol=self.tol, fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling,
-            class_weight=self.class_weight, width=self.width, **self._strength(),
+            loss=self.loss, tol=self.tol, fit_intercept=self.fit_intercept, intercept=self.intercept, width=self.width,
+            intercept_scaling=self.intercept_scaling, class_weight=self.class_weight, **self._strength(),
         )  # fmt: skip
         model.classes_ = self.classes_
         return _filled(model, self, self.coef_, self.intercept_)
@@ -209,8 +213,8 @@ class LinearSVR(RegressorMixin, DistributedModel):
     ----------
     epsilon : float, default=0.0
     loss : str or Loss, default="epsilon_insensitive"
-    tol, C, lam, fit_intercept, intercept_scaling, max_iter, max_time, passes, solver, random_state, verbose, callbacks,
-    client
+    tol, C, lam, fit_intercept, intercept, intercept_scaling, max_iter, max_time, passes, solver, random_state,
+    verbose, callbacks, client
         As in :class:`LinearSVC`.
 
     Examples
@@ -234,6 +238,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
         C: float = 1.0,
         lam: float | None = None,
         fit_intercept: bool = True,
+        intercept: str = "regularized",
         intercept_scaling: float = 1.0,
         max_iter: int | None = None,
         max_time: float | None = None,
@@ -250,6 +255,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
         self.C = C
         self.lam = lam
         self.fit_intercept = fit_intercept
+        self.intercept = intercept
         self.intercept_scaling = intercept_scaling
         self.max_iter = max_iter
         self.max_time = max_time

@@ -40,7 +40,7 @@ GROWING = {
 LATER = {"kept"}  # arrays that older runs did not store: they go on with those of a run that has just begun
 FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
-    "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes",
+    "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
 )  # fmt: skip
 
 

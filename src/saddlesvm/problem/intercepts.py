@@ -10,7 +10,7 @@ total b``, such as that of a one-class machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -328,12 +328,8 @@ def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: flo
 
 @beside(array_sums.balance, is_small)
 @kernel
-def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
-    """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
-
-    The variables stay feasible. Shortening always reaches a total of zero; for another total it comes as near as it
-    can.
-    """
+def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> Any:
+    """Sums of the sizes of the positive and the negative variables, and of those strictly inside their bounds."""
     positive = negative = inner_positive = inner_negative = 0.0
     for i in members:
         a = alpha[i]
@@ -345,17 +341,40 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: flo
         else:
             negative -= a
             inner_negative -= a if inner else 0.0
+    return positive, negative, inner_positive, inner_negative
+
+
+def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]:
+    """How variables with such sums are brought to the sum `total`: the sign of those that become shorter, their factor,
+    and whether only those strictly inside their bounds do."""
+    positive, negative, inner_positive, inner_negative = sums
     excess = positive - negative - total
     heavy, inner_heavy = (positive, inner_positive) if excess > 0.0 else (negative, inner_negative)
-    sign = 1.0 if excess > 0.0 else -1.0
     inner_only = inner_heavy >= abs(excess)
     divisor = inner_heavy if inner_only else heavy
     factor = max(1.0 - abs(excess) / divisor, 0.0) if divisor > 0.0 else 1.0
+    return (1.0 if excess > 0.0 else -1.0), factor, inner_only
+
+
+@kernel
+def shorten(
+    terms: Pointwise, members: np.ndarray, alpha: np.ndarray, sign: float, factor: float, inner_only: bool
+) -> None:
+    """Multiply the variables of one sign by a factor: all, or those strictly inside their bounds."""
     for i in members:
         if alpha[i] * sign > 0.0:
             left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
             if not inner_only or (left > -np.inf and right < np.inf):
                 alpha[i] *= factor
+
+
+def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
+    """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
+
+    The variables stay feasible. Shortening always reaches a total of zero; for another total it comes as near as it
+    can.
+    """
+    shorten(terms, members, alpha, *shortening(signed_sums(terms, members, alpha), total))
 
 
 @kernel

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.intercepts import shorten, signed_sums
 from saddlesvm.problem.rounding import PointSizes, point_sizes
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms
@@ -36,10 +37,14 @@ class Ask(NamedTuple):
         The point to look at.
     back : ndarray of shape (d + 1,) or (0,)
         The point that the line to w comes from; empty for none.
+    shorten : tuple of (float, float, bool), optional
+        The multipliers are to be shortened so before their sums and their pull are taken, see
+        :func:`~saddlesvm.problem.intercepts.shorten`: those of a free intercept have a given sum.
     """
 
     w: np.ndarray
     back: np.ndarray
+    shorten: tuple[float, float, bool] | None = None
 
 
 class Told(NamedTuple):
@@ -53,6 +58,8 @@ class Told(NamedTuple):
         ``sum_i s_i phi_i`` at the places of the line; zeros where there is none.
     bent : ndarray of shape (2,)
         How many rows bend, and the sum of their second derivatives (times C).
+    signed : ndarray of shape (4,)
+        Sums of the positive and negative multipliers, see :func:`~saddlesvm.problem.intercepts.signed_sums`.
     pull : ndarray of shape (d + 1,)
         ``sum_i a_i x_i`` of the multipliers at w.
     matrix : ndarray of shape (d + 1, d + 1)
@@ -64,6 +71,7 @@ class Told(NamedTuple):
     sums: np.ndarray
     line: np.ndarray
     bent: np.ndarray
+    signed: np.ndarray
     pull: np.ndarray
     matrix: np.ndarray
     sizes: np.ndarray
@@ -72,7 +80,8 @@ class Told(NamedTuple):
     def nothing(cls, width: int) -> Told:
         """What no row tells, for w of this length."""
         matrix = np.zeros((width, width), order="F")
-        return cls(np.zeros(LOSS_SUMS), np.zeros(len(TRIALS)), np.zeros(2), np.zeros(width), matrix, np.zeros(SIZES))
+        sums, line, bent, signed, sizes = (np.zeros(size) for size in (LOSS_SUMS, len(TRIALS), 2, 4, SIZES))
+        return cls(sums, line, bent, signed, np.zeros(width), matrix, sizes)
 
     def add(self, other: Told) -> None:
         """Add what other rows tell."""
@@ -107,6 +116,9 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
         dot_rows(terms.X, chosen, ask.w, z)
         answers = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
         respond(SmoothedTerms(terms.loss, y, s, terms.C, np.empty(0), 0.0, False), z, answers)
+        told.signed[:] += signed_sums(points, every, answers.alpha)
+        if ask.shorten is not None:
+            shorten(points, every, answers.alpha, *ask.shorten)
         told.sums[:] += loss_sums(points, every, z, 0.0, answers.alpha)
         combine(terms.X, chosen, answers.alpha, told.pull)
         if ask.back.size:
@@ -118,7 +130,7 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
         active = np.flatnonzero(answers.bend * norms > NEGLIGIBLE)
         add_outer(terms.X, chosen[active], answers.bend[active], told.matrix)
         told.bent[:] += active.size, float(answers.bend.sum())
-        sizes = point_sizes(terms.loss, y, norms, s, every, answers.alpha)
+        sizes = point_sizes(terms.loss, y, norms, s, every, answers.alpha, signs=ask.shorten is not None)
         add_sizes(told.sizes, np.array(sizes))
         if alpha.size:
             alpha[chosen] = answers.alpha

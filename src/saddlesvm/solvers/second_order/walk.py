@@ -21,9 +21,10 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.certificate import relative
+from saddlesvm.problem.intercepts import shortening
 from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import PointSizes
+from saddlesvm.problem.rounding import PointSizes, unbalance
 from saddlesvm.runtime.durable import Group
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
@@ -54,6 +55,8 @@ class Walk(Group):
         The sums of its certificate, see :class:`~saddlesvm.solvers.second_order.looks.Told`.
     sizes : ndarray of shape (SIZES,) or (0,)
         The sizes of its multipliers.
+    signed : ndarray of shape (4,) or (0,)
+        The sums of its positive and negative multipliers.
     looks, steps : int
         Passes so far, and Newton steps.
     bent : int
@@ -70,6 +73,7 @@ class Walk(Group):
     pull: np.ndarray = field(default_factory=nothing)
     sums: np.ndarray = field(default_factory=nothing)
     sizes: np.ndarray = field(default_factory=nothing)
+    signed: np.ndarray = field(default_factory=nothing)
     looks: int = 0
     steps: int = 0
     bent: int = 0
@@ -79,7 +83,7 @@ class Walk(Group):
     def begin(cls, w: np.ndarray) -> Walk:
         """A walk that begins at these weights."""
         nowhere = np.zeros(w.size)
-        return cls(w, model=nowhere, pull=nowhere, sums=np.zeros(LOSS_SUMS), sizes=np.zeros(SIZES))
+        return cls(w, model=nowhere, pull=nowhere, sums=np.zeros(LOSS_SUMS), sizes=np.zeros(SIZES), signed=np.zeros(4))
 
     def ask(self) -> Ask:
         """What the next pass is to find out."""
@@ -92,6 +96,7 @@ class Walk(Group):
         """
         w = self.at
         self.model, self.pull, self.sums, self.sizes = w, C * told.pull, told.sums, told.sizes
+        self.signed = told.signed
         self.bent, self.looks = int(told.bent[0]), self.looks + 1
         charged = regularizer.value(w), regularizer.conjugate(self.pull)
         primal, dual = objectives(C, Sums(float(told.sums[0]), float(told.sums[1]), *charged))
@@ -124,6 +129,17 @@ class Walk(Group):
         self.at = self.back + TRIALS[0] * (self.at - self.back)
         self.promised *= TRIALS[0]
         self.ended = not self.promised > ROUNDED * abs(self.before)
+
+    def ask_balanced(self) -> Ask:
+        """What a pass with balanced multipliers is to find out, which proves the last point of a free intercept."""
+        return Ask(self.model, nothing(), shortening(self.signed.tolist(), 0.0))
+
+    def balanced(self, facts: Facts, told: Told) -> Sums:
+        """The sums of the certificate of that point, from what such a pass has told."""
+        paid, conjugates, _, charged, _ = told.sums.tolist()
+        point, pull = PointSizes(*told.sizes.tolist()), facts.C * told.pull
+        share = unbalance(point, facts.rows)
+        return summed(facts, (paid, conjugates, np.inf, charged, np.inf), point, self.model, pull, share=share)
 
     def proven(self, facts: Facts) -> Sums:
         """The sums of the certificate of the point that the last pass looked at, rounding bounded."""
