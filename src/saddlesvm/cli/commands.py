@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
 from saddlesvm.cli.console import safe_label, write_output
-from saddlesvm.cli.convert import HEADER, ZERO_BASED, store_info
+from saddlesvm.cli.convert import store_info
 from saddlesvm.cli.dask import fit_on_cluster, is_pattern, stores_of
 from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
-from saddlesvm.cli.share_bar import share_bar
+from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
 from saddlesvm.cli.tables import Facts, show
-from saddlesvm.data import DataError, Table, atomic_write, inputs, read
+from saddlesvm.data import DataError, Table, atomic_write, inputs
 from saddlesvm.data.columns import check_names
 from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
@@ -35,34 +36,6 @@ OK, NOT_CERTIFIED = 0, 3
 SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling", "n_jobs")
 PREDICTED_ROWS = 100_000  # rows predicted at a time, because text takes many times the memory of numbers
 LOSS_OPTIONS = ("epsilon", "width")  # options of losses that are options of the command too
-
-
-def read_table(
-    options: argparse.Namespace,
-    source: str,
-    n_features: int | None = None,
-    task: Any = None,
-    zero_based: bool | None = None,
-) -> Table:
-    """Read a data file as the options say; `zero_based` tells how other data of the same model were read."""
-    given: dict[str, Any] = {
-        "label": options.label,
-        "header": HEADER[options.header],
-        "n_features": n_features,
-        "scale": options.scale,
-        "task": task,
-    }
-    told = options.index_base != "auto" or zero_based is None
-    given["zero_based"] = ZERO_BASED[options.index_base] if told else zero_based
-    with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
-        return read(source, **given, cache=options.cache, advance=advance)
-
-
-def labels_of(table: Table) -> np.ndarray:
-    """The labels of a table; raises an error where it has none."""
-    if table.y is None:
-        raise DataError(f"{table.source}: no labels found; name their column with --label")
-    return table.y
 
 
 def class_weights(text: str | None, y: np.ndarray) -> Any:
@@ -131,6 +104,8 @@ def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
     given: dict[str, Any] = {name: getattr(options, name) for name in (*SHARED_OPTIONS, *entry.options)}
     given["random_state"] = options.seed
     given["verbose"] = int(sys.stderr.isatty() and not options.json)
+    if isinstance(options.C, tuple):
+        given["C"] = None  # cross-validation sets it
     if options.intercept is not None:
         given["fit_intercept"] = options.intercept != "none"
         given["intercept"] = None if options.intercept == "none" else options.intercept
@@ -156,9 +131,16 @@ def train(options: argparse.Namespace) -> int:
     """``saddlesvm train``: read, fit, test, save, and print the results."""
     task, entry = task_of(options), estimator_kind(options)
     check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
+    check_choice(options)
     if options.dask and is_pattern(options.data):
         return train_where_stores_are(options, task)
     table = read_table(options, options.data, task=task)
+    if entry.task == "classification":
+        check_classes(table)
+    whole, apart = table, None
+    if options.validation is not None:
+        labels_of(table)
+        table, apart = held_out(table, options.validation, options.seed, entry.task == "classification")
     y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
     test = read_table(options, options.test, table.n_features, task, table.zero_based) if options.test else None
     if test is not None:
@@ -168,17 +150,23 @@ def train(options: argparse.Namespace) -> int:
     model: Any = make_estimator(options, y)
     if options.liblinear:
         persistence.liblinear_kind(model, options.liblinear, None if task == "regression" else np.unique(y))
-    facts: Facts = {"read": described(table)}
+    facts: Facts = {"read": described(whole) | {"labels": label_taken(table, options.label)}}
+    if apart is not None:
+        facts["read"]["rows held out for validation"] = apart.n_rows
     if test is not None:
         facts["read for testing"] = described(test)
     if options.dask:
         model, facts["done"] = fit_on_cluster(model, table.X, y, options.dask, bool(model.verbose))
+    elif options.cv is not None:
+        model, facts["cross-validation"] = cross_validated(model, options, table, y)
+        facts["done"] = done(model, table)
     else:
         model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
     facts["worth"] = worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
-    if test is not None:
-        facts["worth"] |= quality(model, test.X, test.y, "test")
+    for part, name in ((apart, "validation"), (test, "test")):
+        if part is not None:
+            facts["worth"] |= quality(model, part.X, part.y, name)
     hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
     if entry.linear and hard:
         found = [str(one) for one in diagnose(table.X) + separability(model)]

@@ -52,7 +52,7 @@ def add_compare(subparsers: Any) -> None:
         "--max-time", dest="max_time", type=float, default=10.0, help="seconds for each run (default 10)"
     )
     parser.add_argument("--tol", type=float, default=1e-6, help="relative duality gap that ends a run (default 1e-6)")
-    parser.add_argument("--intercept", choices=("none", "regularized", "free"), default="none")
+    parser.add_argument("--intercept", choices=("none", "regularized", "free"), default="regularized")
     parser.add_argument("--positive", metavar="LABEL", help="the class compared with the rest, if there are several")
     parser.add_argument("--certify-every", dest="certify_every", type=float, default=1.0, help="epochs (default 1)")
     parser.add_argument("--label", help="label column of a table, by name or position")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from saddlesvm import __version__
-from saddlesvm.cli import commands, path, warmup, watch
+from saddlesvm.cli import choosing, commands, path, warmup, watch
 from saddlesvm.cli import compare as lab
 from saddlesvm.cli import convert as convert_command
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
@@ -29,7 +29,7 @@ from saddlesvm.runtime.compiling import telling
 USAGE_ERROR, INTERRUPTED = 2, 130
 DATA_HELP = (
     "LIBSVM text (plain, .gz, .bz2, .xz), CSV, TSV, Parquet, .npz, an MNIST-style idx file, "
-    f"a store, or a bundled set: {', '.join(BUNDLED)}"
+    f"a store, a bundled set ({', '.join(BUNDLED)}), or - for standard input"
 )
 
 
@@ -97,8 +97,13 @@ def add_train(commands_: Any) -> None:
     parser = commands_.add_parser("train", help="train a linear model and say how good, and how optimal, it is")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("--test", metavar="DATA", help="data to test the model on")
+    parser.add_argument("--validation", type=choosing.share, metavar="SHARE", help="rows to hold out for a test: 0.2")
+    parser.add_argument(
+        "--cv", type=choosing.fold_count, metavar="FOLDS",
+        help=f"folds by which C is chosen among several, --C 0.1,1,10; {choosing.FOLDS} by default",
+    )  # fmt: skip
     strength = parser.add_mutually_exclusive_group()
-    strength.add_argument("--C", type=number_or_name, help=texts["C"])
+    strength.add_argument("--C", type=choosing.strength, help=f"{texts['C']} Several, with commas: see --cv.")
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
     add_shared(parser, texts)
     parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")

@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
 def spoken(name: str, value: Any) -> str:
     """`value` as text for people; the name tells what it measures."""
     if isinstance(value, dict):
-        told = [f"{shown(str(key))}: {spoken('', one)}" for key, one in list(value.items())[:12]]
+        told = [f"{shown(str(key))}: {spoken(str(key), one)}" for key, one in list(value.items())[:12]]
         return ", ".join(told) + (f", and {len(value) - 12} more" if len(value) > 12 else "")
     if isinstance(value, (list, tuple)):
         return "\n".join(spoken(name, one) for one in value)

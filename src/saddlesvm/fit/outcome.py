@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -33,6 +34,9 @@ class Outcome(Enum):
     >>> str(Outcome.CERTIFIED), Outcome.CERTIFIED.advice
     ('certified', 'The relative gap asked for is proven; nothing to do.')
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Outcome, (self.value,)  # as skops, which knows no enumerations, can write and read it
 
     CERTIFIED = "certified"
     RULE_MET = "rule_met"

@@ -1,0 +1,119 @@
+"""Rows that ``train`` holds out, and the C that it chooses by cross-validation."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
+
+from saddlesvm.data import DataError, Table
+from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
+from saddlesvm.estimators.linear_svc import LinearSVC
+
+FOLDS = 5  # folds where several values of C are given, and no number of folds
+
+
+def strength(text: str) -> float | str | tuple[float, ...]:
+    """C of the command line: a number, several with commas, or words such as "auto"."""
+    try:
+        numbers = tuple(map(float, text.split(",")))
+    except ValueError:
+        if text[:1].isdigit():
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: a number, several with commas, as in 0.1,1,10, or auto is allowed"
+            ) from None
+        return text
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def share(text: str) -> float:
+    """A share of the rows, above 0 and below 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if not 0.0 < number < 1.0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: a share of the rows is needed, above 0 and below 1 (0.2); a file goes with --test"
+        )
+    return number
+
+
+def fold_count(text: str) -> int:
+    """A number of folds, at least 2."""
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number of folds is needed, at least 2")
+    return int(text)
+
+
+def check_choice(options: argparse.Namespace) -> None:
+    """Raise ValueError for options of the choice that do not go together."""
+    several = isinstance(options.C, tuple)
+    if several and options.cv is None:
+        options.cv = FOLDS
+    if options.cv is None:
+        return
+    if isinstance(options.C, str) or options.lam is not None:
+        raise ValueError("--cv goes with one or several numbers of --C: --C 0.1,1,10 --cv 5")
+    for name in ("dask", "checkpoint"):
+        if getattr(options, name):
+            raise ValueError(f"--cv does not go with --{name}")
+
+
+def held_out(table: Table, part: float, seed: int, classes: bool) -> tuple[Table, Table]:
+    """The table without, and with, a share of its rows drawn at random; of every class alike where that can be.
+
+    Raises
+    ------
+    DataError
+        The rows are those of a store, or too few.
+    """
+    if table.format == "store":
+        raise DataError(f"{table.source}: --validation copies rows; those of a store stay in their files: use --test")
+    n = table.n_rows
+    size = max(1, round(part * n))
+    if size >= n:
+        raise DataError(f"{table.source}: has {n} rows only: none would be left to train on")
+    counts = np.unique(np.asarray(table.y), return_counts=True)[1] if classes else np.zeros(0)
+    stratify = table.y if classes and counts.min() >= 2 and counts.size <= min(size, n - size) else None
+    kept, apart = train_test_split(np.arange(n), test_size=size, random_state=seed, stratify=stratify)
+    return _rows_of(table, np.sort(kept)), _rows_of(table, np.sort(apart))
+
+
+def _rows_of(table: Table, chosen: np.ndarray) -> Table:
+    weights = None if table.sample_weight is None else table.sample_weight[chosen]
+    y = None if table.y is None else table.y[chosen]
+    return dataclasses.replace(table, X=table.X[chosen], y=y, sample_weight=weights, known_nonzero=None)
+
+
+def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    """Choose C among those of the options by cross-validation; the fitted model, and a row of facts for each C."""
+    Cs = list(options.C) if isinstance(options.C, tuple) else [model.C]
+    if not (is_classifier(model) or is_regressor(model)):
+        raise ValueError(f"--cv needs labels or targets; {type(model).__name__} learns without")
+    called = "accuracy" if is_classifier(model) else "R2"
+    kind: Any = StratifiedKFold if is_classifier(model) else KFold
+    folds = kind(options.cv, shuffle=True, random_state=options.seed)
+    gaps: Any = None
+    if type(model) is LinearSVC:
+        search: Any = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(table.X, y, table.sample_weight)
+        Cs, means, errors = search.Cs_.tolist(), search.mean_scores_, search.standard_errors_
+        gaps = search.relative_gaps_.max(axis=1)
+    else:
+        search = GridSearchCV(model, {"C": sorted(Cs)}, cv=folds)
+        search.fit(table.X, y, **({} if table.sample_weight is None else {"sample_weight": table.sample_weight}))
+        found, Cs = search.cv_results_, sorted(Cs)
+        means = found["mean_test_score"]
+        errors = standard_errors(np.column_stack([found[f"split{k}_test_score"] for k in range(options.cv)]))
+    best = search.best_estimator_
+    facts: dict[str, Any] = {"folds": options.cv}
+    for k, C in enumerate(Cs):
+        facts[f"C = {C:g}"] = {called: float(means[k]), "standard error": float(errors[k])}
+        if gaps is not None:
+            facts[f"C = {C:g}"]["largest relative gap"] = float(gaps[k])
+    facts["chosen C"] = float(best.C)
+    return best, facts

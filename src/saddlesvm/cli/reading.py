@@ -1,0 +1,98 @@
+"""How the commands read data: files, stores, bundled sets, and standard input."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.cli.convert import HEADER, ZERO_BASED
+from saddlesvm.cli.share_bar import share_bar
+from saddlesvm.data import BUNDLED, DataError, Table, read
+from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
+
+STANDARD_INPUT = "-"
+CALLED = "standard input"
+
+
+def read_table(
+    options: argparse.Namespace,
+    source: str,
+    n_features: int | None = None,
+    task: Any = None,
+    zero_based: bool | None = None,
+) -> Table:
+    """Read a data file as the options say; `zero_based` tells how other data of the same model were read."""
+    given: dict[str, Any] = {
+        "label": options.label,
+        "header": HEADER[options.header],
+        "n_features": n_features,
+        "scale": options.scale,
+        "task": task,
+        "cache": options.cache,
+    }
+    told = options.index_base != "auto" or zero_based is None
+    given["zero_based"] = ZERO_BASED[options.index_base] if told else zero_based
+    if source == STANDARD_INPUT:
+        return from_standard_input(given)
+    with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
+        return read(source, **given, advance=advance)
+
+
+def from_standard_input(given: dict[str, Any]) -> Table:
+    """Read what comes on standard input, by way of a temporary file: the readers look at data more than once.
+
+    Raises
+    ------
+    DataError
+        As for a file; or there is no standard input, or it is to be kept beside a file.
+    """
+    if given["cache"]:
+        raise DataError(f"{CALLED}: --cache keeps what was read beside a file; there is none")
+    if sys.stdin is None:
+        raise DataError(f"{CALLED}: is closed")
+    handle, path = tempfile.mkstemp(prefix="saddlesvm-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return dataclasses.replace(read(path, **given), source=CALLED)
+    except DataError as error:
+        raise DataError(str(error).replace(path, CALLED)) from None
+    finally:
+        os.unlink(path)
+
+
+def labels_of(table: Table) -> np.ndarray:
+    """The labels of a table; raises an error where it has none."""
+    if table.y is None:
+        raise DataError(f"{table.source}: no labels found; name their column with --label")
+    return table.y
+
+
+def check_classes(table: Table) -> None:
+    """Raise DataError where the labels are no classes but numbers with fractions: a regression, without its loss."""
+    y = table.y
+    if y is None or y.dtype.kind != "f":
+        return
+    column = "" if table.label_name is None else f" in the column {table.label_name!r}"
+    losses = ", ".join(name for name in LOSSES if traits_of(make_loss(name)).task == "regression")
+    raise DataError(
+        f"{table.source}: has {np.unique(y).size:,} different numbers with fractions for labels{column}, from "
+        f"{y.min():g} to {y.max():g}: for a regression name its loss, --loss with one of {losses}; for classes name "
+        "their column with --label"
+    )
+
+
+def label_taken(table: Table, label: str | None) -> str | None:
+    """Which column was taken for the labels, in words; None where the format leaves no choice."""
+    if table.y is None or table.format not in ("csv", "parquet"):
+        return None
+    name = repr(table.label_name) if table.label_name is not None else "without a name"
+    last = label is None and table.source not in BUNDLED
+    return f"column {name}" + (", the last one (--label takes another)" if last else "")
