@@ -48,10 +48,11 @@ class Tally:
     cases: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    name: str = "certificates"
 
     def __str__(self) -> str:
         told = ", ".join(f"{count} {name}" for name, count in sorted(self.outcomes.items()))
-        return f"certificates: {self.cases} cases, {len(self.failures)} refuted ({told})"
+        return f"{self.name}: {self.cases} cases, {len(self.failures)} refuted ({told})"
 
 
 def certificates(seed: int, first: int, count: int) -> Tally:
