@@ -63,11 +63,10 @@ def main(folder: Path) -> None:
                 ended = time.process_time()
                 wrong = float(np.mean(np.sign(scores) != y))
                 agree = float(np.mean((scores > 0.0) == (found.margins > 0.0)))
-                print(
-                    f"| {name} | {loss} | {C:g} | {100 * wrong:.1f} % | {100 * found.error:.1f} % | {100 * agree:.1f} % "
-                    f"| {ended - estimated:.1f} | {estimated - began:.3f} | {'yes' if found.trusted else 'no'} |",
-                    flush=True,
-                )
+                errors = f"{100 * wrong:.1f} % | {100 * found.error:.1f} % | {100 * agree:.1f} %"
+                spent = f"{ended - estimated:.1f} | {estimated - began:.3f}"
+                trusted = "yes" if found.trusted else "no"
+                print(f"| {name} | {loss} | {C:g} | {errors} | {spent} | {trusted} |", flush=True)
 
 
 if __name__ == "__main__":
