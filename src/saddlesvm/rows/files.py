@@ -334,14 +334,34 @@ def chosen_rows(X: Rows, chosen: np.ndarray) -> Rows:
     return X._replace(data=parts[0], indices=parts[1], indptr=parts[2])
 
 
-def stacked_rows(pieces: Sequence[Rows]) -> Rows:
-    """The rows of several matrices of one kind, one after another, in one matrix."""
+def stacked_rows(pieces: list[Any]) -> Rows:
+    """The rows of several matrices of one kind, one after another, in one matrix; each is given up as it is copied.
+
+    Parameters
+    ----------
+    pieces : list of Dense or of CSR
+        Empty afterwards, so that the memory of the rows is hardly ever taken twice.
+    """
     first = pieces[0]
     if isinstance(first, Dense):
-        values = np.concatenate([piece.values for piece in pieces])  # type: ignore[union-attr]
-        return first._replace(values=_read_only(values))
-    ends = np.cumsum([0, *(piece.indptr[-1] for piece in pieces)])  # type: ignore[union-attr]
-    shifted = [piece.indptr[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]  # type: ignore[union-attr]
-    indptr = np.concatenate([first.indptr[:1], *shifted]).astype(first.indptr.dtype)
-    data, indices = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("data", "indices"))
-    return first._replace(data=_read_only(data), indices=_read_only(indices), indptr=_read_only(indptr))
+        values = [piece.values for piece in pieces]
+        pieces.clear()
+        return first._replace(values=_poured(values))
+    ends = np.cumsum([0, *(piece.indptr[-1] for piece in pieces)])
+    shifted = [piece.indptr[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]
+    indptr = _read_only(np.concatenate([first.indptr[:1], *shifted]).astype(first.indptr.dtype))
+    data, indices = [piece.data for piece in pieces], [piece.indices for piece in pieces]
+    pieces.clear()
+    return CSR(_poured(data), _poured(indices), indptr, first.bias, first.n_features)
+
+
+def _poured(parts: list[np.ndarray]) -> np.ndarray:
+    """The arrays one after another along the first axis; each is given up as it is copied."""
+    whole = np.empty((sum(len(part) for part in parts), *parts[0].shape[1:]), parts[0].dtype)
+    done = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        whole[done : done + len(part)] = part
+        done += len(part)
+    return _read_only(whole)
