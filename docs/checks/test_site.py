@@ -14,6 +14,20 @@ from bs4 import BeautifulSoup
 SITE = Path(os.environ.get("SITE", ""))
 PAGES = sorted(set(SITE.rglob("*.html")) - set(SITE.glob("_static/**/*"))) if os.environ.get("SITE") else []
 THUMBNAIL = "sphx-glr-thumbcontainer"  # beside a link that says the same
+
+# What a newcomer asks, and the page that answers: at most two clicks from the front page.
+QUESTIONS = {
+    "How do I install it?": "start/install.html",
+    "What is the shortest way to a model?": "start/first-model.html",
+    "What is scikit-learn's parameter called here?": "start/moving.html",
+    "Is a model that hit the time limit any good?": "start/questions.html#time-limit",
+    "Which loss do I take?": "start/questions.html#which-loss",
+    "What C do I take?": "guides/choose-c.html",
+    "My classes are imbalanced": "start/questions.html#imbalance",
+    "How do I get probabilities?": "guides/probabilities.html",
+    "My data do not fit into memory": "out-of-core.html",
+    "How is the certificate to be understood?": "certificate.html",
+}
 pytestmark = pytest.mark.skipif(not PAGES, reason="$SITE names no built site")
 
 
@@ -64,3 +78,18 @@ def test_every_page_has_its_twin_and_is_listed() -> None:
             assert page.with_name(page.name.removesuffix(".html") + ".md").is_file()
     for door in ("start", "guides", "reference", "how", "gallery"):
         assert f"({door}/index.md)" in listed
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_newcomers_question_is_answered_within_two_clicks(question: str) -> None:
+    address, _, place = QUESTIONS[question].partition("#")
+    answer, front = SITE / address, SITE / "index.html"
+    first = linked(front)
+    assert answer in first or any(answer in linked(page) for page in first if page.is_file())
+    assert not place or place in anchors(answer)
+
+
+def linked(page: Path) -> set[Path]:
+    """The pages of the site that a page links to."""
+    addresses = (link["href"].partition("#")[0] for link in soup(page).find_all("a", href=True))
+    return {(page.parent / unquote(one)).resolve() for one in addresses if one.endswith(".html") and "://" not in one}
