@@ -42,7 +42,7 @@ NOISE = 1e-13  # the same in float64
 ENOUGH = 1e-4  # share of the predicted decrease that a step must reach
 SHORTEST = 1e-5  # of step lengths
 FORCING = 0.3  # largest relative residual of the Newton equations
-SHARE_LEFT = 0.1  # share of the gap asked for that the residual of the last equations may leave
+SHARE_LEFT = 0.3  # share of the gap asked for that the residual of the last equations may leave
 MOST_ITERATIONS = 500
 BLAS_SPEED = 3e10  # operations a second, roughly
 

@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dpotrs
 from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.rows.class_rows import by_class
-from saddlesvm.rows.layouts import n_features, n_values
+from saddlesvm.rows.layouts import dtype_of, n_features, n_values
 from saddlesvm.solvers.second_order.linear_algebra import cholesky, widened
 
 ROWS_PER_FEATURE = 3.0  # rows that stand for all rows of a class's matrix
@@ -153,9 +153,9 @@ def make_inverse(problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray, r
 
 
 def _gram(problem: MultinomialProblem, chosen: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """``sum factors_i^2 x_i x_i'`` over the chosen rows, shape (d + 1, d + 1)."""
-    some = widened(problem.X, chosen, factors)
-    return some.T @ some
+    """``sum factors_i^2 x_i x_i'`` over the chosen rows, shape (d + 1, d + 1), summed in the precision of the rows."""
+    some = widened(problem.X, chosen, factors, dtype_of(problem.X))
+    return np.asarray(some.T @ some, dtype=np.float64)
 
 
 def _centred(problem: MultinomialProblem, found: np.ndarray) -> np.ndarray:
