@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from saddlesvm.estimators.warmup import DTYPES, LAYOUTS, LOSSES, warmup
+from saddlesvm.estimators.warmup import DTYPES, LAYOUTS, LOSSES, USUAL, warmup
 
 __all__ = ["add_arguments", "run"]
 
@@ -21,7 +21,9 @@ def add_arguments(subparsers: Any) -> None:
     """
     parser = subparsers.add_parser("warmup", help="compile ahead what first fits would otherwise wait for")
     parser.add_argument("--loss", default=",".join(LOSSES), help=f"one or more, by commas; {', '.join(LOSSES)}")
-    parser.add_argument("--layout", default=",".join(LAYOUTS), help=f"of {', '.join(LAYOUTS)}; both by default")
+    parser.add_argument(
+        "--layout", default=",".join(USUAL), help=f"of {', '.join(LAYOUTS)}; {' and '.join(USUAL)} by default"
+    )
     parser.add_argument("--dtype", default="float64", help=f"of {', '.join(DTYPES)}; float64 by default")
     parser.add_argument("--intercept", choices=("none", "regularized", "free"), default="regularized")
     parser.set_defaults(run=run)

@@ -20,22 +20,27 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiling import seconds_compiling
 from saddlesvm.solvers.base import one_of
 
-LAYOUTS = ("dense", "csr")
+LAYOUTS = ("dense", "csr", "csr64")
+USUAL = ("dense", "csr")
 DTYPES = ("float64", "float32")
 LOSSES = ("squared_hinge", "epsilon_insensitive")  # those that LinearSVC and LinearSVR have by default
-TALL, WIDE = (400, 8), (40, 90)  # Newton's equations over features, and over rows
+# Newton's equations over features, and over rows; more values than small problems have, which need no kernels.
+TALL, WIDE = (8_000, 8), (300, 600)
+FITS = ((TALL, "dcd"), (TALL, "newton"), (WIDE, "newton"), (TALL, "auto"))
 CLASSES = 4  # that begin together
 
 
 def warmup(
     loss: str | Sequence[str] = LOSSES,
-    layout: str | Sequence[str] = LAYOUTS,
+    layout: str | Sequence[str] = USUAL,
     dtype: str | Sequence[str] = "float64",
     *,
     watch: Callable[[str, float], Any] | None = None,
     **options: Any,
 ) -> float:
     """Compile what fits with the default solver need, so that the first of them need not wait.
+
+    Small problems, up to some 100,000 stored values, need nothing compiled.
 
     Kernels are kept on disk, for each combination of loss, layout and precision, beside the package or in the folder
     that the environment variable ``NUMBA_CACHE_DIR`` names, and belong to the processor that they were compiled on.
@@ -46,13 +51,13 @@ def warmup(
         Losses of :class:`~saddlesvm.LinearSVC` and :class:`~saddlesvm.LinearSVR`; by default those that these have by
         default.
     layout : str or sequence of str
-        "dense", "csr" (with int32 indices), or both, the default.
+        "dense", "csr" (with int32 indices), "csr64" (with int64 ones); the first two by default.
     dtype : str or sequence of str, default="float64"
         Of the data: "float64", "float32", or both.
     watch : callable, optional
         Called with the name of each combination and the seconds that it took to compile, when it is ready.
     **options
-        Of the estimators, such as ``intercept="free"``.
+        Of the estimators, such as ``intercept="free"`` or ``multi_class="crammer_singer"``.
 
     Returns
     -------
@@ -98,16 +103,24 @@ def _estimator(loss: str, options: dict[str, Any]) -> Callable[..., Any]:
     return make
 
 
+def _sparse(dense: np.ndarray, index: type) -> sparse.csr_matrix:
+    """A CSR matrix with indices of the given type."""
+    X = sparse.csr_matrix(dense)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
 def _fit_all(make: Callable[..., Any], layout: str, dtype: str) -> None:
-    """Small fits that go through all that the default solver does: descent, the finish, and classes together."""
+    """Quick fits that go through all that the default solver does: descent, the finish, and classes together."""
     random = np.random.default_rng(0)
-    for shape, solver in ((TALL, "dcd"), (TALL, "newton"), (WIDE, "newton"), (TALL, "auto")):
+    joint = getattr(make(), "multi_class", "") == "crammer_singer"
+    for shape, solver in ((TALL, "auto"),) if joint else FITS:
         dense = random.normal(size=shape).astype(dtype)
-        X = sparse.csr_matrix(dense) if layout == "csr" else dense
+        X = dense if layout == "dense" else _sparse(dense, np.int64 if layout == "csr64" else np.int32)
         target: Any = dense[:, 0] + 0.5 * random.normal(size=shape[0])
         model = make(solver=solver)
         model.fit(X, target > 0.0 if isinstance(model, LinearSVC) else target)
-    if isinstance(model, LinearSVC):
+    if isinstance(model, LinearSVC) and not joint:
         labels = np.where(random.normal(size=(TALL[0], CLASSES)) > 0.0, 1, -1).astype(np.int8)
         problem = make_problem(as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized")
         ClassDescent(problem, labels, np.zeros(labels.shape)).run(0.1, 0, lambda: False, 2.0)
