@@ -31,7 +31,9 @@ from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, resolve_C
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
-from saddlesvm.rows.kernels import Kernel, Matrix, expand
+from saddlesvm.rows.kernels import Kernel, Matrix, expand, gram, weighted_sums
+
+FEW = 512  # points whose kernel matrix is held whole, in float64
 
 
 class Views(NamedTuple):
@@ -244,6 +246,11 @@ class KernelProblem:
         loss: Any = self.loss
         return float(loss.tube()) if hasattr(loss, "tube") else 0.0
 
+    @cached_property
+    def gram(self) -> np.ndarray | None:
+        """The kernel matrix of the points, without what an intercept adds, where they are few; None otherwise."""
+        return gram(self.kernel, self.X) if self.X.shape[0] <= FEW else None
+
     def of_points(self, beta: np.ndarray) -> np.ndarray:
         """The coefficients of the points, shape (points,) or (points, outputs), of those of the rows."""
         return beta if self.views is None else self.views.of_points(beta)
@@ -260,7 +267,10 @@ class KernelProblem:
         """``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or (n, points)."""
         beta = self.of_points(beta)
         support = np.flatnonzero(beta.any(axis=1) if beta.ndim == 2 else beta)
-        f = expand(self.kernel, self.X, self.kernel.centres(self.X, support), beta[support])
+        if self.gram is None:
+            f = expand(self.kernel, self.X, self.kernel.centres(self.X, support), beta[support])
+        else:
+            f = weighted_sums(self.gram[:, support], beta[support])
         return self.of_rows(f + self.offset * beta.sum(axis=0))
 
     def describe(self) -> str:

@@ -90,6 +90,26 @@ class Kernel:
         return values
 
 
+def gram(kernel: Kernel, X: Matrix) -> np.ndarray:
+    """The kernel matrix of a few rows, in float64, shape (n, n); X itself where it is given."""
+    if kernel.precomputed:
+        return np.ascontiguousarray(X, dtype=np.float64)
+    X = dense_if_quicker(X.astype(np.float64))
+    if kernel.metric != "rbf" or sparse.issparse(X):
+        return np.ascontiguousarray(kernel(X, X))
+    squares = np.einsum("ij,ij->i", X, X)
+    values = X @ X.T
+    values *= 2.0
+    values -= squares
+    values -= squares[:, None]
+    np.minimum(values, 0.0, out=values)
+    values *= kernel.gamma
+    np.exp(values, out=values)
+    if not np.isfinite(values).all():
+        raise ValueError(f"the kernel {kernel.name} gave values that are not finite: no model can be made of them")
+    return values
+
+
 def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | None = None) -> float:
     """gamma as a number: ``"scale"`` is ``1 / (d Var(X))``, ``"auto"`` is ``1 / d``, as in scikit-learn.
 
@@ -147,6 +167,15 @@ def expand(kernel: Kernel, A: Matrix, centres: Any, coefficients: np.ndarray) ->
         values, into = kernel(part, centres), out[k * block : (k + 1) * block]
         for first in range(0, count, leaf):  # leaf by leaf: each product then goes through few additions
             into += values[:, first : first + leaf] @ coefficients[first : first + leaf]
+    return out
+
+
+def weighted_sums(values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """``values @ coefficients``, leaf by leaf as in :func:`expand`."""
+    count = coefficients.shape[0]
+    leaf, out = leaf_of(count), np.zeros((values.shape[0], *coefficients.shape[1:]))
+    for first in range(0, count, leaf):
+        out += values[:, first : first + leaf] @ coefficients[first : first + leaf]
     return out
 
 

@@ -31,7 +31,7 @@ from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint, alpha_of, nearest_feasible
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums
-from saddlesvm.rows.kernel_rows import RowCache, RowSource, row_source, signed_rows
+from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, submatrix
@@ -42,7 +42,6 @@ INNER_STEPS = 100_000
 SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
 PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
-EXACT_ROWS = 512  # rows up to which all rows are one working set, and their kernel matrix is float64
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem
 
@@ -60,6 +59,8 @@ class KernelState(State):
     source : RowSource
         Kernel rows over all points.
     offsets : ndarray of shape (groups,)
+    held : int
+        Kernel values in the matrix that is held whole.
     violation : float
         Largest violation of the optimality conditions among the rows at work.
     steepest : ndarray of shape (groups, 2)
@@ -78,6 +79,7 @@ class KernelState(State):
     offsets: np.ndarray = field(kw_only=True)
     steepest: np.ndarray = field(kw_only=True)
     violation: float = np.inf
+    held: int = 0
     inner_steps: int = 0
 
     @property
@@ -88,7 +90,7 @@ class KernelState(State):
     @property
     def kernel_evaluations(self) -> int:
         """Kernel values computed so far; those of the certificates are not counted."""
-        return self.cache.evaluations
+        return self.cache.evaluations + self.held
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,12 @@ class KernelSDCA(SolverBase):
         """The state at `start`, made feasible, or at zero."""
         low, high = problem.box()
         beta = first_sums(problem) if start is None else nearest_feasible(problem, start.beta)
-        dtype = np.float32 if problem.n > EXACT_ROWS else np.float64
-        source = row_source(problem.kernel, problem.X, dtype)
+        dtype = np.float32 if problem.gram is None else np.float64
+        source = (
+            row_source(problem.kernel, problem.X, dtype)
+            if problem.gram is None
+            else GivenRows(problem.gram, np.arange(problem.gram.shape[0]))
+        )
         if problem.views is not None:
             source = signed_rows(source, problem.views.points, problem.views.signs)
         state = KernelState(
@@ -146,6 +152,7 @@ class KernelSDCA(SolverBase):
             source=source,
             cache=RowCache(source, problem.cache_size, problem.offset, dtype),
             offsets=np.zeros(len(problem.sides)),
+            held=0 if problem.gram is None else problem.gram.size,
             steepest=np.zeros((len(problem.sides), 2)),
         )
         measure(problem, state)
@@ -156,11 +163,36 @@ class KernelSDCA(SolverBase):
         last = state.rows_touched + budget.rows
         end = clock() + budget.seconds
         while True:
-            if self.shrinking:
-                set_aside(problem, state)
-            self.improve(problem, state)
+            if problem.gram is not None and state.at_work.size == problem.n:
+                self.improve_all(problem, state, budget.relative_gap)
+            else:
+                if self.shrinking:
+                    set_aside(problem, state)
+                self.improve(problem, state)
             if state.estimate <= budget.relative_gap or state.rows_touched >= last or clock() >= end:
                 return state
+
+    def improve_all(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
+        """All rows as one working set, on the kernel matrix that is held whole.
+
+        The accuracy within is what the gap asked for needs where margins are about 1, and ten times as fine each time
+        that this was not enough.
+        """
+        assert problem.gram is not None
+        order = np.argsort(problem.side_of, kind="stable") if problem.groups else problem.members
+        K = whole_matrix(problem, order)
+        beta, ridge, y = state.beta[order], state.ridge[order], problem.y[order]
+        g = state.f[order] + ridge * beta - y
+        starts = np.searchsorted(problem.side_of[order], np.arange(len(problem.sides) + 1))
+        small = Small(K, ridge, state.low[order], state.high[order], problem.tube, starts)
+        ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
+        accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, relative_gap))
+        state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
+        state.beta[order] = beta
+        state.f[order] = g - ridge * beta + y
+        state.rows_touched += problem.n
+        state.epochs = state.rows_touched / problem.n
+        measure(problem, state)
 
     def improve(self, problem: KernelProblem, state: KernelState) -> None:
         """One working set: choose it, compute its missing kernel rows, solve it, bring f up to date."""
@@ -177,8 +209,7 @@ class KernelSDCA(SolverBase):
         starts = np.searchsorted(sides, np.arange(len(problem.sides) + 1))
         K = submatrix(table, slots, chosen)
         small = Small(K, ridge, state.low[rows], state.high[rows], problem.tube, starts)
-        accuracy = INNER_ACCURACY * state.violation if rows.size < problem.n else WHOLE_ACCURACY
-        state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
+        state.inner_steps += ascend(small, g, beta, INNER_ACCURACY * state.violation, INNER_STEPS)
         delta = beta - state.beta[rows]
         moved = np.flatnonzero(delta)
         f = state.f[state.at_work]
@@ -192,8 +223,6 @@ class KernelSDCA(SolverBase):
     def choose(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
         """Positions (in `at_work`) of the rows to change: at most `block` that are not in the cache."""
         most = min(self.working_set, state.cache.capacity)
-        if state.at_work.size <= min(most, EXACT_ROWS):
-            return np.arange(state.at_work.size)
         block = max(2, min(self.block, most // 2))
         if not (state.beta.any() or problem.is_regression):
             return self.first(problem, state, min(block, most // 2))
@@ -239,6 +268,18 @@ class KernelSDCA(SolverBase):
             state.cache.evaluations = done
             measure(problem, state)
         return state
+
+
+def whole_matrix(problem: KernelProblem, order: np.ndarray) -> np.ndarray:
+    """The kernel matrix of all rows in this order, signs and what a regularized intercept adds included."""
+    assert problem.gram is not None
+    if problem.views is None and problem.offset == 0.0 and not problem.groups:
+        return problem.gram
+    K = problem.gram + problem.offset
+    if problem.views is None:
+        return K[np.ix_(order, order)] if problem.groups else K
+    points, signs = problem.views.points[order], problem.views.signs[order]
+    return K[np.ix_(points, points)] * signs * signs[:, None]
 
 
 def wishes(problem: KernelProblem, state: KernelState, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
