@@ -240,7 +240,8 @@ class KernelSDCA(SolverBase):
 
     def first(self, problem: KernelProblem, state: KernelState, block: int) -> np.ndarray:
         """The first working set, where all rows look alike: `block` random rows of each class."""
-        sides = [np.flatnonzero(problem.y > 0.0), np.flatnonzero(problem.y < 0.0)]
+        y = problem.y[state.at_work]
+        sides = [np.flatnonzero(y > 0.0), np.flatnonzero(y < 0.0)]
         return np.concatenate([state.random.permutation(side)[:block] for side in sides])
 
     def solution(self, problem: KernelProblem, state: KernelState) -> KernelPoint:
