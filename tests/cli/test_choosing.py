@@ -118,3 +118,13 @@ def test_the_rows_of_a_store_are_not_copied() -> None:
     rows = Table(np.zeros((4, 1)), np.arange(4), None, None, "rows.store", "store", 0, 0.0)
     with pytest.raises(DataError, match="stay in their files: use --test"):
         held_out(rows, 0.5, 0, classes=True)
+
+
+def test_a_report_of_one_model_names_its_strongest_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rows.csv").write_text(LINES)
+    report = tmp_path / "out.html"
+    found = told(["train", str(tmp_path / "rows.csv"), "--report", str(report)], capsys)
+    assert found["done"]["report written to"] == str(report)
+    text = report.read_text()
+    for part in ("The fit ended as certified", "How the bound closed", "The strongest features", "For 'in'", ">a<"):
+        assert part in text or part.replace("'", "&#x27;") in text

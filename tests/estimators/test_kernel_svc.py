@@ -174,7 +174,7 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
         ({"loss": "logistic"}, "logistic"),
         ({"solver": "dcd"}, "unknown solver 'dcd': use one of auto, kernel-sdca, kernel-pegasos"),
         ({"multi_class": "crammer_singer"}, "multi_class must be one of 'ovr', 'ovo'"),
-        ({"intercept": "none"}, "intercept must be one of 'free', 'regularized'"),
+        ({"intercept": "fixed"}, "intercept must be one of 'free', 'regularized', 'none'"),
         ({"cache_size": 0}, "cache_size must be a positive finite number"),
         ({"class_weight": {0: 1.0, 1: 0.0}}, "class_weight must hold positive finite factors"),
     ],

@@ -266,7 +266,7 @@ def test_clone_and_pickle_keep_the_solver(blobs):
         ({"solver": "nonsense"}, "unknown solver 'nonsense'"),
         ({"solver": "sdca:nonsense=1"}, "no option 'nonsense'"),
         ({"penalty": "l1"}, "penalty='l1' is not supported"),
-        ({"intercept": "none"}, "intercept must be"),
+        ({"intercept": "fixed"}, "intercept must be"),
         ({"intercept_scaling": 0.0}, "intercept_scaling must be a positive finite number; got 0.0"),
         ({"multi_class": "nonsense"}, "multi_class must be"),
         ({"dual": "maybe"}, "dual must be"),

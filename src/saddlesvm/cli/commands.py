@@ -17,6 +17,7 @@ from saddlesvm.cli.convert import store_info
 from saddlesvm.cli.dask import fit_on_cluster, is_pattern, stores_of
 from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
 from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
+from saddlesvm.cli.report import check_possible, write_report
 from saddlesvm.cli.tables import Facts, show
 from saddlesvm.data import DataError, Table, atomic_write, inputs
 from saddlesvm.data.columns import check_names
@@ -130,7 +131,8 @@ def check_outputs(paths: list[str]) -> None:
 def train(options: argparse.Namespace) -> int:
     """``saddlesvm train``: read, fit, test, save, and print the results."""
     task, entry = task_of(options), estimator_kind(options)
-    check_outputs([path for path in (options.model, options.liblinear, options.checkpoint) if path])
+    check_outputs([path for path in (options.model, options.liblinear, options.checkpoint, options.report) if path])
+    check_possible(options.report)
     check_choice(options)
     if options.dask and is_pattern(options.data):
         return train_where_stores_are(options, task)
@@ -210,6 +212,9 @@ def kept_and_shown(options: argparse.Namespace, model: Any, facts: Facts, notes:
     if options.liblinear:
         persistence.save_liblinear(model, options.liblinear)
         facts["done"]["LIBLINEAR model written to"] = options.liblinear
+    if options.report:
+        facts["done"]["report written to"] = options.report
+        write_report(options.report, model, str(options.data), facts)
     show(facts, options.json)
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 

@@ -108,6 +108,7 @@ def add_train(commands_: Any) -> None:
     add_shared(parser, texts)
     parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
     parser.add_argument("--model", metavar="PATH", help="write the model here")
+    parser.add_argument("--report", metavar="PATH", help="write an HTML report with pictures and top features here")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_options_of_estimators(parser, texts)
     add_reading(parser)

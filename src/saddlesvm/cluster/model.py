@@ -24,7 +24,7 @@ from saddlesvm.cluster.sources import PartTasks, read_part
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.fit.result import uncertified
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.intercepts import InterceptName, intercept_kind
+from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
@@ -57,8 +57,8 @@ class DistributedModel(BaseEstimator):
     def _kind(self) -> InterceptName:
         if not self.fit_intercept:
             return "none"
-        if self.intercept not in ("regularized", "free"):
-            raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
+        if self.intercept not in INTERCEPTS:
+            raise ValueError(f"intercept must be 'regularized', 'free' or 'none'; got {self.intercept!r}")
         return intercept_kind(self.intercept).name
 
     def _client(self) -> Client:

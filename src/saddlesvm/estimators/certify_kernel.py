@@ -132,7 +132,7 @@ def machine_of(model: Any, name: str) -> Machine:
 def options_of(model: Any, name: str) -> dict[str, Any]:
     """C or lambda, and the intercept, as problems take them."""
     kind: InterceptName = "free"
-    if not getattr(model, "fit_intercept", True):
+    if not getattr(model, "fit_intercept", True) or getattr(model, "intercept", "free") == "none":
         kind = "none"
     elif getattr(model, "intercept", "free") == "regularized":
         kind = "regularized"

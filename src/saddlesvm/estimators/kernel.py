@@ -67,8 +67,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         With ``multi_class="ovo"``: a column of votes a class, or a column of scores a pair.
     fit_intercept : bool, default=True
-    intercept : {"free", "regularized"}, default="free"
-        Unpenalised (as in scikit-learn's ``SVC``), or the weight of a constant feature of value `intercept_scaling`.
+    intercept : {"free", "regularized", "none"}, default="free"
+        Unpenalised (as in scikit-learn's ``SVC``), or the weight of a constant feature of value `intercept_scaling`; or
+        none, as with ``fit_intercept=False``.
     intercept_scaling : float, default=1.0
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
@@ -228,7 +229,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         self._check_kernel()
         one_of("multi_class", self.multi_class, ("ovr", "ovo"))
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        one_of("intercept", self.intercept, ("free", "regularized"))
+        one_of("intercept", self.intercept, ("free", "regularized", "none"))
         return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
 
     def _keep(self, X: Any, codes: np.ndarray, results: list[FitResult]) -> None:

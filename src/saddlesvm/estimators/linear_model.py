@@ -15,6 +15,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.sklearn_callbacks import CallbackSupport, FitTasks
+from saddlesvm.estimators.top_features import Top, strongest
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
@@ -23,7 +24,7 @@ from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.intercepts import InterceptName, intercept_kind
+from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import L2, Weighed, elastic_net
@@ -81,6 +82,33 @@ class LinearModel(CallbackSupport, Estimator):
         check_is_fitted(self)
         return int(np.atleast_2d(self.coef_).any(axis=0).sum())
 
+    def top_features(self, n: int = 10, names: Any = None) -> Top:
+        """The features with the largest weights, largest first.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Features at most for each class.
+        names : sequence of shape (d,), optional
+            Of the features, such as a vectorizer's ``get_feature_names_out()``; by default ``feature_names_in_``, or
+            numbers.
+
+        Returns
+        -------
+        dict
+            A list of (name, weight) for each class, or label: the features that speak most for it. With
+            ``multi_class="ovo"`` the key (a, b) is for those that speak for a against b. Of a regression the weights
+            of either sign, under the number of the target. With two classes, and with pairs, those that speak for the
+            earlier class have negative weights.
+
+        Raises
+        ------
+        ValueError
+            `n` is no positive number, or the names are not those of the features.
+        """
+        check_is_fitted(self)
+        return strongest(self, n, names)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -89,8 +117,8 @@ class LinearModel(CallbackSupport, Estimator):
     def _intercept_kind(self) -> InterceptName:
         if not self.fit_intercept:
             return "none"
-        if self.intercept not in ("regularized", "free"):
-            raise ValueError(f"intercept must be 'regularized' or 'free'; got {self.intercept!r}")
+        if self.intercept not in INTERCEPTS:
+            raise ValueError(f"intercept must be 'regularized', 'free' or 'none'; got {self.intercept!r}")
         return intercept_kind(self.intercept).name
 
     def _penalty(self) -> Weighed:

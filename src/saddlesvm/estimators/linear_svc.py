@@ -115,9 +115,10 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         With ``multi_class="ovo"``: a column of votes a class, or a column of scores a pair.
     fit_intercept : bool, default=True
-    intercept : {"regularized", "free"}, default="regularized"
+    intercept : {"regularized", "free", "none"}, default="regularized"
         The intercept is the weight of a constant feature of value `intercept_scaling` and penalised like the others (as
-        in LIBLINEAR and scikit-learn), or exactly unpenalised (as in kernel machines).
+        in LIBLINEAR and scikit-learn), or exactly unpenalised (as in kernel machines), or there is none, as with
+        ``fit_intercept=False``.
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
         Positive factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more

@@ -75,7 +75,7 @@ class PathSearch:
         self.template, self.data, self.gap, self.watch = template, data, gap, watch
         design = inputs.as_design(data[0])
         norms = inputs.finite_norms(rows.as_rows(design))
-        bias = float(template.intercept_scaling) if template.fit_intercept else 0.0
+        bias = float(template.intercept_scaling) if template._intercept_kind() != "none" else 0.0
         self.design = rows.as_rows(design, bias)
         self.n = design.shape[0]
         self.radii = radii(norms + bias * bias)

@@ -198,7 +198,7 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
         np.atleast_2d(model.coef_),
         np.atleast_1d(model.intercept_),
         classes,
-        intercept_scaling=model.intercept_scaling if model.fit_intercept else None,
+        intercept_scaling=model.intercept_scaling if model._intercept_kind() != "none" else None,
         **liblinear_kind(model, path, classes),
     )
 
