@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from saddlesvm.lab.displays import GapDisplay
-from saddlesvm.lab.report import Report, Table
+from saddlesvm.lab.report import Item, Prose, Report, Table
 
 SHOWN = 15  # features a class
 
@@ -35,15 +36,25 @@ def model_report(model: Any, name: str, groups: dict[str, list[tuple[str, str]]]
     report = Report(f"{type(model).__name__}: {name}", verdict, data=data, command=command)
     for title, facts in others:
         report.section(title.capitalize(), Table(["", ""], facts))
-    if model.trace_:
-        report.section("How the bound closed", GapDisplay(model.trace_, type(model).__name__).chart())
+    report.section("How the bound closed", closing(model))
     if hasattr(model, "top_features"):
-        tables = [
-            Table(["feature", "weight"], [[str(one), f"{weight:+.4g}"] for one, weight in best], heading(model, label))
-            for label, best in model.top_features(SHOWN).items()
-        ]
+        tables = [features(best, heading(model, label)) for label, best in model.top_features(SHOWN).items()]
         report.section("The strongest features", *tables)
     return report
+
+
+def closing(model: Any) -> Item:
+    """The chart of the gaps, or a sentence where no sub-problem has two certificates to draw a line between."""
+    if max(Counter(record["problem"] for record in model.trace_).values(), default=0) > 1:
+        return GapDisplay(model.trace_, type(model).__name__).chart()
+    return Prose("There is no line to draw: the first certificate of every problem was the last.")
+
+
+def features(best: list[tuple[Any, float]], caption: str) -> Item:
+    """A table of features, or a sentence where there are none."""
+    if not best:
+        return Prose(f"{caption} No feature speaks for it: all weights point the other way, or are zero.")
+    return Table(["feature", "weight"], [[str(one), f"{weight:+.4g}"] for one, weight in best], caption)
 
 
 def heading(model: Any, label: Any) -> str:
