@@ -12,7 +12,8 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.kernel import KernelPoint, half_norm, make_kernel_problem
+from saddlesvm.problem.kernel import make_kernel_problem
+from saddlesvm.problem.kernel_certificate import KernelPoint, half_norm
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.penalties import ElasticNet
 from saddlesvm.problem.problem import make_problem
