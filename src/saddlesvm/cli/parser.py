@@ -167,12 +167,19 @@ def add_options_of_estimators(parser: argparse.ArgumentParser, texts: dict[str, 
             group.add_argument(f"--{name.replace('_', '-')}", dest=name, **told)
 
 
+def whole_or_number(text: str) -> float:
+    """A whole number where the text is one, else a number."""
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
 def type_of(entry: register.Entry, name: str) -> Any:
     """The type of an option: that of its default, a number where the default is a whole number, else text."""
     default = entry.kind().get_params()[name]
     if isinstance(default, bool):
         return truth
-    return float if isinstance(default, (int, float)) else str
+    if isinstance(default, int):
+        return whole_or_number
+    return float if isinstance(default, float) else str
 
 
 def truth(text: str) -> bool:
