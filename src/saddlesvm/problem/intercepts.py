@@ -326,7 +326,6 @@ def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: flo
     return t
 
 
-@beside(array_sums.balance, is_small)
 @kernel
 def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> Any:
     """Sums of the sizes of the positive and the negative variables, and of those strictly inside their bounds."""
@@ -368,6 +367,7 @@ def shorten(
                 alpha[i] *= factor
 
 
+@beside(array_sums.balance, is_small)
 def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
     """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
 
