@@ -18,7 +18,7 @@ from saddlesvm.rows.layouts import Dense, Rows
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 FITS = 0.5  # share of the memory; mapped data up to this size are trained on in place
 BLOCKS_SHARE = 0.55  # share of the memory for the two blocks held at once; the rest is for the rows' variables
-KEPT_SHARE = 0.15  # share of the memory for rows that are kept from one block to the end of the sweep
+KEPT_SHARE = 0.12  # share of the memory for rows that are kept from one block to the end of the sweep
 VARIABLES_SHARE = 0.25  # share of the memory; larger variables of the rows go to a mapped file
 RESERVE = 96 * 2**20  # bytes for compiled code and small arrays, at most a fifth of the memory
 FEWEST_BLOCKS = 8  # blocks per sweep where data are cut: reading ahead then hides all but the first block
