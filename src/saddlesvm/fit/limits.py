@@ -40,10 +40,15 @@ class Limits:
             check(name, getattr(self, name), LIMIT)
         check("tol", self.tol, NOT_NEGATIVE)
 
-    def reached(self, epochs: float, seconds: float, unit: str = "epochs") -> tuple[Outcome, str] | None:
-        """The outcome and reason where a fit has reached its limit on epochs (or rounds) or on seconds; else None."""
+    def reached(
+        self, epochs: float, seconds: float, unit: str = "epochs", reserve: float = 0.0
+    ) -> tuple[Outcome, str] | None:
+        """The outcome and reason where a fit has reached its limit on epochs (or rounds) or on seconds; else None.
+
+        `reserve` are the seconds that its end will still take.
+        """
         if self.max_epochs is not None and epochs >= self.max_epochs - 1e-9:
             return Outcome.EPOCH_LIMIT, f"{epochs:.0f} {unit}"
-        if self.max_time is not None and seconds >= self.max_time:
+        if self.max_time is not None and seconds + reserve >= self.max_time:
             return Outcome.TIME_LIMIT, f"{seconds:.3g} s"
         return None

@@ -27,6 +27,7 @@ CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
 ESTIMATED_SHARE = 0.05  # the same share for solvers that estimate the gap themselves
 GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0  # passes over the data that a glance and an exact certificate take
 ROUGH = 0.1  # relative gap that one epoch often reaches
+ENDING_LOOKS = 6.0  # certificates that take as long as the end of a fit
 EAGERNESS = 0.9  # share of the gap asked for at which the solver's estimate triggers a certificate
 SMALLEST_ESTIMATE = 1e-300
 RATIOS = (0.1, 1e12)  # least and largest believable quotient of gap and estimate
@@ -89,6 +90,7 @@ class Run:
         self.passes = 0.0
         self.looked_at = 0.0
         self.ratio = 1.0
+        self.glance = 0.0  # seconds of the last certificate
         self.stall = StallWatch()
 
     @property
@@ -121,8 +123,13 @@ class Run:
         until = max(1, round((min(stops) - state.epochs) * n)) if np.isfinite(min(stops)) else np.inf
         values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
         slice_rows = max(1, int(values / self.problem.values_per_row))
-        seconds = (self.limits.max_time or np.inf) - self.watches.total
+        seconds = (self.limits.max_time or np.inf) - self.watches.total - self.reserve
         return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
+
+    @property
+    def reserve(self) -> float:
+        """Seconds that the end of the fit will take: the last certificate, and the search for a better multiple."""
+        return min(ENDING_LOOKS * self.glance, 0.5 * (self.limits.max_time or 0.0))
 
     def threshold(self) -> float:
         """The estimate below which a certificate is due, given the last quotient of gap and estimate."""
@@ -144,7 +151,7 @@ class Run:
             return Outcome.INTERRUPTED, "interrupted"
         if not np.isfinite(state.w).all():
             return Outcome.FAILED, "the weights are not finite"
-        reached = limits.reached(state.epochs, self.watches.total)
+        reached = limits.reached(state.epochs, self.watches.total, reserve=self.reserve)
         if reached is not None:
             return reached
         if state.satisfied:
@@ -168,6 +175,7 @@ class Run:
     def look(self, state: Any, ending: bool) -> Any:
         """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
         self.watches.lap("solving")
+        before = self.watches.certifying
         point = self.solver.solution(self.problem, state)
         fine = state.w.dtype == np.float64  # close to the optimum: what a glance leaves out is no longer small
         likely = ending or self.promising(state) or not point.tracks or (fine and not point.read)
@@ -183,6 +191,7 @@ class Run:
         state = self.solver.certified(self.problem, state, evaluation)
         self.keep(evaluation)
         self.watches.lap("certifying")
+        self.glance = self.watches.certifying - before
         return state
 
     def decisive(self, glance: Evaluation) -> bool:

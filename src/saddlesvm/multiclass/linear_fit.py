@@ -14,9 +14,11 @@ from scipy import sparse
 
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import Batch, Fit, InTurn
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.class_sweep import ClassSweep, FileRows
-from saddlesvm.multiclass.fits import Fits
+from saddlesvm.multiclass.fits import Fits, drive_all
 from saddlesvm.multiclass.shared_start import SharedStart, block_size
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
 from saddlesvm.problem.certificate import Point
@@ -25,6 +27,8 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.threaded.descent import with_threads
+
+WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,26 @@ class FormerFit:
         return solver
 
 
+def gone_on(earlier: FitResult, later: FitResult) -> FitResult:
+    """The result of a fit that went on where an earlier one was cut short: the better model, the better bound."""
+    model = earlier if earlier.certificate.primal < later.certificate.primal else later
+    bound = earlier if earlier.certificate.dual > later.certificate.dual else later
+    phases = dict.fromkeys((*earlier.phases, *later.phases), 0.0)
+    return dataclasses.replace(
+        later,
+        coef=model.coef,
+        intercept=model.intercept,
+        alpha=bound.alpha,
+        certificate=model.certificate.bounded_by(bound.certificate),
+        epochs=earlier.epochs + later.epochs,
+        rows_touched=earlier.rows_touched + later.rows_touched,
+        seconds_solving=earlier.seconds_solving + later.seconds_solving,
+        seconds_certifying=earlier.seconds_certifying + later.seconds_certifying,
+        trace=Trace([*earlier.trace, *later.trace]),
+        phases={name: earlier.phases.get(name, 0.0) + later.phases.get(name, 0.0) for name in phases},
+    )
+
+
 @dataclass(kw_only=True)
 class LinearFits(Fits):
     """The fits of a linear model's sub-problems; see :class:`~saddlesvm.multiclass.fits.Fits`.
@@ -141,6 +165,31 @@ class LinearFits(Fits):
                 most = self.solver.epochs_from_samples(self.problem(self.makers[0]()), self.limits.tol)
             self.shared = SharedStart(self.makers, self.together, self.limits.tol, self.seed, most)
         self.clock = SharedTime(self.limits.max_time, 1 if self.side_by_side else count, jobs)
+        self.cut_short: dict[int, FitResult] = {}
+
+    def solve(self) -> list[FitResult]:
+        """Solve all sub-problems; those that their share of the time cut short go on in what others left over."""
+        results = super().solve()
+        limits = self.limits
+        if (
+            limits.max_time is None
+            or limits.max_epochs is not None
+            or self.checkpoint
+            or self.side_by_side
+            or len(results) == 1
+        ):
+            return results
+        while self.clock.left() > WORTH_RETRYING * limits.max_time:
+            outcomes = {k: result.outcome for k, result in enumerate(results)}
+            self.cut_short = {k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT}
+            if not self.cut_short or Outcome.INTERRUPTED in outcomes.values():
+                break
+            self.shared = None
+            self.clock.again(len(self.cut_short))
+            further = drive_all([InTurn([k], self.begin, self.finished) for k in self.cut_short], self.n_jobs)
+            for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
+                results[k] = gone_on(earlier, later)
+        return results
 
     def __enter__(self) -> LinearFits:
         return self
@@ -157,7 +206,12 @@ class LinearFits(Fits):
         """Make the fit of a sub-problem; it starts where its block of classes, or a former fit, ended."""
         sub = self.makers[index]()
         problem, start = self.problem(sub), None
-        if self.shared:
+        if index in self.cut_short:
+            earlier: Any = self.cut_short[index]
+            w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
+            duals = earlier.alpha.toarray()
+            start = sub.start(problem, duals, problem.C, w)
+        elif self.shared:
             start = self.shared.point(index, problem, stop, self.clock.share())
         elif self.former:
             start = self.former.start(sub, problem, len(self.makers))

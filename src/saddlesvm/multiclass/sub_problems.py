@@ -104,6 +104,14 @@ class SharedTime:
         with self.lock:
             return left * min(1.0, self.jobs / max(self.open, 1))
 
+    def left(self) -> float:
+        """Seconds that are left."""
+        return np.inf if self.end is None else self.end - clock()
+
+    def again(self, problems: int) -> None:
+        """So many sub-problems are solved further."""
+        self.open = problems
+
     def done(self) -> None:
         """One sub-problem is finished."""
         with self.lock:
