@@ -13,16 +13,20 @@ curvature(v)       ``r*''(v)``: 1 where the weight follows the pull, 0 where it 
 domain_scale(v)    the largest factor in [0, 1] that brings v to where ``r*`` is finite; 1 where it always is
 =================  =======================================================================================
 
-and this one for the whole penalty:
+and these for the whole penalty:
 
 =================  =======================================================================================
 identity()         whether ``weight(v)`` is v: R is half the squared norm, no code is needed to tell w from v
+parts()            (square, l1) where r is ``square w^2 / 2 + l1 |w|``: the column solver takes such penalties
 =================  =======================================================================================
 
 Solvers that step in closed form (SDCA, DCD) take every penalty whose r contains half a square: ``r*`` is then 1-smooth,
 so that the step for half a square, ``q = C ||x||^2``, never lowers the dual objective. They keep v, read w through
-:func:`score`, and add to v. A regularised intercept is charged half its square whatever the penalty, a free one nothing
-(:mod:`saddlesvm.problem.regularizer`).
+:func:`score`, and add to v. A penalty without a square has a ``r*`` that is infinite beyond some pull: dual points are
+brought back by :meth:`Penalty.domain_scale`, and only the column solver takes it.
+
+A regularised intercept is charged half its square where r holds a square, and ``r`` itself where it does not; a free one
+nothing (:mod:`saddlesvm.problem.regularizer`).
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numba.core import types
 
-from saddlesvm.problem.slopes import soft_threshold
+from saddlesvm.problem.slopes import EDGE, INF, soft_threshold
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, dot
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import operation
@@ -69,6 +73,9 @@ class L2(NamedTuple):
     def identity() -> bool:
         return True
 
+    def parts(self) -> tuple[float, float]:
+        return 1.0, 0.0
+
     def value(self, w: float) -> float:
         return 0.5 * w * w
 
@@ -98,6 +105,9 @@ class ElasticNet(NamedTuple):
     def identity() -> bool:
         return False
 
+    def parts(self) -> tuple[float, float]:
+        return 1.0, self.l1
+
     def value(self, w: float) -> float:
         return 0.5 * w * w + self.l1 * abs(w)
 
@@ -112,6 +122,37 @@ class ElasticNet(NamedTuple):
 
     def domain_scale(self, v: float) -> float:
         return 1.0
+
+
+class L1(NamedTuple):
+    """The absolute value, ``r(w) = l1 |w|``: few weights are not zero, and no pull is stronger than l1.
+
+    Source: Tibshirani (1996), "Regression shrinkage and selection via the lasso".
+    """
+
+    l1: float = 1.0
+
+    @staticmethod
+    def identity() -> bool:
+        return False
+
+    def parts(self) -> tuple[float, float]:
+        return 0.0, self.l1
+
+    def value(self, w: float) -> float:
+        return self.l1 * abs(w)
+
+    def conjugate(self, v: float) -> float:
+        return 0.0 if abs(v) <= self.l1 * EDGE else INF
+
+    def weight(self, v: float) -> float:
+        return 0.0
+
+    def curvature(self, v: float) -> float:
+        return 0.0
+
+    def domain_scale(self, v: float) -> float:
+        return min(1.0, self.l1 / abs(v)) if v != 0.0 else 1.0
 
 
 class Weighed(NamedTuple):
@@ -151,6 +192,11 @@ def _of_penalty(name: str) -> Callable[..., Any]:
     return pick
 
 
+def holds_square(penalty: Penalty) -> bool:
+    """Whether r grows faster than any line, so that its conjugate is finite for every pull."""
+    return penalty.domain_scale(np.finfo(np.float64).max) == 1.0
+
+
 @operation(_of_penalty("value"))
 def charge(penalty: Penalty, w: float) -> float:
     """``r(w)``: what the regulariser charges for a weight."""
@@ -161,6 +207,12 @@ def charge(penalty: Penalty, w: float) -> float:
 def charge_conjugate(penalty: Penalty, v: float) -> float:
     """``r*(v)``."""
     return penalty.conjugate(v)
+
+
+@operation(_of_penalty("domain_scale"))
+def domain_factor(penalty: Penalty, v: float) -> float:
+    """The largest factor in [0, 1] with which ``r*(factor v)`` is finite."""
+    return penalty.domain_scale(v)
 
 
 @operation(_of_penalty("weight"))

@@ -1,8 +1,8 @@
-"""The regulariser: the penalty of the features' weights, and half a square of a regularised intercept's.
+"""The regulariser: the penalty of the features' weights, and what a regularised intercept is charged.
 
 All code takes ``R(w)``, ``R*(v)`` and ``w = grad R*(v)`` from this file. Both have shape (d + 1,), the place of the
-virtual feature last. The last weight is its own pull: a regularised intercept is charged half its square, and a free
-one nothing.
+virtual feature last. A regularised intercept is charged half its square, so that the last weight is its own pull; where
+the penalty holds no square, it is charged like the features. A free intercept is charged nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saddlesvm.problem.intercepts import Intercept
-from saddlesvm.problem.penalties import Penalty, charge, charge_conjugate, weight
+from saddlesvm.problem.penalties import L2, Penalty, charge, charge_conjugate, domain_factor, holds_square, weight
 from saddlesvm.runtime.compiled import kernel
 
 
@@ -42,6 +42,15 @@ def weigh(penalty: Penalty, v: np.ndarray, w: np.ndarray) -> None:
         w[j] = weight(penalty, v[j])
 
 
+@kernel
+def least_domain_factor(penalty: Penalty, v: np.ndarray) -> float:
+    """The largest factor in [0, 1] with which every ``r*(factor v_j)`` is finite."""
+    least = 1.0
+    for j in range(v.size):
+        least = min(least, domain_factor(penalty, v[j]))
+    return least
+
+
 def square(seen: np.ndarray) -> float:
     """The sum of an array's squares."""
     flat = seen.ravel()
@@ -61,11 +70,16 @@ class Regularizer:
     penalty: Penalty
     intercept: Intercept
 
+    @property
+    def last(self) -> Penalty:
+        """The penalty of a regularised intercept."""
+        return L2() if holds_square(self.penalty) else self.penalty
+
     def value(self, w: np.ndarray) -> float:
         """``R(w)``."""
         if self.penalty.identity():
             return 0.5 * square(self.intercept.seen(w))
-        return charges(self.penalty, w[:-1]) + self._last(w)
+        return charges(self.penalty, w[:-1]) + self.last.value(self._seen_last(w))
 
     def conjugate(self, v: np.ndarray) -> float:
         """``R*(v)``."""
@@ -76,8 +90,8 @@ class Regularizer:
         if self.penalty.identity():
             half = 0.5 * square(self.intercept.seen(v))
             return lambda factor: factor * factor * half
-        features, last = np.ascontiguousarray(v[:-1]), self._last(v)
-        return lambda factor: conjugate_charges(self.penalty, features, factor) + factor * factor * last
+        features, seen, last = np.ascontiguousarray(v[:-1]), self._seen_last(v), self.last
+        return lambda factor: conjugate_charges(self.penalty, features, factor) + last.conjugate(factor * seen)
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """``grad R*(v)``; v itself where it is its own gradient."""
@@ -85,6 +99,8 @@ class Regularizer:
             return v
         w = np.array(v, dtype=np.float64)
         weigh(self.penalty, w[:-1].copy(), w[:-1])
+        if not holds_square(self.penalty):
+            w[-1] = self.last.weight(w[-1])
         return w
 
     def apart(self, w: np.ndarray, v: np.ndarray) -> float:
@@ -99,15 +115,15 @@ class Regularizer:
         bent = np.ones(v.size)
         if not self.penalty.identity():
             bent[:-1] = [self.penalty.curvature(one) for one in v[:-1].tolist()]
-        bent[-1] = float(not self.intercept.constrained)
+        bent[-1] = 0.0 if self.intercept.constrained else self.last.curvature(v[-1])
         return bent
 
     def domain_scale(self, v: np.ndarray) -> float:
         """The largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
         if self.penalty.identity():
             return 1.0
-        return min((self.penalty.domain_scale(one) for one in v[:-1].tolist()), default=1.0)
+        return min(least_domain_factor(self.penalty, v[:-1]), self.last.domain_scale(self._seen_last(v)))
 
-    def _last(self, w: np.ndarray) -> float:
-        """What a regularised intercept is charged."""
-        return 0.5 * square(self.intercept.seen(w)[w.size - 1 :])
+    def _seen_last(self, w: np.ndarray) -> float:
+        """The weight of a regularised intercept; 0 where there is none."""
+        return float(self.intercept.seen(w)[w.size - 1 :].sum())

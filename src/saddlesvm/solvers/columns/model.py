@@ -1,0 +1,197 @@
+"""Newton's model of the objective on a working set, minimised: on a matrix, or on columns.
+
+With few coordinates the descent runs on the matrix H, where a pass takes no look at the data, and alternates with
+Newton steps on the support: for fixed signs the model is a parabola, whose minimiser a Cholesky factor finds. With many
+it runs on the columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.columns.kernels import (
+    Coordinates,
+    Moving,
+    bent_squares,
+    descend_columns,
+    descend_matrix,
+    violations,
+)
+from saddlesvm.solvers.columns.store import ColumnStore, Gram
+from saddlesvm.solvers.second_order.linear_algebra import cholesky, conjugate_gradients
+
+PASSES = 5  # passes between two Newton steps on the support
+ROUNDS = 40  # such rounds, at most
+RIDGE = 1e-11  # added to the diagonal of the support's matrix, relative to it: columns may depend on each other
+FORCING, ITERATIONS = 0.05, 100  # of conjugate gradients: relative residual, and iterations at most
+MOST_COORDINATES = 1500  # of a matrix
+WORTH = 25.0  # passes over the columns that a matrix may cost
+PAIR_TIME, SYRK_TIME = 1e-9, 3e-11  # seconds of a product of the matrix: sparse and dense
+SPARSE_TIME, DENSE_TIME = 3e-9, 4e-10  # seconds per value of a pass over the columns
+
+
+class Model(NamedTuple):
+    """The model at the present weights; arrays of shape (m,), an intercept last.
+
+    Attributes
+    ----------
+    w, slopes, l1 : ndarray
+    own : ndarray
+        What is added to the diagonal of ``X_W' B X_W``.
+    bend : ndarray of shape (n,)
+    """
+
+    w: np.ndarray
+    slopes: np.ndarray
+    l1: np.ndarray
+    own: np.ndarray
+    bend: np.ndarray
+
+
+class WorkingSet:
+    """Some features and the intercept, and how to minimise a model of them.
+
+    Parameters
+    ----------
+    store : ColumnStore
+    features : ndarray of shape (m,)
+    intercept : bool
+    """
+
+    def __init__(self, store: ColumnStore, features: np.ndarray, intercept: bool) -> None:
+        self.store, self.features, self.intercept = store, features, intercept
+        self.places = store.cover(features)
+        self.gram: Gram | None = None
+        if features.size <= MOST_COORDINATES:
+            gram = Gram(store, self.places, intercept)
+            sparse = gram.by_row is not None
+            values = gram.by_row.data.size if gram.by_row is not None else store.n * features.size
+            cost = gram.pairs * (PAIR_TIME if sparse else SYRK_TIME)
+            if cost <= WORTH * values * (SPARSE_TIME if sparse else DENSE_TIME):
+                self.gram = gram
+
+    def minimised(self, model: Model, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+        """The model's best weights, to this violation, and the change of the margins that they make."""
+        if self.gram is None:
+            return self._by_columns(model, tolerance)
+        w = self._by_matrix(model, tolerance)
+        return w, self.moved(w - model.w)
+
+    def moved(self, change: np.ndarray) -> np.ndarray:
+        """The change of the margins, shape (n,), that a change of the weights makes."""
+        m = self.features.size
+        out = self.store.combined(self.places, change[:m])
+        return out + self.store.scale * change[m] if self.intercept else out
+
+    def slopes(self, values: np.ndarray) -> np.ndarray:
+        """``x_j . values`` of each coordinate."""
+        found = self.store.products(self.places, values)
+        return np.append(found, self.store.scale * values.sum()) if self.intercept else found
+
+    def _by_columns(self, model: Model, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+        bends = np.empty(model.w.size)
+        bent_squares(self.store.columns, self.places, model.bend, bends)
+        if self.intercept:
+            bends[-1] = self.store.scale**2 * model.bend.sum()
+        coordinates = Coordinates(model.w.copy(), model.slopes, model.l1, bends + model.own)
+        moved = np.zeros(model.bend.size)
+        moving = Moving(self.places, self.store.scale, model.bend, moved, model.own, model.w)
+        for _ in range(ROUNDS):
+            worst = descend_columns(self.store.columns, coordinates, moving, tolerance, PASSES)
+            if worst <= tolerance:
+                break
+            support = support_of(coordinates)
+            slopes = model.slopes + model.own * (coordinates.w - model.w) + self.slopes(model.bend * moved)
+            step = np.zeros(model.w.size)
+            step[support] = self._conjugate(model, coordinates, slopes, support)
+            ahead = self.moved(step)
+            curved = float(np.einsum("i,i,i", model.bend, ahead, ahead) + np.einsum("j,j,j", model.own, step, step))
+            before = coordinates.w.copy()
+            if not move_along(coordinates._replace(slopes=slopes), step, curved):
+                continue
+            moved += self.moved(coordinates.w - before)
+        return coordinates.w, moved
+
+    def _conjugate(self, model: Model, at: Coordinates, slopes: np.ndarray, support: np.ndarray) -> np.ndarray:
+        """The Newton step on the support, by conjugate gradients on the columns."""
+        wanted = -(slopes[support] + at.l1[support] * np.sign(at.w[support]))
+        diagonal, whole = at.bends[support], np.zeros(at.w.size)
+
+        def product(p: np.ndarray) -> np.ndarray:
+            whole[support] = p
+            return self.slopes(model.bend * self.moved(whole))[support] + model.own[support] * p
+
+        start = np.zeros(support.size)
+        return conjugate_gradients(product, lambda r: r / diagonal, wanted, start, FORCING, ITERATIONS)[0]
+
+    def _by_matrix(self, model: Model, tolerance: float) -> np.ndarray:
+        assert self.gram is not None
+        with blas_for(0.0):
+            H = self.gram.matrix(model.bend)
+            diagonal = np.arange(model.w.size)
+            H[diagonal, diagonal] += model.own
+            found = Coordinates(model.w.copy(), model.slopes.copy(), model.l1, H[diagonal, diagonal].copy())
+            for _ in range(ROUNDS):
+                if descend_matrix(H, found, tolerance, PASSES) <= tolerance:
+                    break
+                support = support_of(found)
+                step = np.zeros(model.w.size)
+                step[support] = factored(H[np.ix_(support, support)], found, support)
+                if move_along(found, step, float(step @ H @ step)):
+                    found.slopes[:] = model.slopes + H @ (found.w - model.w)
+        return found.w
+
+
+def support_of(found: Coordinates) -> np.ndarray:
+    """The coordinates that have a weight, or may have one for nothing."""
+    return np.flatnonzero(((found.w != 0.0) | (found.l1 == 0.0)) & (found.bends > 0.0))
+
+
+def factored(H: np.ndarray, at: Coordinates, support: np.ndarray) -> np.ndarray:
+    """The Newton step on the support, by a Cholesky factor."""
+    wanted = -(at.slopes[support] + at.l1[support] * np.sign(at.w[support]))
+    diagonal = np.arange(support.size)
+    scale = 1.0 / np.sqrt(H[diagonal, diagonal])
+    matrix = H * scale * scale[:, None]
+    matrix[diagonal, diagonal] += RIDGE
+    return scale * cho_solve((cholesky(np.asfortranarray(matrix)), True), scale * wanted, check_finite=False)
+
+
+def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:
+    """Move to the exact minimiser of the model along a step from `at`; whether that is another point.
+
+    Along the step the model is a parabola between the places where a weight becomes zero. A weight that is zero there
+    stays exactly zero.
+    """
+    w, slopes, l1, _ = at
+    with np.errstate(divide="ignore", invalid="ignore"):
+        places = np.where((w * step < 0.0) & (l1 > 0.0), -w / step, np.inf)
+    order = np.argsort(places)
+    order = order[np.isfinite(places[order])]
+    slope = float(slopes @ step + np.where(w != 0.0, l1 * np.sign(w) * step, l1 * np.abs(step)).sum())
+    if not slope < 0.0:
+        return False
+    breaks = places[order]
+    jumps = 2.0 * l1[order] * np.abs(step[order])
+    after = slope + np.cumsum(jumps) + curved * breaks  # the slope just beyond each break
+    k = int(np.argmax(after >= 0.0)) if (after >= 0.0).any() else breaks.size
+    reached = slope + (float(jumps[:k].sum()) if k else 0.0)
+    free = -reached / curved if curved > 0.0 else np.inf
+    tau = min(free, float(breaks[k])) if k < breaks.size else free
+    if not np.isfinite(tau):
+        return False
+    new = w + tau * step
+    new[places == tau] = 0.0
+    w[:] = new
+    return True
+
+
+def worst_of(model: Model) -> float:
+    """The largest violation of a coordinate."""
+    out = np.empty(model.w.size)
+    violations(Coordinates(model.w, model.slopes, model.l1, model.own), out)
+    return float(out.max(initial=0.0))

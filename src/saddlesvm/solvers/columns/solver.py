@@ -1,0 +1,361 @@
+"""Coordinate descent over features, for penalties that set weights to zero: working sets, Newton models, screening.
+
+A step begins with the pull ``v = C sum_i a_i x_i`` of the multipliers at the present weights: one pass over all rows.
+It says how far each feature is from optimal. The features with a weight, and the worst of the others, are the working
+set. On it the solver minimises the objective by proximal Newton steps: a quadratic model of the losses, minimised by
+coordinate descent (:mod:`saddlesvm.solvers.columns.model`), and a search along the line to its minimiser. Working sets
+grow with the support, so that most of the work is on features that matter.
+
+The multipliers are brought into the domain of ``R*`` by a factor (with the l1 norm: ``min(1, l1 / max |v_j|)``), which
+gives a dual point and a gap at every step. The gap also proves that weights are zero. The dual objective is strongly
+concave where the curvature of the loss is at most L, so that the best pull is near:
+
+    |v_j - v*_j| <= sqrt(2 gap C L sum_i s_i x_ij^2),
+
+and a feature whose pull, plus this, is below l1 has a weight of zero in every solution: it is left out for good.
+
+Losses with kinks have a proximal term, whose centre moves as that of :mod:`saddlesvm.solvers.second_order.newton`.
+
+Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression"; Massias, Gramfort and
+Salmon (2018), "Celer: a fast solver for the Lasso with dual extrapolation", for working sets; Ndiaye, Fercoq, Gramfort
+and Salmon (2017), "Gap safe screening rules for sparsity enforcing penalties"; Li, Sun and Toh (2018), "A highly
+efficient semismooth Newton augmented Lagrangian method for solving Lasso problems", for the proximal term.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Point, Sums, objectives, relative
+from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import conjugate_sum, dual_weights
+from saddlesvm.runtime.durable import Group, Workspace
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.columns.kernels import Coordinates, violations
+from saddlesvm.solvers.columns.model import Model, WorkingSet, worst_of
+from saddlesvm.solvers.columns.store import ColumnStore
+from saddlesvm.solvers.second_order.kernels import (
+    Answers,
+    Line,
+    SmoothedTerms,
+    hessian_diagonal,
+    respond,
+    search,
+)
+from saddlesvm.solvers.second_order.newton import coordinate_curvature
+
+LEAST = 100  # features of a working set, at least
+GROWTH = 2.0  # features of a working set, per feature with a weight
+ALL = 400  # features up to which all that are left make up the working set
+INNER = 10  # Newton steps on a working set, at most
+FALL = 0.1  # violation that a working set is solved to, relative to the largest of all features
+INEXACT = 0.1  # violation that a model is minimised to, relative to the one it begins with
+ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
+LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
+DAMPED, DAMPING, TINY = 0.5, 10.0, 1e-12  # steps below which the diagonal grows; its factor; its least share
+SAFE = 1e-9  # relative slack of the screening rule, for rounding
+SETTLED = 0.3  # ratio of the two parts of the gap at which the centre moves
+SHRINK = 3.0  # divisor of the proximity when the centre moves
+
+
+@dataclass
+class Best(Group):
+    """The best primal and the best dual point so far, and their objectives (both in the C form)."""
+
+    w: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=nothing)
+    primal: float = np.inf
+    dual: float = -np.inf
+
+
+@dataclass
+class ColumnsWork(Workspace):
+    """The columns, the working set, and the largest curvature of each coordinate."""
+
+    store: ColumnStore | None = None
+    working: WorkingSet | None = None
+    curvatures: np.ndarray = field(default_factory=nothing)
+
+
+@dataclass
+class ColumnsState(State):
+    """Where the column solver stands. One epoch is one step: a pass over all rows, and work on a few columns.
+
+    Attributes
+    ----------
+    pull : ndarray of shape (d + 1,)
+        ``C sum_i a_i x_i`` of the multipliers at `w`.
+    centre : ndarray of shape (n,)
+        Of the proximal term, for the members.
+    z : ndarray of shape (n,)
+        Margins of the members.
+    out : ndarray of shape (d,), uint8
+        1 for the features that are proven to have no weight.
+    q : float
+        Proximity; 0 for none.
+    damping : float
+        What is added to the diagonal of models, relative to it.
+    """
+
+    proven: bool = True
+    pull: np.ndarray = field(default_factory=nothing)
+    centre: np.ndarray = field(default_factory=nothing)
+    z: np.ndarray = field(default_factory=nothing)
+    out: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=nothing)
+    q: float = 0.0
+    left: float = 0.0
+    residual: float = np.inf
+    damping: float = TINY
+    steps: int = 0
+    best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
+    work: ColumnsWork = field(default_factory=ColumnsWork, repr=False)
+
+
+@dataclass(frozen=True)
+class Columns(SolverBase):
+    """Coordinate descent over features, for the elastic net and the l1 norm.
+
+    Parameters
+    ----------
+    screening : bool, default=True
+        Leave out the features that the gap proves to have no weight.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(solver="columns", penalty="elasticnet", tol=1e-9).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
+    """
+
+    name: ClassVar[str] = "columns"
+    any_penalty: ClassVar[bool] = True
+    without_square: ClassVar[bool] = True
+    screening: bool = True
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> ColumnsState:
+        """Begin at the given weights, or at zero."""
+        d, n = problem.n_features, problem.members.size
+        given = start is not None and start.w is not None
+        w = np.array(start.w, dtype=np.float64) if given else np.zeros(d + 1)  # type: ignore[union-attr]
+        state = ColumnsState(
+            w=w,
+            pull=np.zeros(d + 1),
+            centre=np.zeros(n),
+            z=np.zeros(n),
+            out=np.zeros(d, dtype=np.uint8),
+            q=0.0 if is_smooth(problem.loss) else coordinate_curvature(problem),
+            active=d,
+        )
+        state.best.w, state.best.alpha = np.zeros(d + 1), np.zeros(problem.y.size)
+        state.best.dual = 0.0  # phi*(0) = -min phi = 0 for every loss
+        if start is not None and start.alpha is not None and state.q > 0.0:
+            state.centre[:] = problem.gathered(start.alpha)
+        self._look(problem, state)
+        return state
+
+    def step(self, problem: Problem, state: ColumnsState, budget: Budget) -> ColumnsState:
+        """Choose a working set, minimise the objective on it, and look at all features again."""
+        square, l1 = problem.penalty.parts()
+        away = self._violations(problem, state)
+        worst = float(away.max(initial=0.0))
+        if not state.steps or not self._kept(problem, state, away):
+            state.work.working = WorkingSet(
+                self._store(problem, state), self._chosen(problem, state, away), problem.intercept.present
+            )
+        target = max(FALL * worst, 0.0)
+        if self._covers(state, away):
+            target = min(target, ENOUGH * budget.relative_gap * max(l1, TINY))
+        self._minimise(problem, state, max(target, 1e-15 * max(l1, 1.0)))
+        state.steps += 1
+        state.epochs += 1.0
+        state.rows_touched += problem.members.size
+        self._look(problem, state)
+        if state.q > 0.0:
+            self._settle(problem, state)
+        return state
+
+    # ------------------------------------------------------------------ the working set
+
+    @staticmethod
+    def _store(problem: Problem, state: ColumnsState) -> ColumnStore:
+        if state.work.store is None:
+            state.work.store = ColumnStore(problem)
+        return state.work.store
+
+    @staticmethod
+    def _violations(problem: Problem, state: ColumnsState) -> np.ndarray:
+        """How far each coordinate is from optimal, shape (d + 1,); zero for features that are out."""
+        square, l1 = charges_of(problem)
+        away = np.empty(state.w.size)
+        violations(Coordinates(state.w, square * state.w - state.pull, l1, l1), away)
+        away[:-1][state.out != 0] = 0.0
+        if not problem.intercept.present:
+            away[-1] = 0.0
+        return away
+
+    def _chosen(self, problem: Problem, state: ColumnsState, away: np.ndarray) -> np.ndarray:
+        """The features with a weight, and the worst of the others."""
+        left = np.flatnonzero(state.out == 0)
+        if left.size <= ALL:
+            return left
+        support = state.w[:-1] != 0.0
+        size = max(LEAST, int(GROWTH * np.count_nonzero(support)))
+        others = np.flatnonzero((away[:-1] > 0.0) & ~support)
+        room = size - int(support.sum())
+        if others.size > room > 0:
+            others = others[np.argpartition(-away[others], room - 1)[:room]]
+        chosen = support.copy()
+        chosen[others] = True
+        return np.flatnonzero(chosen)
+
+    @staticmethod
+    def _covers(state: ColumnsState, away: np.ndarray) -> bool:
+        """Whether no feature outside the working set is far from optimal."""
+        assert state.work.working is not None
+        inside = np.zeros(away.size, dtype=bool)
+        inside[state.work.working.features] = inside[-1] = True
+        return not away[~inside].any()
+
+    def _kept(self, problem: Problem, state: ColumnsState, away: np.ndarray) -> bool:
+        """Whether the present working set will do."""
+        return state.work.working is not None and self._covers(state, away)
+
+    # ------------------------------------------------------------------ Newton steps on it
+
+    def _minimise(self, problem: Problem, state: ColumnsState, target: float) -> None:
+        """Proximal Newton steps until no coordinate of the working set is farther than `target` from optimal."""
+        working = state.work.working
+        assert working is not None
+        places = np.append(working.features, problem.n_features) if working.intercept else working.features
+        square, l1 = (parts[places] for parts in charges_of(problem))
+        terms = _smoothed(problem, state)
+        answers = Answers(np.empty(state.z.size), np.empty(state.z.size), np.zeros(4))
+        for _ in range(INNER):
+            respond(terms, state.z, answers)
+            w = state.w[places]
+            slopes = square * w - problem.C * working.slopes(answers.alpha)
+            model = Model(w, slopes, l1, square, answers.bend)
+            worst = worst_of(model)
+            if worst <= target:
+                return
+            own = square + state.damping * self._curvatures(problem, state)[places]
+            new, moved = working.minimised(model._replace(own=own), max(INEXACT * worst, 0.3 * target))
+            change = new - w
+            linear = float(l1 @ (np.abs(new) - np.abs(w))) + float((square * w) @ change)
+            line = Line(state.z, moved, linear, float(square @ (change * change)))
+            tau = min(search(terms, line, answers.alpha, answers.bend, nothing(), LINE_TOLERANCE), 1.0)
+            if tau == 0.0:
+                return
+            state.w[places] = new if tau == 1.0 else w + tau * change
+            state.z += tau * moved
+            state.damping = max(state.damping / DAMPING, TINY) if tau > DAMPED else state.damping * DAMPING
+
+    @staticmethod
+    def _curvatures(problem: Problem, state: ColumnsState) -> np.ndarray:
+        """The largest second derivative of the losses along each coordinate, shape (d + 1,).
+
+        Where the loss has kinks: that of its proximal terms, C / q.
+        """
+        if not state.work.curvatures.size:
+            weights = problem.weights if problem.weights.size else np.ones(problem.y.size)
+            found = np.zeros(state.w.size)
+            hessian_diagonal(problem.X, problem.members, weights, found)
+            state.work.curvatures = problem.C * found
+        bend = problem.loss.largest_curvature()
+        return state.work.curvatures * (bend if math.isfinite(bend) else 1.0 / state.q if state.q > 0.0 else 1.0)
+
+    # ------------------------------------------------------------------ objectives, gap, screening
+
+    def _look(self, problem: Problem, state: ColumnsState) -> None:
+        """Compute margins, multipliers, their pull, both objectives and the gap; leave features out where it says so."""
+        kind = problem.intercept
+        self._margins(problem, state)
+        if state.q == 0.0 and kind.constrained:
+            shift = kind.best(problem.of_members, np.arange(state.z.size, dtype=problem.members.dtype), state.z, 0.0)
+            state.w[-1] += shift / problem.scale
+            state.z += shift
+        answers = Answers(np.empty(state.z.size), np.empty(state.z.size), np.zeros(4))
+        respond(_smoothed(problem, state), state.z, answers)
+        alpha = problem.spread(answers.alpha)
+        state.pull = dual_weights(problem, alpha)
+        dual_point, pull = alpha, state.pull
+        if kind.constrained:
+            dual_point = kind.balanced(problem.pointwise, problem.members, alpha)
+            if state.q > 0.0:
+                pull = dual_weights(problem, dual_point)
+        regularizer = problem.regularizer
+        factor = regularizer.domain_scale(pull)
+        conjugates = conjugate_sum(problem.pointwise, problem.members, dual_point, factor)
+        charged = regularizer.conjugate_along(pull)(factor)
+        sums = Sums(float(answers.sums[0]), float(conjugates), regularizer.value(state.w), charged)
+        primal, dual = objectives(problem.C, sums)
+        if primal < state.best.primal:
+            state.best.primal, state.best.w = primal, state.w.copy()
+        if dual > state.best.dual:
+            state.best.dual, state.best.alpha = dual, factor * dual_point
+        state.estimate = relative(state.best.primal - state.best.dual, state.best.primal, state.best.dual)
+        left = problem.C * float(answers.sums[:3].sum())
+        state.left, state.residual = left, max(primal - dual - left, 0.0)
+        state.alpha = answers.alpha
+        if self.screening and state.q == 0.0:
+            self._screen(problem, state, factor * pull, state.best.primal - dual)
+        state.active = int(state.out.size - state.out.sum())
+        state.remark = f"step {state.steps}: {np.count_nonzero(state.w[:-1])} weights, {state.active} features left"
+
+    def _margins(self, problem: Problem, state: ColumnsState) -> None:
+        """The margins of the present weights, by the columns that have one."""
+        support = np.flatnonzero(state.w[:-1])
+        state.z[:] = state.w[-1] * problem.scale
+        if support.size:
+            store = self._store(problem, state)
+            state.z += store.combined(store.cover(support), state.w[support])
+
+    def _screen(self, problem: Problem, state: ColumnsState, pull: np.ndarray, gap: float) -> None:
+        """Leave out the features whose weight is zero in every solution."""
+        square, l1 = problem.penalty.parts()
+        gap = max(gap, 0.0) + SAFE * abs(state.best.primal)
+        away = np.sqrt(2.0 * gap * self._curvatures(problem, state)[:-1])
+        out = np.abs(pull[:-1]) + away < l1 * (1.0 - SAFE)
+        new = out & (state.out == 0)
+        if not new.any():
+            return
+        state.out[new] = 1
+        held = new & (state.w[:-1] != 0.0)
+        state.w[:-1][held] = 0.0
+        if held.any():
+            self._margins(problem, state)
+
+    def _settle(self, problem: Problem, state: ColumnsState) -> None:
+        """Move the centre and shrink the proximity where what Newton's steps have left is small."""
+        if state.residual <= SETTLED * state.left:
+            state.centre[:] = state.alpha
+            state.q /= SHRINK
+            self._look(problem, state)
+
+    def solution(self, problem: Problem, state: ColumnsState) -> Point:
+        """The best primal and the best dual point so far."""
+        return Point(state.best.w, state.best.alpha)
+
+
+def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """What the square and the absolute value of each weight are charged, shape (d + 1,) both; the intercept is last."""
+    charged = [problem.penalty.parts()] * problem.n_features + [(0.0, 0.0)]
+    if problem.intercept.present and not problem.intercept.constrained:
+        charged[-1] = problem.regularizer.last.parts()
+    square, l1 = np.array(charged).T
+    return np.ascontiguousarray(square), np.ascontiguousarray(l1)
+
+
+def _smoothed(problem: Problem, state: ColumnsState) -> SmoothedTerms:
+    """The terms of the members, with the present proximal term."""
+    kinked = not is_smooth(problem.loss)
+    return SmoothedTerms(*problem.of_members, problem.C, state.centre, state.q, kinked)

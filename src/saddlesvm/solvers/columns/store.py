@@ -1,0 +1,139 @@
+"""Columns of the matrix, as the rows of its transpose: of sparse rows all, made once; of dense rows those in use."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg.blas import dsyrk
+
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.layouts import CSR, Dense, Rows, add_rows, as_rows, dot_rows, dtype_of, n_features
+from saddlesvm.solvers.second_order.kernels import add_outer_sparse
+
+AT_ONCE = 2**19  # values that are transposed, or widened to float64, at once
+
+
+class ColumnStore:
+    """The columns of a problem's members.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        X, members = problem.X, problem.members
+        self.X, self.scale = X, X.bias
+        self.rows = None if members.size == problem.y.size else members
+        self.n, self.d = members.size, n_features(X)
+        if isinstance(X, CSR):
+            whole = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(problem.y.size, self.d), copy=False)
+            by_column = (whole if self.rows is None else whole[self.rows]).tocsc()
+            parts = np.asarray(by_column.indices), np.asarray(by_column.indptr)
+            self.columns: Rows = as_rows(sparse.csr_matrix((by_column.data, *parts), shape=(self.d, self.n)))
+            self.places = np.arange(self.d)
+        else:
+            self.held = np.empty((0, self.n), dtype=dtype_of(X))
+            self.count = 0
+            self.places = np.full(self.d, -1)
+
+    @property
+    def values(self) -> float:
+        """Stored values a column, on average."""
+        return self.n if isinstance(self.X, Dense) else max(1.0, self.columns.data.size / max(self.d, 1))  # type: ignore[union-attr]
+
+    def cover(self, features: np.ndarray) -> np.ndarray:
+        """The places of these features among `columns`, which hold them from now on."""
+        new = features[self.places[features] < 0]
+        if new.size:
+            self._take(new)
+        return self.places[features].astype(np.int32)
+
+    def _take(self, new: np.ndarray) -> None:
+        """Copy columns of a dense matrix, in its precision."""
+        assert isinstance(self.X, Dense)
+        if self.count + new.size > len(self.held):
+            room = min(self.d, max(2 * len(self.held), self.count + new.size))
+            larger = np.empty((room, self.n), dtype=self.held.dtype)
+            larger[: self.count] = self.held[: self.count]
+            self.held = larger
+        step = max(1, AT_ONCE // self.d)
+        for start in range(0, self.n, step):
+            place = slice(start, min(start + step, self.n))
+            part = self.X.values[place] if self.rows is None else self.X.values[self.rows[place]]
+            self.held[self.count : self.count + new.size, place] = part[:, new].T
+        self.places[new] = np.arange(self.count, self.count + new.size)
+        self.count += new.size
+        self.columns = as_rows(self.held)
+
+    def products(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """``x_j . values`` of the columns at these places, shape (m,), in float64."""
+        out = np.empty(places.size)
+        if places.size:
+            dot_rows(self.columns, places, values, out)
+        return out
+
+    def combined(self, places: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        """``sum_k factors_k x_k`` of the columns at these places, shape (n,), in float64."""
+        out = np.zeros(self.n)
+        if places.size:
+            among = np.zeros(int(places.max()) + 1)
+            among[places] = factors
+            add_rows(self.columns, places, among, out)
+        return out
+
+
+class Gram:
+    """``X_W' B X_W`` for a working set W and changing B, with the virtual feature as the last coordinate if asked for.
+
+    Parameters
+    ----------
+    store : ColumnStore
+    places : ndarray of shape (m,)
+        Of the working set.
+    intercept : bool
+    """
+
+    def __init__(self, store: ColumnStore, places: np.ndarray, intercept: bool) -> None:
+        self.store, self.places, self.intercept = store, places, intercept
+        self.by_row: CSR | None = None
+        if isinstance(store.columns, CSR):
+            held = store.columns
+            whole = sparse.csr_matrix((held.data, held.indices, held.indptr), shape=(store.d, store.n), copy=False)
+            rows = whole[places].tocsc()
+            parts = np.asarray(rows.indices), np.asarray(rows.indptr)
+            self.by_row = CSR(rows.data, *parts, store.scale if intercept else 0.0, places.size)
+
+    @property
+    def pairs(self) -> float:
+        """Products that the matrix takes."""
+        if self.by_row is None:
+            return 0.5 * self.store.n * self.places.size**2
+        return 0.5 * float(np.square(np.diff(self.by_row.indptr).astype(np.float64)).sum())
+
+    def matrix(self, bend: np.ndarray) -> np.ndarray:
+        """The matrix for these second derivatives of the rows' terms, shape (m, m) or (m + 1, m + 1)."""
+        m = self.places.size
+        active = np.flatnonzero(bend)
+        if self.by_row is not None:
+            upper = np.zeros((m + 1, m + 1))
+            add_outer_sparse(self.by_row, active.astype(np.int32), bend[active], upper)
+            whole = np.triu(upper) + np.triu(upper, 1).T
+            return whole if self.intercept else np.ascontiguousarray(whole[:m, :m])
+        lower = np.zeros((m, m), order="F")
+        step = max(1, AT_ONCE // max(m, 1))
+        held, sums = self.store.columns.values, np.zeros(m)  # type: ignore[union-attr]
+        few = active.size < bend.size
+        for start in range(0, active.size, step):
+            some = active[start : start + step]
+            part = held[np.ix_(self.places, some)] if few else held[:, start : start + step][self.places]
+            share = np.sqrt(bend[some])
+            scaled = part * share
+            sums += scaled @ share
+            lower = dsyrk(1.0, scaled.T, beta=1.0, c=lower, trans=1, lower=1, overwrite_c=1)
+        whole = np.empty((m + self.intercept, m + self.intercept))
+        whole[:m, :m] = np.tril(lower) + np.tril(lower, -1).T
+        if self.intercept:
+            whole[m, :m] = whole[:m, m] = self.store.scale * sums
+            whole[m, m] = self.store.scale**2 * float(bend.sum())
+        return whole
