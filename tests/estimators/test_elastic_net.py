@@ -137,8 +137,12 @@ def test_warm_starts_and_grids_of_C():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"penalty": "l1"}, "penalty='l1' is not supported: use 'l2', or 'elasticnet' with l1_ratio"),
-        ({"l1_ratio": 1.0}, "l1_ratio must be at least 0 and below 1; got 1.0"),
+        ({"penalty": "l0"}, "penalty must be 'l2', 'l1', or 'elasticnet' with l1_ratio; got 'l0'"),
+        ({"l1_ratio": 1.1}, r"l1_ratio must be from 0 \(half a square\) to 1 \(the l1 norm\); got 1.1"),
+        (
+            {"penalty": "l1", "solver": "dcd"},
+            "'dcd' needs a square in the penalty, and L1.* has none: use solver='auto'",
+        ),
         ({"solver": "pegasos"}, "takes half a square only"),
         ({"solver": "newton"}, "takes half a square only"),
     ],

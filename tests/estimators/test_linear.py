@@ -265,7 +265,7 @@ def test_clone_and_pickle_keep_the_solver(blobs):
         ({"loss": "nonsense"}, "unknown loss 'nonsense'"),
         ({"solver": "nonsense"}, "unknown solver 'nonsense'"),
         ({"solver": "sdca:nonsense=1"}, "no option 'nonsense'"),
-        ({"penalty": "l1"}, "penalty='l1' is not supported"),
+        ({"penalty": "l0"}, "penalty must be 'l2', 'l1', or 'elasticnet'"),
         ({"intercept": "fixed"}, "intercept must be"),
         ({"intercept_scaling": 0.0}, "intercept_scaling must be a positive finite number; got 0.0"),
         ({"multi_class": "nonsense"}, "multi_class must be"),

@@ -96,7 +96,8 @@ def primal(problem: Problem, coef: np.ndarray, intercept: float) -> float:
     z = features(problem)[:, :-1] @ coef + intercept
     paid = sum(problem.loss.value(one, y) for one, y in zip(z, problem.y, strict=True))
     last = intercept / problem.scale if problem.intercept.name == "regularized" else 0.0
-    return float(sum(problem.penalty.value(one) for one in coef) + 0.5 * last**2 + problem.C * paid)
+    charged = problem.penalty.value(last) if isinstance(problem.penalty, Lasso) else 0.5 * last**2
+    return float(sum(problem.penalty.value(one) for one in coef) + charged + problem.C * paid)
 
 
 @every_penalty
@@ -125,12 +126,18 @@ def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
     w, v = np.random.default_rng(seed).normal(size=(2, 7))
     whole = Regularizer(penalty, kind)
     v = v * whole.domain_scale(v)
-    last = 0.5 if kind.name == "regularized" else 0.0
-    assert whole.value(w) == pytest.approx(sum(map(penalty.value, w[:-1])) + last * w[-1] ** 2)
-    assert whole.conjugate(v) == pytest.approx(sum(map(penalty.conjugate, v[:-1])) + last * v[-1] ** 2)
+    charged: Penalty = penalty if isinstance(penalty, Lasso) else L2()
+    seen_last = kind.name == "regularized"
+    assert whole.value(w) == pytest.approx(sum(map(penalty.value, w[:-1])) + seen_last * charged.value(w[-1]))
+    last = charged.conjugate(v[-1]) if seen_last else 0.0
+    assert whole.conjugate(v) == pytest.approx(sum(map(penalty.conjugate, v[:-1])) + last)
     assert whole.conjugate_along(v)(0.3) == pytest.approx(whole.conjugate(0.3 * v))
-    assert whole.weights(v) == pytest.approx([*map(penalty.weight, v[:-1]), v[-1]])
-    assert whole.curvature(v) == pytest.approx([*map(penalty.curvature, v[:-1]), float(kind.name != "free")])
+    assert whole.weights(v) == pytest.approx(
+        [*map(penalty.weight, v[:-1]), charged.weight(v[-1]) if seen_last else v[-1]]
+    )
+    assert whole.curvature(v) == pytest.approx(
+        [*map(penalty.curvature, v[:-1]), charged.curvature(v[-1]) * (kind.name != "free")]
+    )
     seen = kind.seen(w) @ kind.seen(v)
     assert whole.apart(w, v) == pytest.approx(whole.value(w) + whole.conjugate(v) - seen, abs=1e-12)
     if not isinstance(penalty, Lasso):

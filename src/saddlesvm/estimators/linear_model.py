@@ -27,7 +27,7 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.penalties import L2, Weighed, elastic_net
+from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
@@ -38,7 +38,6 @@ from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.automatic.on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
-from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.held_out import LeftOut
 from saddlesvm.solvers.second_order.newton import Newton
 
@@ -132,12 +131,11 @@ class LinearModel(CallbackSupport, Estimator):
         asked = getattr(self, "penalty", "l2")  # estimators from outside may have none
         if asked == "l2":
             return Weighed(L2(), 1.0)
+        if asked == "l1":
+            return Weighed(L1(), 1.0)
         if asked == "elasticnet":
             return elastic_net(self.l1_ratio)
-        raise ValueError(
-            f"penalty={asked!r} is not supported: use 'l2', or 'elasticnet' with l1_ratio "
-            "(near 1 for few non-zero weights)"
-        )
+        raise ValueError(f"penalty must be 'l2', 'l1', or 'elasticnet' with l1_ratio; got {asked!r}")
 
     def _posed(self) -> dict[str, Any]:
         """C or lambda, and the penalty, as problems take them; see :func:`~saddlesvm.problem.penalties.elastic_net`."""
@@ -278,8 +276,6 @@ class LinearModel(CallbackSupport, Estimator):
         """The fits of the sub-problems, over X in memory (where it is `ready`, over that) or block by block."""
         solver, kind = self._made_solver(), self._intercept_kind()
         plain = self._penalty().penalty.identity()
-        if isinstance(solver, Auto) and not plain:
-            solver = DCD()  # the finish knows half a square only
         limits = self._limits(solver)
         given: MemoryRows | FileRows
         if self._goes_by_blocks(X, solver):

@@ -25,8 +25,8 @@ so that the step for half a square, ``q = C ||x||^2``, never lowers the dual obj
 :func:`score`, and add to v. A penalty without a square has a ``r*`` that is infinite beyond some pull: dual points are
 brought back by :meth:`Penalty.domain_scale`, and only the column solver takes it.
 
-A regularised intercept is charged half its square where r holds a square, and ``r`` itself where it does not; a free one
-nothing (:mod:`saddlesvm.problem.regularizer`).
+A regularised intercept is charged half its square where r holds a square, and ``r`` itself where it does not; a free
+one nothing (:mod:`saddlesvm.problem.regularizer`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from saddlesvm.runtime.compiled import operation
 
 
 class Penalty(Protocol):
-    """What a penalty says, see above; a NamedTuple."""
+    """What a penalty says, see above; a NamedTuple. A penalty of another form has no ``parts``."""
 
     @staticmethod
     def identity() -> bool:
@@ -168,18 +168,18 @@ def elastic_net(l1_ratio: float) -> Weighed:
     Parameters
     ----------
     l1_ratio : float
-        At least 0, below 1. The objective divided by ``1 - l1_ratio`` contains half a square: solvers work on that.
+        From 0 to 1. The objective divided by ``1 - l1_ratio`` contains half a square: solvers work on that. At 1 it is
+        :class:`L1`.
 
     Raises
     ------
     ValueError
         It is out of range.
     """
-    if not 0.0 <= l1_ratio < 1.0:
-        raise ValueError(
-            f"l1_ratio must be at least 0 and below 1; got {l1_ratio!r}: at 1 nothing of the square is left, "
-            "which the solvers need; 0.99 comes close"
-        )
+    if not 0.0 <= l1_ratio <= 1.0:
+        raise ValueError(f"l1_ratio must be from 0 (half a square) to 1 (the l1 norm); got {l1_ratio!r}")
+    if l1_ratio == 1.0:
+        return Weighed(L1(), 1.0)
     return Weighed(ElasticNet(l1_ratio / (1.0 - l1_ratio)) if l1_ratio > 0.0 else L2(), 1.0 - l1_ratio)
 
 
@@ -190,6 +190,12 @@ def _of_penalty(name: str) -> Callable[..., Any]:
         return getattr(python_class(penalty), name, None)
 
     return pick
+
+
+def parts_of(penalty: Penalty) -> tuple[float, float] | None:
+    """(square, l1) of a penalty that is ``square w^2 / 2 + l1 |w|``; None for one of another form."""
+    told = getattr(penalty, "parts", None)
+    return None if told is None else told()
 
 
 def holds_square(penalty: Penalty) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.regularizer import Regularizer, square
 from saddlesvm.problem.rounding import (
     MARGIN_UNITS,
@@ -108,7 +109,12 @@ def summed(
         off = pairs + gamma(w.size + 4.0) * own
         return Sums(paid, conjugates, own, C * coupled - own, SLACK * (above + underflow), SLACK * (below + off))
     drift, shift = gamma(rows.rows + 8.0) * C * sizes.pulled, share * C * sizes.pulled
-    reached, off = _reached(regularizer, w, pull, (C * coupled - own, pairs + gamma(w.size + 4.0) * own), drift, shift)
+    if holds_square(regularizer.penalty):
+        through = C * coupled - own, pairs + gamma(w.size + 4.0) * own
+        reached, off = _reached(regularizer, w, pull, through, drift, shift)
+    else:
+        reached = regularizer.conjugate(pull)
+        off = C * charged * regularizer.beyond(pull, drift + shift + 4.0 * UNIT * norm_of(pull))
     above, below = SLACK * (above + underflow), SLACK * (below + off + underflow)
     return Sums(paid, conjugates, own, reached, above, below)
 

@@ -99,7 +99,7 @@ class Regularizer:
             return v
         w = np.array(v, dtype=np.float64)
         weigh(self.penalty, w[:-1].copy(), w[:-1])
-        if not holds_square(self.penalty):
+        if not holds_square(self.penalty) and self.intercept.seen(w).size == w.size:
             w[-1] = self.last.weight(w[-1])
         return w
 
@@ -115,7 +115,7 @@ class Regularizer:
         bent = np.ones(v.size)
         if not self.penalty.identity():
             bent[:-1] = [self.penalty.curvature(one) for one in v[:-1].tolist()]
-        bent[-1] = 0.0 if self.intercept.constrained else self.last.curvature(v[-1])
+        bent[-1] = 0.0 if self.intercept.constrained else self.last.curvature(float(v[-1]))
         return bent
 
     def domain_scale(self, v: np.ndarray) -> float:
@@ -123,6 +123,13 @@ class Regularizer:
         if self.penalty.identity():
             return 1.0
         return min(least_domain_factor(self.penalty, v[:-1]), self.last.domain_scale(self._seen_last(v)))
+
+    def beyond(self, v: np.ndarray, distance: float) -> float:
+        """The share by which dual variables must be shortened for R* to be finite at every pull so near to v.
+
+        Shortened by it, they lose no more than that share of what they gain: conjugates are convex, and zero at zero.
+        """
+        return 1.0 - self.domain_scale(v + np.copysign(distance, v))
 
     def _seen_last(self, w: np.ndarray) -> float:
         """The weight of a regularised intercept; 0 where there is none."""

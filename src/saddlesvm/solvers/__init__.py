@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.blocks import Blocks
+from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.register import SOLVERS, make_solver, parse_solver, register_solver
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.second_order.newton import Newton
 
-for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks):
+for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks, Columns):
     register_solver(kind)
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "SOLVERS",
     "Auto",
     "Blocks",
+    "Columns",
     "Newton",
     "Pegasos",
     "make_solver",

@@ -13,7 +13,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import conjugate, value
-from saddlesvm.problem.penalties import holds_square
+from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
@@ -179,6 +179,7 @@ class SolverBase:
     name: ClassVar[str] = ""
     any_penalty: ClassVar[bool] = False  # whether the solver takes any penalty; else only half the squared norm
     without_square: ClassVar[bool] = False  # whether it takes those that hold no square, such as the l1 norm
+    by_parts: ClassVar[bool] = False  # whether it takes sums of a square and an absolute value only
 
     @property
     def ends_itself(self) -> bool:
@@ -209,10 +210,20 @@ class SolverBase:
 
 def check_penalty(problem: Any, solver: Any) -> None:
     """Raise ValueError where the solver does not take the problem's penalty."""
-    if not holds_square(problem.penalty) and not getattr(solver, "without_square", False):
-        raise ValueError(f"the solver {solver.name!r} needs a penalty that holds a square, not {problem.penalty}: use 'columns'")
-    if not (problem.penalty.identity() or getattr(solver, "any_penalty", False)):
-        raise ValueError(f"the solver {solver.name!r} takes half a square only, not {problem.penalty}: use DCD or SDCA")
+    penalty = problem.penalty
+    if penalty.identity():
+        return
+    if not holds_square(penalty) and not getattr(solver, "without_square", False):
+        raise ValueError(
+            f"the solver {solver.name!r} needs a square in the penalty, and {penalty} has none: use solver='auto' or "
+            "'columns', or the elastic net"
+        )
+    if not getattr(solver, "any_penalty", False):
+        raise ValueError(f"the solver {solver.name!r} takes half a square only, not {penalty}: use DCD or SDCA")
+    if parts_of(penalty) is None and (getattr(solver, "by_parts", False) or not holds_square(penalty)):
+        raise ValueError(
+            f"the solver {solver.name!r} takes squares and absolute values only, not {penalty}: use DCD or SDCA"
+        )
 
 
 AnyDualState = TypeVar("AnyDualState", bound=DualState)

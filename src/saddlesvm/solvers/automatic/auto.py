@@ -6,7 +6,8 @@ steps from the sizes of the problem and the number of rows that bend. It changes
 steps are cheaper, and changes back when the finish takes far more work than predicted. It makes its first prediction
 early, because Newton's method suits smooth losses whose bending rows span the features: there it needs no good start
 and few steps. Where such a problem has many more rows than features, or is steep, the solver begins with Newton's
-method. All predictions count operations, not seconds: no decision depends on the clock, and a fit is repeatable.
+method. Where R is not half a square, the column solver takes the place of Newton's method; where R holds no square, it
+works alone. All predictions count operations, not seconds: no decision depends on the clock, and a fit is repeatable.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
+from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.durable import Group, Workspace
 from saddlesvm.solvers.automatic.predictions import (
@@ -33,6 +35,7 @@ from saddlesvm.solvers.automatic.predictions import (
     steps_cost,
 )
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
+from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState, bending, needs_no_proximity
@@ -52,7 +55,8 @@ STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the
 BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
 MORE_PATIENCE = 4.0  # factor on `patience` when the solver changes back; the finish then waits till the epochs double
 SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
-COORDINATES, FINISH = "coordinate descent", "Newton"
+FEATURES_LEFT = 100.0  # epochs that coordinate descent must have left for the column solver to finish an elastic net
+COORDINATES, FINISH, FEATURES = "coordinate descent", "Newton", "columns"
 DENSE, INTERIOR = "dense Newton", "interior point"  # of small problems
 SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()}
 
@@ -142,6 +146,8 @@ class Auto(SolverBase):
     """
 
     name: ClassVar[str] = "auto"
+    any_penalty: ClassVar[bool] = True
+    without_square: ClassVar[bool] = True
     memory: float = 1e9
     begin: str = COORDINATES
 
@@ -156,10 +162,16 @@ class Auto(SolverBase):
             state = AutoState(w=nothing(), phase=phase, seed=seed, begun=True)
             state.work.inner = SMALL[phase].init(problem, seed, start)
             return _mirror(state)
+        if not holds_square(problem.penalty):
+            columns = Columns().init(problem, seed, start)
+            return _mirror(AutoState(w=columns.w, work=AutoWork(columns), seed=seed, begun=True, phase=FEATURES))
         inner = with_threads(problem).init(problem, seed, start)
         state = AutoState(w=inner.w, work=AutoWork(inner), seed=seed, active=inner.active)
         _mirror(state)
         state.next_prediction = max(LOOKS[0], look_cost(problem))
+        if not problem.penalty.identity():
+            state.begun = True
+            return state
         if start is None and is_smooth(problem.loss):
             state.seen = np.array([[0.0, 1.0]])
         if start is not None:
@@ -226,6 +238,9 @@ class Auto(SolverBase):
             return self._newton_step(problem, state, budget)
         if state.phase in SMALL:
             return self._small_step(problem, state, budget)
+        if state.phase == FEATURES:
+            state.work.inner = Columns().step(problem, state.work.inner, budget)
+            return _mirror(state)
         rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
         until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
         state.work.inner = with_threads(problem).step(problem, state.work.inner, until)
@@ -267,6 +282,10 @@ class Auto(SolverBase):
         if state.epochs < state.rests_until or rate is None:
             return
         left = math.log(state.estimate / target) / rate if rate > 0.0 else np.inf
+        if not problem.penalty.identity():
+            if left > FEATURES_LEFT and parts_of(problem.penalty) is not None:
+                self._change(problem, state, FEATURES, "the column solver finishes")
+            return
         epoch = epoch_cost(problem)
         passes = passes_cost(problem)
         looks = min(math.log1p(left / state.epochs) / math.log(NEXT_LOOK), left / look_cost(problem))
@@ -312,6 +331,8 @@ class Auto(SolverBase):
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.seen = np.empty((0, 2))
+        if phase == FEATURES:
+            state.w = problem.regularizer.weights(state.w.astype(np.float64))
         self._enter(problem, state, phase)
 
     def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
@@ -338,25 +359,32 @@ class Auto(SolverBase):
 
         Where Newton's method stalls because no row bends, and so has no curvature to use, change back once.
         """
+        if state.phase == FEATURES:
+            return None
         if state.phase == FINISH:
             if state.work.inner.active or state.patience > 1.0:
                 return None
             self._change(problem, state, COORDINATES, "no row bends: changing back")
             return state
-        self._change(problem, state, FINISH, "no progress: changing over")
+        if parts_of(problem.penalty) is None:
+            return None
+        finish = FINISH if problem.penalty.identity() else FEATURES
+        self._change(problem, state, finish, "no progress: changing over")
         state.promise.promised = np.inf
         return state
 
     def _at_work(self, problem: Problem, state: AutoState) -> Any:
         if state.phase in SMALL:
             return SMALL[state.phase]
+        if state.phase == FEATURES:
+            return Columns()
         return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
 
 
 def _mirror(state: AutoState) -> AutoState:
     """Copy the progress of the solver at work into the state of the run."""
     inner = state.work.inner
-    state.w, state.alpha = inner.w, inner.best.alpha if state.phase == FINISH else inner.alpha
+    state.w, state.alpha = inner.w, inner.best.alpha if state.phase in (FINISH, FEATURES) else inner.alpha
     state.rows_touched = state.base_rows + inner.rows_touched
     state.epochs = state.base_epochs + inner.epochs
     state.estimate, state.proven = inner.estimate, inner.proven

@@ -185,9 +185,7 @@ class Moving(NamedTuple):
 
 
 @kernel
-def descend_columns(
-    columns: Rows, coordinates: Coordinates, moving: Moving, tolerance: float, passes: int
-) -> float:
+def descend_columns(columns: Rows, coordinates: Coordinates, moving: Moving, tolerance: float, passes: int) -> float:
     """Minimise the model with columns; the change of the margins follows. Returns the largest violation seen in the
     last pass over all coordinates."""
     w, slopes, l1, bends = coordinates

@@ -7,6 +7,7 @@ it runs on the columns.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +26,12 @@ from saddlesvm.solvers.columns.store import ColumnStore, Gram
 from saddlesvm.solvers.second_order.linear_algebra import cholesky, conjugate_gradients
 
 PASSES = 5  # passes between two Newton steps on the support
-ROUNDS = 40  # such rounds, at most
+ROUGH_PASSES = 10  # passes where a rough minimiser will do
+ROUNDS = 12  # such rounds, at most
 RIDGE = 1e-11  # added to the diagonal of the support's matrix, relative to it: columns may depend on each other
 FORCING, ITERATIONS = 0.05, 100  # of conjugate gradients: relative residual, and iterations at most
-MOST_COORDINATES = 1500  # of a matrix
-WORTH = 25.0  # passes over the columns that a matrix may cost
+MOST_COORDINATES = 4000  # of a matrix
+WORTH = 500.0  # passes over the columns that a matrix may cost
 PAIR_TIME, SYRK_TIME = 1e-9, 3e-11  # seconds of a product of the matrix: sparse and dense
 SPARSE_TIME, DENSE_TIME = 3e-9, 4e-10  # seconds per value of a pass over the columns
 
@@ -65,19 +67,25 @@ class WorkingSet:
     def __init__(self, store: ColumnStore, features: np.ndarray, intercept: bool) -> None:
         self.store, self.features, self.intercept = store, features, intercept
         self.places = store.cover(features)
-        self.gram: Gram | None = None
-        if features.size <= MOST_COORDINATES:
-            gram = Gram(store, self.places, intercept)
-            sparse = gram.by_row is not None
-            values = gram.by_row.data.size if gram.by_row is not None else store.n * features.size
-            cost = gram.pairs * (PAIR_TIME if sparse else SYRK_TIME)
-            if cost <= WORTH * values * (SPARSE_TIME if sparse else DENSE_TIME):
-                self.gram = gram
 
-    def minimised(self, model: Model, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-        """The model's best weights, to this violation, and the change of the margins that they make."""
-        if self.gram is None:
-            return self._by_columns(model, tolerance)
+    @cached_property
+    def gram(self) -> Gram | None:
+        """The working set's matrix, where it pays."""
+        if self.features.size > MOST_COORDINATES:
+            return None
+        gram = Gram(self.store, self.places, self.intercept)
+        sparse = gram.by_row is not None
+        values = gram.by_row.data.size if gram.by_row is not None else self.store.n * self.features.size
+        cost = gram.pairs * (PAIR_TIME if sparse else SYRK_TIME)
+        return gram if cost <= WORTH * values * (SPARSE_TIME if sparse else DENSE_TIME) else None
+
+    def minimised(self, model: Model, tolerance: float, rough: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The model's best weights, to this violation, and the change of the margins that they make.
+
+        `rough` asks for a few passes over the columns only.
+        """
+        if rough or self.gram is None:
+            return self._by_columns(model, tolerance, rough)
         w = self._by_matrix(model, tolerance)
         return w, self.moved(w - model.w)
 
@@ -92,7 +100,7 @@ class WorkingSet:
         found = self.store.products(self.places, values)
         return np.append(found, self.store.scale * values.sum()) if self.intercept else found
 
-    def _by_columns(self, model: Model, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    def _by_columns(self, model: Model, tolerance: float, rough: bool) -> tuple[np.ndarray, np.ndarray]:
         bends = np.empty(model.w.size)
         bent_squares(self.store.columns, self.places, model.bend, bends)
         if self.intercept:
@@ -101,8 +109,10 @@ class WorkingSet:
         moved = np.zeros(model.bend.size)
         moving = Moving(self.places, self.store.scale, model.bend, moved, model.own, model.w)
         for _ in range(ROUNDS):
-            worst = descend_columns(self.store.columns, coordinates, moving, tolerance, PASSES)
-            if worst <= tolerance:
+            worst = descend_columns(
+                self.store.columns, coordinates, moving, tolerance, ROUGH_PASSES if rough else PASSES
+            )
+            if rough or worst <= tolerance:
                 break
             support = support_of(coordinates)
             slopes = model.slopes + model.own * (coordinates.w - model.w) + self.slopes(model.bend * moved)

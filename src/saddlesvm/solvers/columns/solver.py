@@ -30,10 +30,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, Sums, objectives, relative
+from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
+from saddlesvm.rows.layouts import CSR
 from saddlesvm.runtime.durable import Group, Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
@@ -52,9 +55,11 @@ from saddlesvm.solvers.second_order.newton import coordinate_curvature
 LEAST = 100  # features of a working set, at least
 GROWTH = 2.0  # features of a working set, per feature with a weight
 ALL = 400  # features up to which all that are left make up the working set
-INNER = 10  # Newton steps on a working set, at most
-FALL = 0.1  # violation that a working set is solved to, relative to the largest of all features
-INEXACT = 0.1  # violation that a model is minimised to, relative to the one it begins with
+INNER, EARLY = 10, 4  # Newton steps on a working set, at most; where others are still to come
+APPROACH = 3.0  # factor by which C grows from step to step on the way to the problem
+FALL = 0.3  # violation that a working set is solved to, relative to the largest of all features
+LITTLE = 0.002  # relative fall of the objective below which rough models no longer pay
+INEXACT = 0.3  # violation that a model is minimised to, relative to the one it begins with
 ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
 LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
 DAMPED, DAMPING, TINY = 0.5, 10.0, 1e-12  # steps below which the diagonal grows; its factor; its least share
@@ -98,6 +103,12 @@ class ColumnsState(State):
         1 for the features that are proven to have no weight.
     q : float
         Proximity; 0 for none.
+    rough : bool
+        Whether the solver still goes about with rough models of all features at once, which pays for sparse rows.
+    ahead : float
+        What R is multiplied by on the way to the problem: 1 at last.
+    left, residual : float
+        What the centre of the proximal term leaves of the gap, and what the weights do.
     damping : float
         What is added to the diagonal of models, relative to it.
     """
@@ -109,6 +120,8 @@ class ColumnsState(State):
     out: np.ndarray = field(default_factory=nothing)
     alpha: np.ndarray = field(default_factory=nothing)
     q: float = 0.0
+    rough: bool = False
+    ahead: float = 1.0
     left: float = 0.0
     residual: float = np.inf
     damping: float = TINY
@@ -139,6 +152,7 @@ class Columns(SolverBase):
     name: ClassVar[str] = "columns"
     any_penalty: ClassVar[bool] = True
     without_square: ClassVar[bool] = True
+    by_parts: ClassVar[bool] = True
     screening: bool = True
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> ColumnsState:
@@ -160,11 +174,17 @@ class Columns(SolverBase):
         if start is not None and start.alpha is not None and state.q > 0.0:
             state.centre[:] = problem.gathered(start.alpha)
         self._look(problem, state)
+        l1 = charges_of(problem)[1].max(initial=0.0)
+        state.rough = isinstance(problem.X, CSR) and d > ALL
+        if l1 > 0.0:
+            state.ahead = max(float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0)
         return state
 
     def step(self, problem: Problem, state: ColumnsState, budget: Budget) -> ColumnsState:
         """Choose a working set, minimise the objective on it, and look at all features again."""
-        square, l1 = problem.penalty.parts()
+        l1 = charges_of(problem)[1].max(initial=0.0)
+        if state.steps:
+            state.ahead = max(state.ahead / APPROACH, 1.0)
         away = self._violations(problem, state)
         worst = float(away.max(initial=0.0))
         if not state.steps or not self._kept(problem, state, away):
@@ -172,13 +192,16 @@ class Columns(SolverBase):
                 self._store(problem, state), self._chosen(problem, state, away), problem.intercept.present
             )
         target = max(FALL * worst, 0.0)
-        if self._covers(state, away):
+        covered = self._covers(state, away)
+        if covered and state.ahead == 1.0:
             target = min(target, ENOUGH * budget.relative_gap * max(l1, TINY))
-        self._minimise(problem, state, max(target, 1e-15 * max(l1, 1.0)))
+        self._minimise(problem, state, max(target, 1e-15 * max(l1, 1.0)), covered or state.ahead > 1.0)
         state.steps += 1
         state.epochs += 1.0
         state.rows_touched += problem.members.size
+        before = state.best.primal
         self._look(problem, state)
+        state.rough = state.rough and (state.ahead > 1.0 or state.best.primal < (1.0 - LITTLE) * before)
         if state.q > 0.0:
             self._settle(problem, state)
         return state
@@ -192,9 +215,14 @@ class Columns(SolverBase):
         return state.work.store
 
     @staticmethod
-    def _violations(problem: Problem, state: ColumnsState) -> np.ndarray:
-        """How far each coordinate is from optimal, shape (d + 1,); zero for features that are out."""
+    def _charges(problem: Problem, state: ColumnsState) -> tuple[np.ndarray, np.ndarray]:
+        """:func:`charges_of` the problem on the way: with a smaller C, told in its own units."""
         square, l1 = charges_of(problem)
+        return state.ahead * square, state.ahead * l1
+
+    def _violations(self, problem: Problem, state: ColumnsState) -> np.ndarray:
+        """How far each coordinate is from optimal, shape (d + 1,); zero for features that are out."""
+        square, l1 = self._charges(problem, state)
         away = np.empty(state.w.size)
         violations(Coordinates(state.w, square * state.w - state.pull, l1, l1), away)
         away[:-1][state.out != 0] = 0.0
@@ -208,6 +236,8 @@ class Columns(SolverBase):
         if left.size <= ALL:
             return left
         support = state.w[:-1] != 0.0
+        if state.rough:
+            return np.flatnonzero(support | (away[:-1] > 0.0))
         size = max(LEAST, int(GROWTH * np.count_nonzero(support)))
         others = np.flatnonzero((away[:-1] > 0.0) & ~support)
         room = size - int(support.sum())
@@ -231,15 +261,15 @@ class Columns(SolverBase):
 
     # ------------------------------------------------------------------ Newton steps on it
 
-    def _minimise(self, problem: Problem, state: ColumnsState, target: float) -> None:
+    def _minimise(self, problem: Problem, state: ColumnsState, target: float, covered: bool) -> None:
         """Proximal Newton steps until no coordinate of the working set is farther than `target` from optimal."""
         working = state.work.working
         assert working is not None
         places = np.append(working.features, problem.n_features) if working.intercept else working.features
-        square, l1 = (parts[places] for parts in charges_of(problem))
+        square, l1 = (parts[places] for parts in self._charges(problem, state))
         terms = _smoothed(problem, state)
         answers = Answers(np.empty(state.z.size), np.empty(state.z.size), np.zeros(4))
-        for _ in range(INNER):
+        for _ in range(1 if state.rough else INNER if covered else EARLY):
             respond(terms, state.z, answers)
             w = state.w[places]
             slopes = square * w - problem.C * working.slopes(answers.alpha)
@@ -248,7 +278,7 @@ class Columns(SolverBase):
             if worst <= target:
                 return
             own = square + state.damping * self._curvatures(problem, state)[places]
-            new, moved = working.minimised(model._replace(own=own), max(INEXACT * worst, 0.3 * target))
+            new, moved = working.minimised(model._replace(own=own), max(INEXACT * worst, 0.3 * target), state.rough)
             change = new - w
             linear = float(l1 @ (np.abs(new) - np.abs(w))) + float((square * w) @ change)
             line = Line(state.z, moved, linear, float(square @ (change * change)))
@@ -276,7 +306,7 @@ class Columns(SolverBase):
     # ------------------------------------------------------------------ objectives, gap, screening
 
     def _look(self, problem: Problem, state: ColumnsState) -> None:
-        """Compute margins, multipliers, their pull, both objectives and the gap; leave features out where it says so."""
+        """Compute margins, multipliers, their pull, both objectives and the gap, and screen features by it."""
         kind = problem.intercept
         self._margins(problem, state)
         if state.q == 0.0 and kind.constrained:
@@ -321,7 +351,7 @@ class Columns(SolverBase):
 
     def _screen(self, problem: Problem, state: ColumnsState, pull: np.ndarray, gap: float) -> None:
         """Leave out the features whose weight is zero in every solution."""
-        square, l1 = problem.penalty.parts()
+        l1 = charges_of(problem)[1][0]
         gap = max(gap, 0.0) + SAFE * abs(state.best.primal)
         away = np.sqrt(2.0 * gap * self._curvatures(problem, state)[:-1])
         out = np.abs(pull[:-1]) + away < l1 * (1.0 - SAFE)
@@ -348,11 +378,13 @@ class Columns(SolverBase):
 
 def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """What the square and the absolute value of each weight are charged, shape (d + 1,) both; the intercept is last."""
-    charged = [problem.penalty.parts()] * problem.n_features + [(0.0, 0.0)]
+    found = parts_of(problem.penalty)
+    assert found is not None, "check_penalty sees to it"
+    square, l1 = (np.full(problem.n_features + 1, part) for part in found)
+    square[-1] = l1[-1] = 0.0
     if problem.intercept.present and not problem.intercept.constrained:
-        charged[-1] = problem.regularizer.last.parts()
-    square, l1 = np.array(charged).T
-    return np.ascontiguousarray(square), np.ascontiguousarray(l1)
+        square[-1], l1[-1] = parts_of(problem.regularizer.last) or (0.0, 0.0)
+    return square, l1
 
 
 def _smoothed(problem: Problem, state: ColumnsState) -> SmoothedTerms:
