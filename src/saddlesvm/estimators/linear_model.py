@@ -324,13 +324,15 @@ class LinearModel(CallbackSupport, Estimator):
             return False
         split = getattr(self, "multi_class", "ovr")
         newton = isinstance(solver, Newton) and is_smooth(self.check_options())
-        if split == "ovr" and (newton or isinstance(solver, (Auto, Blocks))):
+        plain = self._penalty().penalty.identity()
+        if split == "ovr" and plain and (newton or isinstance(solver, (Auto, Blocks))):
             return True
         if not asked and memory is None:
             return False
         raise ValueError(
             "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or 'newton' (it is "
-            f"for smooth losses), and multi_class='ovr'; got solver={self.solver!r}, multi_class={split!r}"
+            f"for smooth losses), multi_class='ovr' and penalty='l2'; got solver={self.solver!r}, "
+            f"multi_class={split!r}, penalty={getattr(self, 'penalty', 'l2')!r}"
         )
 
     def _keep(self, results: list[FitResult]) -> None:

@@ -87,13 +87,14 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
 
     Parameters
     ----------
-    penalty : {"l2", "elasticnet"}, default="l2"
-        The square of the weights' norm; or ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1`` in its place, which makes
-        weights exactly zero. The elastic net takes the solvers "auto" (coordinate descent), "dcd" and "sdca".
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
+        Half the square of the weights' norm; or ``||w||_1``, or ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1`` in its
+        place, which make weights exactly zero. The l1 norm takes the solvers "auto" and "columns", and charges a
+        regularised intercept like the other weights (as LIBLINEAR does); the elastic net takes "dcd" and "sdca", too.
     loss : str or Loss, default="squared_hinge"
         "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or a registered loss of your own.
     l1_ratio : float, default=0.15
-        Of the elastic net; at least 0, below 1.
+        Of the elastic net; from 0 (half the square) to 1 (the l1 norm).
     dual : "auto" or bool, default="auto"
         Kept for compatibility, without effect: both values lead to the same optimum.
     tol : float, default=1e-4
