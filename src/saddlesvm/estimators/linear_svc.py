@@ -88,8 +88,8 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
     Parameters
     ----------
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
-        Half the square of the weights' norm; or ``||w||_1``, or ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1`` in its
-        place, which make weights exactly zero. The l1 norm takes the solvers "auto" and "columns", and charges a
+        Half the square of the weights' norm; or ``||w||_1``, or ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1``
+        in its place, which make weights exactly zero. The l1 norm takes the solvers "auto" and "columns", and charges a
         regularised intercept like the other weights (as LIBLINEAR does); the elastic net takes "dcd" and "sdca", too.
     loss : str or Loss, default="squared_hinge"
         "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or a registered loss of your own.
