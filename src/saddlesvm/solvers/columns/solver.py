@@ -389,5 +389,5 @@ def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
 def _smoothed(problem: Problem, state: ColumnsState) -> SmoothedTerms:
     """The terms of the members, with the present proximal term."""
-    kinked = not is_smooth(problem.loss)
-    return SmoothedTerms(*problem.of_members, problem.C, state.centre, state.q, kinked)
+    loss, y, weights, _ = problem.of_members
+    return SmoothedTerms(loss, y, weights, problem.C, state.centre, state.q, not is_smooth(loss))

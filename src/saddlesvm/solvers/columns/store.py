@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.linalg.blas import dsyrk
 
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import CSR, Dense, Rows, add_rows, as_rows, dot_rows, dtype_of, n_features
+from saddlesvm.rows.layouts import CSR, Dense, Rows, add_rows, as_rows, dot_rows, dtype_of, n_features, n_rows
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse
 
 AT_ONCE = 2**19  # values that are transposed, or widened to float64, at once
@@ -54,7 +54,7 @@ class ColumnStore:
         assert isinstance(self.X, Dense)
         if self.count + new.size > len(self.held):
             room = min(self.d, max(2 * len(self.held), self.count + new.size))
-            larger = np.empty((room, self.n), dtype=self.held.dtype)
+            larger = np.zeros((room, self.n), dtype=self.held.dtype)
             larger[: self.count] = self.held[: self.count]
             self.held = larger
         step = max(1, AT_ONCE // self.d)
@@ -70,17 +70,17 @@ class ColumnStore:
         """``x_j . values`` of the columns at these places, shape (m,), in float64."""
         out = np.empty(places.size)
         if places.size:
-            dot_rows(self.columns, places, values, out)
+            dot_rows(self.columns, places, np.append(values, 0.0), out)
         return out
 
     def combined(self, places: np.ndarray, factors: np.ndarray) -> np.ndarray:
         """``sum_k factors_k x_k`` of the columns at these places, shape (n,), in float64."""
-        out = np.zeros(self.n)
+        out = np.zeros(self.n + 1)  # rows have a virtual place at their end
         if places.size:
-            among = np.zeros(int(places.max()) + 1)
+            among = np.zeros(n_rows(self.columns))
             among[places] = factors
             add_rows(self.columns, places, among, out)
-        return out
+        return out[:-1]
 
 
 class Gram:
