@@ -34,7 +34,7 @@ class SeveralLabels:
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.multi_class == "ovr"
         return tags
 
     @property
