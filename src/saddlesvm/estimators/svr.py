@@ -81,7 +81,7 @@ class SVR(Regressor):
     >>> from saddlesvm import SVR
     >>> x = np.linspace(0.0, 6.0, 100)
     >>> model = SVR(C=10.0, gamma=1.0, epsilon=0.01).fit(x[:, None], np.sin(x))
-    >>> model.predict([[np.pi / 2]]).round(2).tolist(), model.certificate_.relative_gap <= 1e-3
+    >>> model.predict([[np.pi / 2]]).round(1).tolist(), model.certificate_.relative_gap <= 1e-3
     ([1.0], True)
     """
 
