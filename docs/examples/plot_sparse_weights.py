@@ -1,9 +1,9 @@
 """
-Sparse weights: the elastic net
-===============================
+Sparse weights: l1 and the elastic net
+======================================
 
-With ``penalty="elasticnet"`` weights become exactly zero, and what is left is a model that uses few features. The
-certificate is the same: how far from the optimum the model can be at most.
+With ``penalty="l1"`` or ``penalty="elasticnet"`` weights become exactly zero, and what is left is a model that uses few
+features. The certificate is the same: how far from the optimum the model can be at most.
 """
 
 # %%
@@ -28,14 +28,14 @@ X, y = make_classification(
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
 
 # %%
-# ``l1_ratio`` shares the penalty between the sum of the absolute weights and the sum of their squares; ``C`` weighs the
-# errors against both.
+# ``"l1"`` charges the sum of the absolute weights; ``l1_ratio`` shares the penalty of the elastic net between that and
+# the sum of the squares; ``C`` weighs the errors against both.
 Cs = np.logspace(-3.5, -0.5, 13)
 found = {}
 for name, options in {
     "squared norm": {},
     "elastic net, l1_ratio 0.5": {"penalty": "elasticnet", "l1_ratio": 0.5},
-    "elastic net, l1_ratio 0.95": {"penalty": "elasticnet", "l1_ratio": 0.95},
+    "l1": {"penalty": "l1"},
 }.items():
     models = [
         LinearSVC(C=C, loss="squared_hinge", tol=1e-4, random_state=0, **options).fit(X_train, y_train) for C in Cs
