@@ -20,13 +20,12 @@ from saddlesvm.cluster.rounds import Engine, Rounds, Solution, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
-from saddlesvm.problem.proven_sums import Facts, Sums
-from saddlesvm.problem.rounding import RowSizes
+from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.rounding import add_sizes
 from saddlesvm.solvers.second_order.looks import Ask, Told, look
 from saddlesvm.solvers.second_order.walk import Walk
 
 MOST_BYTES = 64e6  # of the matrices that a partition sends in a round, with which the method is chosen by itself
-ROW_SIZES = len(RowSizes._fields)
 
 
 class Asks(NamedTuple):
@@ -90,9 +89,7 @@ def together(answers: list[Answers]) -> Answers:
     for other in others:
         for mine, theirs in zip(told, other.told, strict=True):
             mine.add(theirs)
-        largest = np.maximum(sizes[:, LARGEST], other.sizes[:, LARGEST])
-        sizes += other.sizes
-        sizes[:, LARGEST] = largest
+        add_sizes(sizes, other.sizes, LARGEST)
     work, longest = sum(one.work for one in answers), max(one.longest for one in answers)
     return Answers(told, sizes, work, longest, sum(one.parts for one in answers))
 
@@ -143,11 +140,6 @@ class NewtonRounds(Rounds):
         found = self.engine.total(look_at, together, asked)
         self.restarts, self.sent = self.engine.restarts, asked.nbytes
         return found
-
-    def facts(self, sizes: np.ndarray) -> Facts:
-        """What a certificate needs to know; `sizes` are those of a problem's rows and multipliers."""
-        plan = self.plan
-        return Facts(plan.loss, plan.C, plan.regularizer, RowSizes(*sizes[:ROW_SIZES].tolist()))
 
     def learn(self, k: int, told: Told, sizes: np.ndarray) -> bool:
         """Choose the next point of a problem, and certify the one that its round looked at.

@@ -20,7 +20,7 @@ from saddlesvm.data import inputs
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.rounding import PointSizes, RowSizes, point_sizes
+from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_among, point_sizes
 from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
@@ -29,8 +29,7 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 
 SIZES = len(RowSizes._fields) + len(PointSizes._fields)
-LARGEST = [RowSizes._fields.index(name) for name in ("terms", "longest")]  # of the sizes, that are no sums
-LARGEST.append(len(RowSizes._fields) + PointSizes._fields.index("largest_label"))
+LARGEST = largest_among(RowSizes, PointSizes)
 
 
 class RoundSums(NamedTuple):
@@ -65,9 +64,10 @@ class RoundSums(NamedTuple):
 
     def plus(self, other: RoundSums) -> RoundSums:
         """The sums over both."""
-        both = RoundSums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
-        both.sizes[:, LARGEST] = np.maximum(self.sizes[:, LARGEST], other.sizes[:, LARGEST])
-        return both
+        sizes = self.sizes.copy()
+        add_sizes(sizes, other.sizes, LARGEST)
+        sums = RoundSums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return sums._replace(sizes=sizes)
 
     @property
     def nbytes(self) -> int:

@@ -33,6 +33,7 @@ from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, sa
 
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
+ROW_SIZES = len(RowSizes._fields)
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled
 
 
@@ -282,10 +283,14 @@ class Rounds:
 
     def proven(self, sums: RoundSums, k: int, model: np.ndarray, pull: np.ndarray) -> Sums:
         """The sums of a problem's model and of the dual variables that `pull` was computed from, rounding bounded."""
-        rows, point = np.split(sums.sizes[k], [len(RowSizes._fields)])
-        facts = Facts(self.plan.loss, self.plan.C, self.plan.regularizer, RowSizes(*rows.tolist()))
         found = (float(sums.paid[k]), float(sums.conjugates[k]), *sums.beside[k].tolist())
-        return summed(facts, found, PointSizes(*point.tolist()), model, pull)
+        point = PointSizes(*sums.sizes[k, ROW_SIZES:].tolist())
+        return summed(self.facts(sums.sizes[k]), found, point, model, pull)
+
+    def facts(self, sizes: np.ndarray) -> Facts:
+        """What a certificate needs to know; `sizes` are those of a problem's rows and multipliers."""
+        plan = self.plan
+        return Facts(plan.loss, plan.C, plan.regularizer, RowSizes(*sizes[:ROW_SIZES].tolist()))
 
     def started_again(self) -> bool:
         """Whether the engine lost dual variables and went on from others; w is then theirs."""

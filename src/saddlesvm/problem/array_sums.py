@@ -17,6 +17,11 @@ def is_small(terms: Any) -> bool:
     return getattr(terms, "small", False)
 
 
+def weights_of(terms: Any) -> Any:
+    """Weights of the rows; 1 where all are."""
+    return terms.weights if terms.weights.size else 1.0
+
+
 def chosen(terms: Pointwise, members: np.ndarray) -> tuple[np.ndarray, Any]:
     """Labels and weights of the members; 1 where all weights are."""
     return terms.y[members], terms.weights[members] if terms.weights.size else 1.0

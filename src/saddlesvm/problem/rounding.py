@@ -99,6 +99,28 @@ class PointSizes(NamedTuple):
     largest_label: float = 0.0
 
 
+LARGEST = ("terms", "longest", "largest_label")  # the sizes that are the largest of any row, and no sums
+
+
+def largest_among(*kinds: type[RowSizes] | type[PointSizes]) -> list[int]:
+    """The places of the sizes that are no sums, in arrays with the sizes of these kinds one after the other."""
+    return [place for place, name in enumerate(name for kind in kinds for name in kind._fields) if name in LARGEST]
+
+
+def add_sizes(sizes: np.ndarray, more: np.ndarray, largest: list[int]) -> None:
+    """Add the sizes of further rows to those of some, in place.
+
+    Parameters
+    ----------
+    sizes, more : ndarray of shape (..., m)
+    largest : list of int
+        The places of those that are no sums, see :func:`largest_among`.
+    """
+    most = np.maximum(sizes[..., largest], more[..., largest])
+    sizes += more
+    sizes[..., largest] = most
+
+
 def radii(norms: np.ndarray) -> np.ndarray:
     """``||x_i||`` from squared norms, no smaller than it is."""
     return np.sqrt(norms + SQUARED_UNDERFLOW)

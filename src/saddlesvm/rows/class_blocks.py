@@ -37,35 +37,22 @@ def sparse_scores(X: CSR, first: int, W: np.ndarray, out: np.ndarray) -> None:
 
 
 @kernel
-def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray) -> None:
-    """``W += x_i factors[q]'`` for the rows i from `first`; W has shape (d + 1, K)."""
+def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray, squared: bool) -> None:
+    """``W += x_i factors[q]'`` for the rows i from `first`, or with the features squared; W has shape (d + 1, K)."""
     K, last = W.shape[1], W[W.shape[0] - 1]
+    bias = X.bias * X.bias if squared else X.bias
     for q in range(factors.shape[0]):
         u = factors[q]
         p, stop = U(X.indptr[first + q]), U(X.indptr[first + q + 1])
         while p < stop:
             x, part = X.data[p], W[U(X.indices[p])]
+            if squared:
+                x = x * x
             for k in range(K):
                 part[k] += x * u[k]
             p += U(1)
         for k in range(K):
-            last[k] += X.bias * u[k]
-
-
-@kernel
-def sparse_add_squares(X: CSR, first: int, factors: np.ndarray, W: np.ndarray) -> None:
-    """``W += x_i^2 factors[q]'`` for the rows i from `first`; W has shape (d + 1, K)."""
-    K, last = W.shape[1], W[W.shape[0] - 1]
-    for q in range(factors.shape[0]):
-        u = factors[q]
-        p, stop = U(X.indptr[first + q]), U(X.indptr[first + q + 1])
-        while p < stop:
-            x, part = X.data[p], W[U(X.indices[p])]
-            for k in range(K):
-                part[k] += x * x * u[k]
-            p += U(1)
-        for k in range(K):
-            last[k] += X.bias * X.bias * u[k]
+            last[k] += bias * u[k]
 
 
 @dataclass(frozen=True)
@@ -106,21 +93,16 @@ class ClassBlock:
         out += self.dtype.type(self.X.bias) * W[:, -1]
         return out
 
-    def add(self, factors: np.ndarray, W: np.ndarray) -> None:
-        """``w_k += sum_i factors[i, k] x_i``; `factors` has the shape and precision of the scores."""
-        if isinstance(self.X, CSR):
-            sparse_add(self.X, self.rows.start, factors, W)
-            return
-        W[:, :-1] += factors.T @ self.values
-        W[:, -1] += self.X.bias * factors.sum(axis=0)
+    def add(self, factors: np.ndarray, W: np.ndarray, *, squared: bool = False) -> None:
+        """``w_k += sum_i factors[i, k] x_i``, or with the features squared one by one.
 
-    def add_squares(self, factors: np.ndarray, W: np.ndarray) -> None:
-        """``w_k += sum_i factors[i, k] x_i^2``, the features squared one by one."""
+        `factors` has the shape and precision of the scores.
+        """
         if isinstance(self.X, CSR):
-            sparse_add_squares(self.X, self.rows.start, factors, W)
+            sparse_add(self.X, self.rows.start, factors, W, squared)
             return
-        W[:, :-1] += factors.T @ np.square(self.values)
-        W[:, -1] += self.X.bias**2 * factors.sum(axis=0)
+        W[:, :-1] += factors.T @ (np.square(self.values) if squared else self.values)
+        W[:, -1] += (self.X.bias**2 if squared else self.X.bias) * factors.sum(axis=0)
 
 
 def block_rows(X: Rows, count: int) -> int:

@@ -19,6 +19,7 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.compiled import inlined, record_of
+from saddlesvm.runtime.durable import Group
 
 
 def nothing() -> np.ndarray:
@@ -27,6 +28,16 @@ def nothing() -> np.ndarray:
 
 
 FINE_GAP = 1e-5  # relative gap below which float32 weights become float64
+
+
+@dataclass
+class Best(Group):
+    """The best primal and the best dual point so far, and their objectives (both in the C form)."""
+
+    w: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=nothing)
+    primal: float = np.inf
+    dual: float = -np.inf
 
 
 @dataclass

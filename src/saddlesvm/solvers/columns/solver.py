@@ -37,8 +37,8 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.rows.layouts import CSR
-from saddlesvm.runtime.durable import Group, Workspace
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.runtime.durable import Workspace
+from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import Model, WorkingSet, worst_of
 from saddlesvm.solvers.columns.store import ColumnStore
@@ -66,16 +66,6 @@ DAMPED, DAMPING, TINY = 0.5, 10.0, 1e-12  # steps below which the diagonal grows
 SAFE = 1e-9  # relative slack of the screening rule, for rounding
 SETTLED = 0.3  # ratio of the two parts of the gap at which the centre moves
 SHRINK = 3.0  # divisor of the proximity when the centre moves
-
-
-@dataclass
-class Best(Group):
-    """The best primal and the best dual point so far, and their objectives (both in the C form)."""
-
-    w: np.ndarray = field(default_factory=nothing)
-    alpha: np.ndarray = field(default_factory=nothing)
-    primal: float = np.inf
-    dual: float = -np.inf
 
 
 @dataclass

@@ -9,23 +9,13 @@ from scipy import sparse
 
 from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.array_sums import chosen as chosen_terms
-from saddlesvm.problem.array_sums import within_bounds
+from saddlesvm.problem.array_sums import weights_of, within_bounds
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.array_rows import combine, dot_rows, matrix
 from saddlesvm.rows.matrix import CSR, Dense, Rows
 
 silent = np.errstate(all="ignore")
 ON_A_CORNER = 1e-12  # difference of the slopes from which a dual variable is at a corner
-
-
-def is_small(terms: Any) -> bool:
-    """Whether these terms are those of a small problem."""
-    return bool(terms.small)
-
-
-def weights_of(terms: Any) -> Any:
-    """Weights of the members; 1 where all are."""
-    return terms.weights if terms.weights.size else 1.0
 
 
 @silent

@@ -122,7 +122,7 @@ class Diagonal:
         self.problem = problem
         bends = np.zeros(W.shape, dtype=np.float64)
         for block, p, weights in problem.probabilities(W, kept, np.dtype(np.float64)):
-            block.add_squares(weights[:, None] * p * (1.0 - p.astype(np.float64)), bends)
+            block.add(weights[:, None] * p * (1.0 - p.astype(np.float64)), bends, squared=True)
         self.inverse = 1.0 / (1.0 + problem.C * bends)
 
     def __call__(self, residual: np.ndarray) -> np.ndarray:

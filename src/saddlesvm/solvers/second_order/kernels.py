@@ -162,14 +162,14 @@ def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start
     sums[3] += active
 
 
-@beside(array_kernels.respond, array_kernels.is_small)
+@beside(array_kernels.respond, array_sums.is_small)
 @kernel
 def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
     """Compute the multipliers and sums of all members at their margins."""
     respond_between(terms, z, answers, 0, z.size)
 
 
-@beside(array_kernels.respond_to_weights, array_kernels.is_small)
+@beside(array_kernels.respond_to_weights, array_sums.is_small)
 @kernel
 def respond_to_weights(
     terms: SmoothedTerms,
@@ -241,7 +241,7 @@ def slope_at_one(line: Line, C: float, alpha: np.ndarray) -> Any:
 
 
 @with_other(
-    array_kernels.is_small,
+    array_sums.is_small,
     slope_along=array_kernels.slope_along,
     slope_at_zero=array_kernels.slope_at_zero,
     slope_at_one=array_kernels.slope_at_one,

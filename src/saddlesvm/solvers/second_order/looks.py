@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.intercepts import shorten, signed_sums
-from saddlesvm.problem.rounding import PointSizes, point_sizes
+from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among, point_sizes
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows.layouts import CSR, Rows, dot_rows, n_features
@@ -25,7 +25,7 @@ STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at 
 NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the matrix leaves a row out (R is 1)
 TRIALS = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)  # places on a line, where 1 is the point looked at
 LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
-SIZES, LARGEST = len(PointSizes._fields), PointSizes._fields.index("largest_label")  # the one size that is no sum
+SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 
 
 class Ask(NamedTuple):
@@ -87,7 +87,7 @@ class Told(NamedTuple):
         """Add what other rows tell."""
         for mine, theirs in zip(self[:-1], other[:-1], strict=True):
             mine += theirs
-        add_sizes(self.sizes, other.sizes)
+        add_sizes(self.sizes, other.sizes, LARGEST)
 
     @property
     def nbytes(self) -> int:
@@ -131,7 +131,7 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
         add_outer(terms.X, chosen[active], answers.bend[active], told.matrix)
         told.bent[:] += active.size, float(answers.bend.sum())
         sizes = point_sizes(terms.loss, y, norms, s, every, answers.alpha, signs=ask.shorten is not None)
-        add_sizes(told.sizes, np.array(sizes))
+        add_sizes(told.sizes, np.array(sizes), LARGEST)
         if alpha.size:
             alpha[chosen] = answers.alpha
 
@@ -144,10 +144,3 @@ def _strips(X: Rows, members: np.ndarray) -> Iterator[np.ndarray]:
     size = max(FEWEST_ROWS, STRIP_VALUES // width)
     for start in range(0, members.size, size):
         yield members[start : start + size]
-
-
-def add_sizes(sizes: np.ndarray, more: np.ndarray) -> None:
-    """Add the sizes of further rows to those of some, in place."""
-    largest = max(sizes[LARGEST], more[LARGEST])
-    sizes += more
-    sizes[LARGEST] = largest

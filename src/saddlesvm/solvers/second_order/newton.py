@@ -44,8 +44,8 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.passes import Part
-from saddlesvm.runtime.durable import Group, Workspace
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.runtime.durable import Workspace
+from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.equations import PLAIN, NewtonEquations
 from saddlesvm.solvers.second_order.kernels import (
@@ -125,16 +125,6 @@ class Response(NamedTuple):
     bend: np.ndarray
     sums: np.ndarray
     w: np.ndarray
-
-
-@dataclass
-class Best(Group):
-    """The best primal and the best dual point so far, and their objectives (both in the C form)."""
-
-    w: np.ndarray = field(default_factory=nothing)
-    alpha: np.ndarray = field(default_factory=nothing)
-    primal: float = np.inf
-    dual: float = -np.inf
 
 
 @dataclass

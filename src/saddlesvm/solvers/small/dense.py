@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv, dpotrf, dtrtrs
 
 from saddlesvm.problem.array_losses import ArrayMethods, methods_of
+from saddlesvm.problem.array_sums import weights_of
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.loss import has_bounded_slopes, is_smooth
 from saddlesvm.problem.problem import Problem
@@ -52,7 +53,7 @@ class Small:
     def __init__(self, problem: Problem) -> None:
         terms = problem.of_members
         self.problem, self.C, self.loss, self.y = problem, problem.C, problem.loss, terms.y
-        self.s: Any = terms.weights if terms.weights.size else 1.0
+        self.s: Any = weights_of(terms)
         self.methods: ArrayMethods = methods_of(problem.loss)
         rows = matrix(problem.X)
         if problem.members.size < rows.shape[0]:
