@@ -2,8 +2,8 @@
 
 python -m benchmarks.claims.their_tests [--classes LinearSVC,LinearSVR] [--files test_svm,test_sparse] [--tests WORDS]
 
-The tests are those of the scikit-learn that is installed. A test counts where it makes, or fits, one of the classes that
-were put in place; the others say nothing about them.
+The tests are those of the scikit-learn that is installed. A test counts where it makes or fits a class that
+was put in place; the others say nothing about them.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def main() -> None:
             file.write("[pytest]\n")
         modules = [f"sklearn.svm.tests.{name}" for name in asked.files.split(",")]
         shown = [] if asked.full else ["-q", "--no-header", "--no-summary", "--show-capture=no"]
-        pytest.main(["-p", "no:cacheprovider", "-c", settings, "-k", asked.tests, *shown, "--pyargs", *modules], [report])
+        told = ["-p", "no:cacheprovider", "-c", settings, "-k", asked.tests, *shown, "--pyargs", *modules]
+        pytest.main(told, [report])
     tell({name: one for name, one in report.ended.items() if one[2]})
 
 
