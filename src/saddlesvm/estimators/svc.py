@@ -181,13 +181,17 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _linear_weights(self) -> Any:
+    def pair_duals(self) -> np.ndarray:
+        """The coefficients of the support vectors in each pair's score, shape (pairs, n_support)."""
         K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
         dual = np.zeros((K * (K - 1) // 2, self.support_.size))
         for k, (i, j) in enumerate(combinations(range(K), 2)):
             dual[k, ends[i] : ends[i + 1]] = self.dual_coef_[j - 1, ends[i] : ends[i + 1]]
             dual[k, ends[j] : ends[j + 1]] = self.dual_coef_[i, ends[j] : ends[j + 1]]
-        weights = sparse.csr_array(dual) @ self.support_vectors_
+        return dual
+
+    def _linear_weights(self) -> Any:
+        weights = sparse.csr_array(self.pair_duals()) @ self.support_vectors_
         return weights.toarray() if sparse.issparse(weights) else weights
 
 

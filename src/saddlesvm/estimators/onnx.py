@@ -1,0 +1,314 @@
+"""ONNX models of fitted estimators, alone or in a pipeline, by skl2onnx; ``pip install 'saddlesvm[onnx]'``.
+
+Importing this module, or :mod:`saddlesvm.onnx`, makes the estimators known to ``skl2onnx.to_onnx``. The graphs compute
+in float64, as the estimators do, and give their scores in the type of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.estimators.cross_validation import LinearSVCCV
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear_svr import LinearSVR
+from saddlesvm.estimators.one_class import OneClassSVM
+from saddlesvm.estimators.svc import SVC, NuSVC
+from saddlesvm.estimators.svr import SVR, NuSVR
+from saddlesvm.problem.loss import loss_name
+
+try:
+    from onnx import TensorProto
+    from skl2onnx import get_model_alias, update_registered_converter
+    from skl2onnx import to_onnx as skl2onnx_to_onnx
+    from skl2onnx.algebra import onnx_ops
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
+except ImportError as error:
+    raise ImportError("export to ONNX needs skl2onnx: pip install 'saddlesvm[onnx]'") from error
+
+__all__ = ["to_onnx"]
+
+CLASSIFIERS = (LinearSVC, LinearSVCCV, KernelSVC, SVC, NuSVC)
+REGRESSIONS = (LinearSVR, SVR, NuSVR)
+KERNELS = ("linear", "rbf", "poly", "polynomial", "sigmoid")
+
+
+def to_onnx(model: Any, X: Any, **options: Any) -> Any:
+    """The ONNX model of a fitted estimator or pipeline.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        LinearSVC, LinearSVCCV, LinearSVR, KernelSVC, SVC, NuSVC, SVR, NuSVR or OneClassSVM, or a pipeline that ends
+        with one. Kernels: linear, rbf, poly and sigmoid.
+    X : array-like of shape (n, d)
+        Rows of which the graph takes the type, float32 or float64, and the number of features; one is enough.
+    **options
+        For ``skl2onnx.to_onnx``. ``options={"raw_scores": True}`` asks for scores where there are probabilities.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Classifiers give ``label``, shape (n,) or (n, k) for several labels, and ``probabilities``, shape (n, classes),
+        where the model has ``predict_proba``, else ``scores``: those of ``decision_function``, shape (n, 1) for two
+        classes. Regressions give ``variable``, shape (n, targets); OneClassSVM gives ``label`` and ``scores``.
+
+    Raises
+    ------
+    ValueError
+        A kernel, or the probabilities of a loss, that ONNX has no counterpart for.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> from saddlesvm.onnx import to_onnx
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+    >>> [output.name for output in to_onnx(model, notes.X[:1]).graph.output]
+    ['label', 'scores']
+    """
+    wanted = options.pop("options", None)
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    raw = {"raw_scores": wanted.pop("raw_scores")} if wanted and "raw_scores" in wanted else None
+    if raw is not None:
+        wanted = {**wanted, id(last): raw}
+    return skl2onnx_to_onnx(model, np.asarray(X), options=wanted, **options)
+
+
+class Graph:
+    """The nodes of one model: float64 values in, float64 values out."""
+
+    def __init__(self, version: int, source: Any) -> None:
+        self.version, self.source = version, source
+
+    def op(self, name: str, *inputs: Any, **attributes: Any) -> Any:
+        """A node; arrays among its inputs become constants."""
+        return getattr(onnx_ops, f"Onnx{name}")(*inputs, op_version=self.version, **attributes)
+
+    def in_float64(self, values: Any) -> Any:
+        """The values as float64."""
+        return self.op("Cast", values, to=TensorProto.DOUBLE)
+
+    def linear(self, X: Any, coef: Any, intercept: np.ndarray) -> Any:
+        """``X @ coef.T + intercept``; coef of shape (k, d), intercept of shape (k,)."""
+        dense = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)
+        weights = np.ascontiguousarray(np.atleast_2d(dense).T, dtype=np.float64)
+        offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+        return self.op("Add", self.op("MatMul", X, weights), offsets)
+
+    def kernel(self, X: Any, kernel: Any, centres: Any) -> Any:
+        """Kernel values between rows and centres, shape (n, centres)."""
+        centres = centres.toarray() if sparse.issparse(centres) else np.asarray(centres)
+        centres = np.ascontiguousarray(centres, dtype=np.float64)
+        products = self.op("MatMul", X, np.ascontiguousarray(centres.T))
+        if kernel.name == "linear":
+            return products
+        gamma = np.array([kernel.gamma])
+        if kernel.name == "rbf":
+            axes = np.array([1], dtype=np.int64)
+            own = self.op("ReduceSum", self.op("Mul", X, X), axes, keepdims=1)
+            apart = self.op("Sub", self.op("Add", own, (centres * centres).sum(axis=1)[None, :]),
+                            self.op("Mul", products, np.array([2.0])))  # fmt: skip
+            return self.op("Exp", self.op("Mul", self.op("Max", apart, np.array([0.0])), -gamma))
+        inner = self.op("Add", self.op("Mul", products, gamma), np.array([float(kernel.coef0)]))
+        return self.op("Tanh", inner) if kernel.name == "sigmoid" else self.op("Pow", inner, np.array([kernel.degree]))
+
+    def vote(self, scores: Any, classes: int) -> Any:
+        """As :func:`saddlesvm.multiclass.one_vs_one.vote`."""
+        pairs = list(combinations(range(classes), 2))
+        first, later = np.zeros((2, len(pairs), classes))
+        for k, (i, j) in enumerate(pairs):
+            first[k, i] = later[k, j] = 1.0
+        won = self.in_float64(self.op("Greater", scores, np.array([0.0])))
+        votes = self.op("Add", self.op("MatMul", won, later - first), first.sum(axis=0))
+        sums = self.op("MatMul", scores, later - first)
+        size = self.op("Mul", self.op("Add", self.op("Abs", sums), np.array([1.0])), np.array([3.0]))
+        return self.op("Add", votes, self.op("Div", sums, size))
+
+    def both(self, positive: Any) -> Any:
+        """The probabilities of two classes from that of the second, shape (n, 2)."""
+        return self.op("Concat", self.op("Sub", np.array([1.0]), positive), positive, axis=1)
+
+    def shares(self, positive: Any) -> Any:
+        """Probabilities scaled to sum to 1; equal ones where all are 0."""
+        axes, zero = np.array([1], dtype=np.int64), np.array([0.0])
+        sums = self.op("ReduceSum", positive, axes, keepdims=1)
+        none = self.in_float64(self.op("Equal", sums, zero))
+        return self.op("Div", self.op("Add", positive, none),
+                       self.op("ReduceSum", self.op("Add", positive, none), axes, keepdims=1))  # fmt: skip
+
+    def curves(self, curves: np.ndarray, scores: Any) -> Any:
+        """As :func:`saddlesvm.estimators.calibration.probabilities`."""
+        if curves.ndim == 2:
+            return self.op("Sigmoid", self.op("Add", self.op("Mul", scores, curves[:, 0]), curves[:, 1]))
+        columns = []
+        for k, (at, values) in enumerate(curves):
+            places = [np.array([k], dtype=np.int64), np.array([k + 1], dtype=np.int64), np.array([1], dtype=np.int64)]
+            column = self.op("Slice", scores, *places)
+            apart = np.diff(at)
+            steps = apart > 0.0
+            if not steps.any():
+                columns.append(self.op("Add", self.op("Mul", column, np.array([0.0])), values[:1]))
+                continue
+            share = self.op("Div", self.op("Sub", column, at[:-1][steps][None, :]), apart[steps][None, :])
+            clipped = self.op("Clip", share, np.array(0.0), np.array(1.0))
+            rises = np.diff(values)[steps][:, None]
+            columns.append(self.op("Add", self.op("MatMul", clipped, rises), values[:1]))
+        return columns[0] if len(columns) == 1 else self.op("Concat", *columns, axis=1)
+
+
+def scores_of(graph: Graph, model: Any) -> Any:
+    """The scores of the sub-problems, in the model's own order, shape (n, problems)."""
+    X = graph.in_float64(graph.source)
+    if not hasattr(model, "kernel_"):
+        return graph.linear(X, model.coef_, model.intercept_)
+    if model.kernel_.name not in KERNELS:
+        raise ValueError(f"ONNX has no counterpart for the kernel {model.kernel!r}; one of {', '.join(KERNELS)} has")
+    duals = model.pair_duals() if isinstance(model, (SVC, NuSVC)) else model.dual_coef_
+    return graph.linear(graph.kernel(X, model.kernel_, model.support_vectors_), duals, model.intercept_)
+
+
+def of_classes(graph: Graph, model: Any, scores: Any) -> Any:
+    """Scores or votes, a column a class; scores of the second of two classes."""
+    if model.classes_.size == 2 or not is_of_pairs(model):
+        return scores
+    return graph.vote(graph.op("Neg", scores) if isinstance(model, (SVC, NuSVC)) else scores, model.classes_.size)
+
+
+def is_of_pairs(model: Any) -> bool:
+    """Whether the sub-problems are pairs of classes."""
+    return isinstance(model, (SVC, NuSVC)) or model.multi_class == "ovo"
+
+
+def probabilities_of(graph: Graph, model: Any, scores: Any) -> Any:
+    """As ``predict_proba``, from the scores of the classes."""
+    binary = model.classes_.size == 2
+    if getattr(model, "multi_class", "") == "multinomial":
+        return graph.both(graph.op("Sigmoid", scores)) if binary else graph.op("Softmax", scores, axis=1)
+    if model.probability:
+        positive = graph.curves(model.calibration_, scores)
+    elif loss_name(model.check_options()) == "logistic":
+        positive = graph.op("Sigmoid", scores)
+    else:
+        raise ValueError(f"ONNX has no counterpart for the probabilities of the loss {model.loss!r}: take raw_scores")
+    if getattr(model, "multilabel_", False):
+        return positive
+    return graph.both(positive) if binary else graph.shares(positive)
+
+
+def labels_of(graph: Graph, model: Any, scores: Any) -> Any:
+    """The labels, from the scores of the classes."""
+    positive = graph.op("Cast", graph.op("Greater", scores, np.array([0.0])), to=TensorProto.INT64)
+    if getattr(model, "multilabel_", False):
+        return positive
+    if model.classes_.size == 2:
+        place = graph.op("Squeeze", positive, np.array([1], dtype=np.int64))
+    else:
+        first_of_equal = isinstance(model, (SVC, NuSVC)) and not model.break_ties
+        place = graph.op("ArgMax", graph.op("Round", scores) if first_of_equal else scores, axis=1, keepdims=0)
+    return graph.op("Gather", label_values(model), place)
+
+
+def label_values(model: Any) -> np.ndarray:
+    """The classes as ONNX has them: int64 or text."""
+    classes = np.asarray(model.classes_)
+    return classes.astype(np.int64) if classes.dtype.kind in "biuf" else classes.astype(str).astype(object)
+
+
+def fitted_part(model: Any) -> Any:
+    """The model that predicts: the best one of a search."""
+    return model.best_estimator_ if isinstance(model, LinearSVCCV) else model
+
+
+def gives_probabilities(scope: Any, model: Any) -> bool:
+    """Whether the second output is probabilities."""
+    return hasattr(fitted_part(model), "predict_proba") and not scope.get_options(model, {"raw_scores": False}).get(
+        "raw_scores", False
+    )
+
+
+def read_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
+    """Declare a classifier and its two outputs."""
+    operator = scope.declare_local_operator(get_model_alias(type(model)), model)
+    operator.inputs = inputs
+    text = not isinstance(model, OneClassSVM) and label_values(fitted_part(model)).dtype.kind == "O"
+    second = "probabilities" if gives_probabilities(scope, model) else "scores"
+    for name, kind in (("label", StringTensorType() if text else Int64TensorType()), (second, real_type(inputs))):
+        operator.outputs.append(scope.declare_local_variable(name, kind))
+    return list(operator.outputs)
+
+
+def real_type(inputs: list[Any]) -> Any:
+    """The type of scores: float64 for float64 rows, else float32."""
+    return DoubleTensorType() if isinstance(inputs[0].type, DoubleTensorType) else FloatTensorType()
+
+
+def shape_outputs(operator: Any) -> None:
+    """The shapes of the outputs: any number of rows, and of columns."""
+    rows = operator.inputs[0].get_first_dimension()
+    several = getattr(operator.raw_operator, "multilabel_", False)
+    for output in operator.outputs:
+        output.type.shape = [rows] if output.raw_name == "label" and not several else [rows, None]
+
+
+def shape_target(operator: Any) -> None:
+    """The shape and type of a regression's output."""
+    operator.outputs[0].type = real_type(operator.inputs)
+    operator.outputs[0].type.shape = [operator.inputs[0].get_first_dimension(), None]
+
+
+def write_outputs(scope: Any, operator: Any, container: Any, values: list[Any]) -> None:
+    """Add the nodes that give the outputs, real ones in the type of the input."""
+    real = TensorProto.DOUBLE if isinstance(operator.inputs[0].type, DoubleTensorType) else TensorProto.FLOAT
+    for value, output in zip(values, operator.outputs, strict=True):
+        kind = {} if output.raw_name == "label" else {"to": real}
+        last = getattr(onnx_ops, "OnnxCast" if kind else "OnnxIdentity")
+        last(value, op_version=container.target_opset, output_names=[output.full_name], **kind).add_to(scope, container)
+
+
+def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
+    """The graph of a classifier."""
+    model = fitted_part(operator.raw_operator)
+    graph = Graph(container.target_opset, operator.inputs[0])
+    raw = scores_of(graph, model)
+    scores = of_classes(graph, model, raw)
+    label = labels_of(graph, model, scores)
+    if gives_probabilities(scope, operator.raw_operator):
+        second = probabilities_of(graph, model, scores)
+    else:
+        second = raw if is_of_pairs(model) and model.decision_function_shape == "ovo" else scores
+    write_outputs(scope, operator, container, [label, second])
+
+
+def convert_regression(scope: Any, operator: Any, container: Any) -> None:
+    """The graph of a regression."""
+    graph = Graph(container.target_opset, operator.inputs[0])
+    write_outputs(scope, operator, container, [scores_of(graph, operator.raw_operator)])
+
+
+def convert_novelty(scope: Any, operator: Any, container: Any) -> None:
+    """The graph of a one-class machine: 1 inside, -1 outside."""
+    graph = Graph(container.target_opset, operator.inputs[0])
+    scores = scores_of(graph, operator.raw_operator)
+    inside = graph.op("Cast", graph.op("GreaterOrEqual", scores, np.array([0.0])), to=TensorProto.INT64)
+    flat = graph.op("Squeeze", inside, np.array([1], dtype=np.int64))
+    two, one = np.array([2], dtype=np.int64), np.array([1], dtype=np.int64)
+    write_outputs(scope, operator, container, [graph.op("Sub", graph.op("Mul", flat, two), one), scores])
+
+
+def register(kinds: tuple[type, ...], shape: Callable[..., None], convert: Callable[..., None], **more: Any) -> None:
+    """Make kinds of estimators known to skl2onnx."""
+    for kind in kinds:
+        update_registered_converter(kind, f"Saddlesvm{kind.__name__}", shape, convert, **more)
+
+
+OPTIONS = {"raw_scores": [False, True], "zipmap": [False, True, "columns"]}  # whatever zipmap says, outputs are arrays
+register(CLASSIFIERS, shape_outputs, convert_classifier, parser=read_classifier, options=OPTIONS)
+register((OneClassSVM,), shape_outputs, convert_novelty, parser=read_classifier, options=OPTIONS)
+register(REGRESSIONS, shape_target, convert_regression)
