@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.one_class import OneClassSVM
     from saddlesvm.estimators.svc import SVC, NuSVC
     from saddlesvm.estimators.svr import SVR, NuSVR
+    from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
     from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-    from saddlesvm.solvers.kernel.sdca import KernelSDCA
+    from saddlesvm.solvers.kernel.stochastic import KernelSDCA
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "SVR",
     "Auto",
     "Certificate",
+    "KernelDecomposition",
     "KernelPegasos",
     "KernelSDCA",
     "KernelSVC",
@@ -70,7 +72,8 @@ LOADED_WHEN_USED = {
     "SVR": "saddlesvm.estimators.svr",
     "LeaveOneOut": "saddlesvm.estimators.leave_one_out",
     "leave_one_out": "saddlesvm.estimators.leave_one_out",
-    "KernelSDCA": "saddlesvm.solvers.kernel.sdca",
+    "KernelDecomposition": "saddlesvm.solvers.kernel.decomposition",
+    "KernelSDCA": "saddlesvm.solvers.kernel.stochastic",
     "KernelPegasos": "saddlesvm.solvers.kernel.pegasos",
     "LinearSVCCV": "saddlesvm.estimators.cross_validation",
 }

@@ -27,8 +27,8 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
 from . import judge
 
@@ -186,7 +186,7 @@ def kernel(random: np.random.Generator) -> tuple[list[str], str]:
     if metric == "precomputed":
         given = np.maximum(given, given.T)
     problem, _ = make_kernel_problem(given, chosen, y, make_loss(name), C=C, intercept=kind)  # type: ignore[arg-type]
-    solver = KernelPegasos() if name == "hinge" and random.random() < 0.4 else KernelSDCA()
+    solver = KernelPegasos() if name == "hinge" and random.random() < 0.4 else KernelDecomposition()
     one = fit(problem, solver, limits_of(random))  # type: ignore[arg-type]
     rows = [[Decimal(float(value)) for value in row] for row in given]
     if metric == "precomputed":

@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
 LOOSE = "compares predictions to 1e-7 at the default tol, which proves less"
 EXCUSED = {f"check_sample_weight_equivalence_on_{form}_data": LOOSE for form in ("dense", "sparse")}
@@ -151,7 +151,7 @@ def test_a_limit_warns_and_names_the_gap(two):
 def test_solver_options_can_be_searched_and_models_pickled(two):
     X, y = two
     model = KernelSVC().set_params(solver__block=64, C=3.0)
-    assert model.solver == KernelSDCA(block=64)
+    assert model.solver == KernelDecomposition(block=64)
     search = GridSearchCV(model, {"C": [0.1, 1.0], "solver__shrinking": [True, False]}, cv=2).fit(X, y)
     again = pickle.loads(pickle.dumps(search.best_estimator_))
     np.testing.assert_array_equal(again.decision_function(X), search.best_estimator_.decision_function(X))
@@ -176,7 +176,7 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
         ({"C": -1.0}, "C must be a positive finite number"),
         ({"C": 2.0, "lam": 0.1}, "give either C or lam"),
         ({"loss": "logistic"}, "logistic"),
-        ({"solver": "dcd"}, "unknown solver 'dcd': use one of auto, kernel-sdca, kernel-pegasos"),
+        ({"solver": "dcd"}, "unknown solver 'dcd': use one of auto, kernel-decomposition, kernel-sdca, kernel-pegasos"),
         ({"multi_class": "crammer_singer"}, "multi_class must be one of 'ovr', 'ovo'"),
         ({"intercept": "fixed"}, "intercept must be one of 'free', 'regularized', 'none'"),
         ({"cache_size": 0}, "cache_size must be a positive finite number"),
@@ -196,7 +196,7 @@ def test_bad_options_are_named(two, options, message):
         {"kernel": "poly", "degree": 2000, "gamma": 9},
     ],
 )
-@pytest.mark.parametrize("solver", ["kernel-sdca", "kernel-pegasos"])
+@pytest.mark.parametrize("solver", ["kernel-decomposition", "kernel-sdca", "kernel-pegasos"])
 def test_kernel_values_that_are_not_finite_are_refused(two, options, solver):
     with pytest.raises(ValueError, match=r"the kernel .* gave values that are not finite"):
         KernelSVC(solver=solver, max_iter=3, **options).fit(*two)

@@ -24,8 +24,8 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-from saddlesvm.solvers.kernel.sdca import KernelSDCA
 
 FACTORS = (0.0, 1e-6, 1e-3, 0.1, 0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 10.0, 1e3)
 SLACK = 1.0 + 10.0 * (PRECISION + GAIN)
@@ -88,7 +88,7 @@ def test_neither_are_joint_machines(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["none", "regularized", "free"])
-@pytest.mark.parametrize("solver", [KernelSDCA(), KernelPegasos()], ids=repr)
+@pytest.mark.parametrize("solver", [KernelDecomposition(), KernelPegasos()], ids=repr)
 def test_neither_are_kernels(solver: Any, kind: Any) -> None:
     X, y = hostile(60)
     problem, _ = make_kernel_problem(

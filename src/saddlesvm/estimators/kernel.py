@@ -58,8 +58,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     width : float, default=1.0
         Width of the smooth hinge.
     solver : str or solver object, default="auto"
-        "auto" and "kernel-sdca" are :class:`~saddlesvm.solvers.kernel.sdca.KernelSDCA`; "kernel-pegasos" and
-        ``KernelPegasos(batch_size=10)`` are the primal sub-gradient method.
+        "auto" and "kernel-decomposition" are :class:`~saddlesvm.solvers.kernel.decomposition.KernelDecomposition`;
+        "kernel-sdca" is stochastic dual ascent, "kernel-pegasos" and ``KernelPegasos(batch_size=10)`` are the primal
+        sub-gradient method.
     tol : float, default=1e-3
         Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
     multi_class : {"ovr", "ovo"}, default="ovr"
@@ -122,9 +123,10 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
 
     Notes
     -----
-    The solvers are documented, with their sources, in :mod:`saddlesvm.solvers.kernel.sdca` and
-    :mod:`saddlesvm.solvers.kernel.pegasos`. Kernel Pegasos is here for study: a sequential method that chooses its rows
-    is quicker by far on some data (MNIST in the Pegasos paper of 2011: 290 s against 4,200 s).
+    The solvers are documented, with their sources, in :mod:`saddlesvm.solvers.kernel.decomposition`,
+    :mod:`saddlesvm.solvers.kernel.stochastic` and :mod:`saddlesvm.solvers.kernel.pegasos`. The stochastic two are here
+    for study: a sequential method that chooses its rows is quicker by far on some data (MNIST in the Pegasos paper of
+    2011: 290 s against 4,200 s).
 
     Examples
     --------

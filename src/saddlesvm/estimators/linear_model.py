@@ -21,7 +21,7 @@ from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
-from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows
+from saddlesvm.multiclass.linear_fit import FormerFit, GivenStart, LinearFits, MemoryRows
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
@@ -195,10 +195,11 @@ class LinearModel(CallbackSupport, Estimator):
         weights: np.ndarray | None,
         n_jobs: int | None,
         tasks: FitTasks,
+        start: GivenStart | None = None,
     ) -> list[FitResult]:
-        """Fit every sub-problem and keep coefficients, certificates and traces."""
+        """Fit every sub-problem, from `start` where one is given, and keep coefficients, certificates and traces."""
         bar = self._bar(len(problems))
-        fits = self._fits(X, problems, loss, weights, n_jobs)
+        fits = self._fits(X, problems, loss, weights, n_jobs, start=start)
         fits.told = lambda sub: [*(self.callbacks or ()), *tasks.callback(sub)]
         fits.bar = bar if self.verbose else None
         with bar, fits:
@@ -272,13 +273,18 @@ class LinearModel(CallbackSupport, Estimator):
         weights: np.ndarray | None,
         n_jobs: int | None,
         ready: MemoryRows | None = None,
+        start: GivenStart | None = None,
     ) -> LinearFits:
         """The fits of the sub-problems, over X in memory (where it is `ready`, over that) or block by block."""
         solver, kind = self._made_solver(), self._intercept_kind()
         plain = self._penalty().penalty.identity()
+        if start is not None and solver.forgets_start:
+            raise ValueError(f"{solver!r} forgets coef_init in its first iteration: give delay, such as an epoch's")
         limits = self._limits(solver)
         given: MemoryRows | FileRows
         if self._goes_by_blocks(X, solver):
+            if start is not None:
+                raise ValueError("coef_init needs rows in memory; these are read block by block")
             memory = None if self.memory is None else memory_bytes(self.memory)
             n_jobs, solver = None, solver_on_files(solver, memory or available_memory() // 2)
             given = open_rows(
@@ -288,7 +294,9 @@ class LinearModel(CallbackSupport, Estimator):
             )  # fmt: skip
         else:
             given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
-        alone = self.max_iter is not None or self.checkpoint is not None or self.warm_start or self.tol == 0.0
+        former = start or self._former()
+        asked = self.max_iter is not None or self.checkpoint is not None or self.warm_start or self.tol == 0.0
+        alone = asked or start is not None
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(
             makers=problems,
@@ -299,7 +307,7 @@ class LinearModel(CallbackSupport, Estimator):
             rows=given,
             loss=loss,
             options={"weights": weights, "intercept": kind, **self._posed()},
-            former=self._former(),
+            former=former,
             checkpoint=self.checkpoint,
             seeded=isinstance(self.random_state, (int, np.integer)),
             may_share=not alone,

@@ -24,6 +24,7 @@ from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.joint_losses import softmax
@@ -265,7 +266,15 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+    ) -> Self:
         """Train to the relative gap `tol`.
 
         Parameters
@@ -280,6 +289,10 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         groups : array-like of shape (n,), optional
             For ``C="auto"`` where rows belong together (several images of one patient): C is chosen by leaving out
             whole groups, each alone or in ten folds.
+        coef_init : array-like of the shape of ``coef_``, optional
+            Weights to begin from. Dual solvers begin at the sub-gradients of these weights' margins.
+        intercept_init : array-like of the shape of ``intercept_``, optional
+            Intercepts to begin from; zero when left out.
 
         Raises
         ------
@@ -291,7 +304,10 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         NotCertifiedWarning
             A limit was reached before the gap asked for was proven.
         """
+        start = given_start(coef_init, intercept_init)
         if (how := made_automatic(self.C)) is not None:
+            if start is not None:
+                raise ValueError("coef_init is for a given C; C='auto' begins where the paths of its choice lead")
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         loss = self.check_options()
@@ -307,7 +323,7 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k)
         self.__dict__.pop("_stream", None)  # partial_fit begins anew
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
-        self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks)
+        self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks, start)
         tasks.end()
         if self.probability:
             self.calibration_ = calibrated(self, X, y, sample_weight)

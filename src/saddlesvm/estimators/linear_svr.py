@@ -17,6 +17,7 @@ from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
+from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
@@ -118,7 +119,15 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+    ) -> Self:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`.
 
         Parameters
@@ -129,8 +138,13 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         sample_weight : array-like of shape (n,), optional
         groups : array-like of shape (n,), optional
             For ``C="auto"``: rows that are left out together.
+        coef_init, intercept_init : array-like of the shapes of ``coef_`` and ``intercept_``, optional
+            A model to begin from.
         """
+        start = given_start(coef_init, intercept_init)
         if (how := made_automatic(self.C)) is not None:
+            if start is not None:
+                raise ValueError("coef_init is for a given C; C='auto' begins where the paths of its choice lead")
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         self.check_options()
@@ -139,7 +153,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         posed = self.training_problems(y, sample_weight, X.shape[0])
         several, makers = has_columns(y), [lambda one=one: one for one in posed.problems]
         tasks = FitTasks(self, X, y, sample_weight, len(makers))
-        self._solve(X, makers, posed.loss, posed.weights, self.n_jobs, tasks)
+        self._solve(X, makers, posed.loss, posed.weights, self.n_jobs, tasks, start)
         if not several:
             self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         tasks.end()

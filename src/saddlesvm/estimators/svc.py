@@ -254,7 +254,8 @@ class SVC(PairwiseClassifier):
     width : float, default=1.0
         Width of the smooth hinge.
     solver : str or solver object, default="auto"
-        "auto" and "kernel-sdca" are :class:`KernelSDCA`; "kernel-pegasos" is the primal sub-gradient method.
+        "auto" and "kernel-decomposition" are :class:`KernelDecomposition`; "kernel-sdca" and "kernel-pegasos" are the
+        stochastic methods.
     n_jobs : int, optional
         Threads over the pairs; they share the cache size.
     callbacks : sequence of callables, optional

@@ -1,4 +1,6 @@
-"""The starting point of a problem whose neighbour, with the same rows and another C, is already solved."""
+"""The starting point of a problem whose neighbour, with the same rows and another C, is already solved, or of one for
+which weights are given.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,27 @@ def carried(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray 
     w : ndarray of shape (d + 1,), optional
         Weights of the former problem, for the solvers that can begin from them.
     """
-    best, value = np.zeros(duals.size), 0.0
-    for alpha in _candidates(problem, duals, former_C, w):
+    return Point(w, _best_scaled(problem, _candidates(problem, duals, former_C, w)))
+
+
+def from_weights(problem: Problem, w: np.ndarray) -> Point:
+    """Given weights, with the sub-gradients at their margins, scaled for the best dual objective, as dual variables.
+
+    Where w is optimal and the loss smooth, these are the optimal dual variables; rows at the corner of a loss get some
+    value between its slopes.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : ndarray of shape (d + 1,)
+    """
+    return Point(w, _best_scaled(problem, iter([_at_margins(problem, w)])))
+
+
+def _best_scaled(problem: Problem, candidates: Iterator[np.ndarray]) -> np.ndarray:
+    """The candidate, cut to its bounds and scaled, with the best dual objective; zeros where that is better."""
+    best, value = np.zeros(problem.y.size), 0.0
+    for alpha in candidates:
         cut(problem.pointwise, problem.members, alpha)
         alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
         reached = dual_weights(problem, alpha)
@@ -55,7 +76,14 @@ def carried(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray 
         _, dual = objectives(problem.C, Sums(0.0, conjugates, 0.0, reached_conjugate))
         if dual > value:
             best, value = factor * alpha, dual
-    return Point(w, best)
+    return best
+
+
+def _at_margins(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """The sub-gradients at the margins of w."""
+    alpha = np.zeros(problem.y.size)
+    dual_of_margins(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha)
+    return alpha
 
 
 def _candidates(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray | None) -> Iterator[np.ndarray]:
@@ -64,6 +92,4 @@ def _candidates(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndar
         alpha[problem.members] = duals[problem.members] / divisor
         yield alpha
     if w is not None and former_C != problem.C:
-        alpha = np.zeros(duals.size)
-        dual_of_margins(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha)
-        yield alpha
+        yield _at_margins(problem, w)

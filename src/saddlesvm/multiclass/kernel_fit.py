@@ -18,12 +18,14 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import Kernel, Matrix
 from saddlesvm.solvers.base import SolverBase
+from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-from saddlesvm.solvers.kernel.sdca import KernelSDCA
+from saddlesvm.solvers.kernel.stochastic import OF_DECOMPOSITION, KernelSDCA, warn_of_decomposition
 from saddlesvm.solvers.register import parse_solver
 
 KERNEL_SOLVERS: dict[str, type[SolverBase]] = {
-    "auto": KernelSDCA,
+    "auto": KernelDecomposition,
+    KernelDecomposition.name: KernelDecomposition,
     KernelSDCA.name: KernelSDCA,
     KernelPegasos.name: KernelPegasos,
 }
@@ -37,8 +39,13 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     ValueError
         The name is unknown, or the solver is none for kernels.
     """
-    if isinstance(solver, (KernelSDCA, KernelPegasos)):
+    if isinstance(solver, (KernelDecomposition, KernelSDCA, KernelPegasos)):
         return solver
+    if isinstance(solver, str):
+        name, _, options = solver.partition(":")
+        if name == KernelSDCA.name and any(option in options for option in OF_DECOMPOSITION):
+            warn_of_decomposition()
+            solver = f"{KernelDecomposition.name}:{options}"
     return parse_solver(solver, KERNEL_SOLVERS)
 
 

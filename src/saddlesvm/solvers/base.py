@@ -197,6 +197,11 @@ class SolverBase:
         """Whether the solver has a stopping rule of its own, which ends a run besides the fit's tolerance."""
         return False
 
+    @property
+    def forgets_start(self) -> bool:
+        """Whether a given starting point makes no difference."""
+        return False
+
     def on_stall(self, problem: Any, state: Any) -> Any:
         """Return None: the solver has no other way to continue."""
         return None

@@ -39,6 +39,8 @@ NUMBERS = record_of("scale", "gathered", "squared_norm", "intercept", "intercept
 SMALLEST_SCALE = 1e-3  # below it the scale is multiplied into the weights, so that large sums do not cancel
 WINDOW_GROWTH = math.sqrt(2.0)  # ratio of the iterations at which two consecutive windows end
 CAUTION = 2.0  # longest stable step divided by the first step, for losses with unbounded slopes
+PERMUTATION, REPLACEMENT, SUBSET = 0, 1, 2
+SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "subset": SUBSET}
 FORGET = 0.25  # factor on the weight of earlier sub-gradients whenever the number of iterations doubles
 
 
@@ -46,7 +48,7 @@ class Draws(NamedTuple):
     """Which rows an iteration takes; `slopes` and `chosen` are scratch arrays for a batch."""
 
     order: np.ndarray
-    replace: bool
+    sampling: int
     random: np.ndarray
     slopes: np.ndarray
     chosen: np.ndarray
@@ -84,15 +86,19 @@ def take_steps(
     terms: Terms, draws: Draws, pace: Pace, iterate: Iterate, seen: Seen, iteration: int, iterations: int
 ) -> int:
     """Do iterations `iteration` + 1 to `iteration` + `iterations`; the place in the order afterwards."""
-    order, replace, random, slopes, chosen, position = draws
+    order, sampling, random, slopes, chosen, position = draws
     delay, radius, lift = pace
     v, u, numbers = iterate.v, iterate.u, iterate.numbers[0]
     size, batch = order.size, chosen.size
     lam = 1.0 / (size * terms.C)
     for t in range(iteration + 1, iteration + iterations + 1):
         for k in range(batch):
-            if replace:
+            if sampling == REPLACEMENT:
                 chosen[k] = order[below(random, size)]
+            elif sampling == SUBSET:  # the first k + 1 places of a shuffle, which need no other place to be settled
+                j = k + below(random, size - k)
+                order[k], order[j] = order[j], order[k]
+                chosen[k] = order[k]
             else:
                 if position == 0:
                     shuffle(random, order, size)
@@ -171,11 +177,17 @@ class Pegasos(SolverBase):
     projection : bool, default=False
         Project onto the ball of radius ``1 / sqrt(lambda)`` (times the root of the mean loss at w = 0 for losses other
         than the hinge), which holds the optimum.
-    sampling : {"permutation", "replacement"}, default="permutation"
-        A new random order each epoch, or independent draws.
+    sampling : {"permutation", "replacement", "subset"}, default="permutation"
+        A new random order each epoch; independent draws, in which a batch may hold a row twice; or, as published, an
+        independent batch of different rows each iteration.
     output : {"tail_average", "last", "average", "random"}, default="tail_average"
         The average of the last iterates (30 to 50 % of them: the end is not known beforehand), the last iterate, the
         average of all iterates, or a random one.
+    delay : float, default=0.0
+        Iterations by which the step sizes are put off: ``eta_t = 1 / (lambda (t + delay))``. With 0, as published, the
+        first iteration multiplies the start by zero; a start that is worth keeping needs about as many as it would have
+        taken to get there, such as an epoch's. Losses with unbounded slopes have a delay of their own, the larger one
+        counts.
 
     Examples
     --------
@@ -192,25 +204,40 @@ class Pegasos(SolverBase):
     projection: bool = False
     sampling: str = "permutation"
     output: str = "tail_average"
+    delay: float = 0.0
+
+    @property
+    def forgets_start(self) -> bool:
+        """Whether the first iteration multiplies a start by zero, as published."""
+        return self.delay == 0.0
 
     def check(self) -> None:
         if not isinstance(self.batch_size, (int, np.integer)) or self.batch_size < 1:
             raise ValueError(f"batch_size must be a whole number of at least 1; got {self.batch_size!r}")
-        one_of("sampling", self.sampling, ("permutation", "replacement"))
+        one_of("sampling", self.sampling, tuple(SAMPLINGS))
         one_of("output", self.output, ("tail_average", "last", "average", "random"))
+        if not 0.0 <= self.delay < np.inf:
+            raise ValueError(f"delay must be a finite number of iterations, at least 0; got {self.delay!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PegasosState:
-        """Begin at w = 0. Pegasos forgets any start in its first iteration, so it ignores `start`."""
+        """Begin at w = 0, or at the weights of `start` where the steps are put off: without that the first iteration
+        forgets them.
+        """
         width, n = problem.n_features + 1, problem.members.size
         if self.batch_size > n:
             raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {n}")
         averaged = self.output in ("average", "tail_average")
+        w, intercept = np.zeros(width, dtype=dtype_of(problem.X)), 0.0
+        if start is not None and start.w is not None and self._delay(problem) > 0.0:
+            w[:] = start.w
+            if problem.intercept.lift:  # a free intercept moves apart from w
+                intercept, w[-1] = problem.scale * start.w[-1], 0.0
         return PegasosState(
-            w=np.zeros(width, dtype=dtype_of(problem.X)),
+            w=w,
             u=np.zeros(width if averaged else 0),
             earlier=np.zeros(width + 1 if averaged else 0),
             chosen=np.zeros(width + 1 if self.output == "random" else 0),
-            numbers=np.array([(1.0, 0.0, 0.0, 0.0, 0.0)], NUMBERS),
+            numbers=np.array([(1.0, 0.0, np.dot(w, w), intercept, 0.0)], NUMBERS),
             slope_sums=np.zeros(problem.y.size),
             visits=np.zeros(problem.y.size),
             order=problem.members.copy(),
@@ -246,11 +273,10 @@ class Pegasos(SolverBase):
         if lift:
             terms = terms._replace(X=terms.X._replace(bias=0.0))
         slopes, chosen = np.empty(self.batch_size), np.empty(self.batch_size, dtype=np.int64)
-        replace = self.sampling == "replacement"
         state.position = take_steps(
             terms,
-            Draws(state.order, replace, state.random, slopes, chosen, state.position),
-            Pace(first_steps(problem), self.radius(problem), lift),
+            Draws(state.order, SAMPLINGS[self.sampling], state.random, slopes, chosen, state.position),
+            Pace(self._delay(problem), self.radius(problem), lift),
             Iterate(state.w, state.u, state.numbers),
             Seen(state.slope_sums, state.visits),
             state.iteration,
@@ -259,6 +285,9 @@ class Pegasos(SolverBase):
         state.iteration += iterations
         state.rows_touched += iterations * self.batch_size
         state.epochs = state.rows_touched / problem.members.size
+
+    def _delay(self, problem: Problem) -> float:
+        return max(float(self.delay), first_steps(problem))
 
     def radius(self, problem: Problem) -> float:
         """Radius of a ball that holds the optimum, infinite without projection.

@@ -203,7 +203,7 @@ class KernelPegasos(SolverBase):
             projection of section 2, which would need the norm of w, the first steps then run away.
         """
         if not has_bounded_slopes(problem.loss):
-            raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or KernelSDCA()")
+            raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another solver")
         cache = RowCache(row_source(problem.kernel, problem.X), problem.cache_size, problem.offset)
         if cache.capacity < min(self.batch_size, problem.n):
             raise ValueError(

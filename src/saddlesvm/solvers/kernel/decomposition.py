@@ -1,4 +1,4 @@
-"""Certified dual ascent for kernels: a large working set at a time, its kernel rows computed in one matrix product.
+"""Block decomposition of the dual: a large working set at a time, its kernel rows computed in one matrix product.
 
 With ``beta = C a`` and ``f = K beta`` the negated dual of a hinge-like loss is the quadratic program
 
@@ -58,6 +58,8 @@ class KernelState(State):
         Numbers of the rows that are not set aside, ascending: the points of the cache.
     source : RowSource
         Kernel rows over all points.
+    random : RandomState or ndarray of shape (1,), uint64
+        The run's own generator.
     offsets : ndarray of shape (groups,)
     held : int
         Kernel values in the matrix that is held whole.
@@ -73,7 +75,7 @@ class KernelState(State):
     high: np.ndarray = field(kw_only=True)
     ridge: np.ndarray = field(kw_only=True)
     at_work: np.ndarray = field(kw_only=True)
-    random: np.random.RandomState = field(kw_only=True)
+    random: Any = field(kw_only=True)
     source: RowSource = field(kw_only=True)
     cache: RowCache = field(kw_only=True)
     offsets: np.ndarray = field(kw_only=True)
@@ -94,8 +96,8 @@ class KernelState(State):
 
 
 @dataclass(frozen=True)
-class KernelSDCA(SolverBase):
-    """Dual ascent over large working sets of rows.
+class KernelDecomposition(SolverBase):
+    """Block decomposition: greedy dual ascent over large working sets of rows.
 
     Parameters
     ----------
@@ -108,15 +110,15 @@ class KernelSDCA(SolverBase):
 
     Examples
     --------
-    >>> from saddlesvm import KernelSDCA, KernelSVC
+    >>> from saddlesvm import KernelDecomposition, KernelSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = KernelSVC(solver=KernelSDCA(working_set=256), random_state=0).fit(notes.X, notes.y)
+    >>> model = KernelSVC(solver=KernelDecomposition(working_set=256), random_state=0).fit(notes.X, notes.y)
     >>> print(model.outcome_)
     certified
     """
 
-    name: ClassVar[str] = "kernel-sdca"
+    name: ClassVar[str] = "kernel-decomposition"
 
     block: int = 128
     working_set: int = 2048
@@ -129,32 +131,7 @@ class KernelSDCA(SolverBase):
 
     def init(self, problem: KernelProblem, seed: int, start: KernelPoint | None = None) -> KernelState:
         """The state at `start`, made feasible, or at zero."""
-        low, high = problem.box()
-        beta = first_sums(problem) if start is None else nearest_feasible(problem, start.beta)
-        dtype = np.float32 if problem.gram is None else np.float64
-        source = (
-            row_source(problem.kernel, problem.X, dtype)
-            if problem.gram is None
-            else GivenRows(problem.gram, np.arange(problem.gram.shape[0]))
-        )
-        if problem.views is not None:
-            source = signed_rows(source, problem.views.points, problem.views.signs)
-        state = KernelState(
-            w=np.empty(0),
-            active=problem.n,
-            beta=beta,
-            f=problem.margins(beta),
-            low=low,
-            high=high,
-            ridge=problem.ridge(),
-            at_work=problem.members,
-            random=np.random.RandomState(seed),
-            source=source,
-            cache=RowCache(source, problem.cache_size, problem.offset, dtype),
-            offsets=np.zeros(len(problem.sides)),
-            held=0 if problem.gram is None else problem.gram.size,
-            steepest=np.zeros((len(problem.sides), 2)),
-        )
+        state = KernelState(**beginning(problem, start), random=np.random.RandomState(seed))
         measure(problem, state)
         return state
 
@@ -249,16 +226,8 @@ class KernelSDCA(SolverBase):
         return KernelPoint(state.beta.copy())
 
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
-        """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again.
-
-        Given sums may have nothing but w = 0 for an optimum (nu is too large for the classes, or the rows lie around
-        the origin): objectives and gap then go to zero together, and the fit ends once w is as good as that.
-        """
-        state.f = evaluation.margins.copy()
-        if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
-            sizes = np.abs(state.beta) @ problem.at_rows(problem.errors.lengths)
-            state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
-        measure(problem, state)
+        """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
+        rebuilt(problem, state, evaluation)
         aside = np.ones(problem.n, dtype=bool)
         aside[state.at_work] = False
         if (violates(problem, state) & aside).any():
@@ -269,6 +238,48 @@ class KernelSDCA(SolverBase):
             state.cache.evaluations = done
             measure(problem, state)
         return state
+
+
+def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, Any]:
+    """The fields of a state at `start`, made feasible, or at zero, but for its generator."""
+    low, high = problem.box()
+    beta = first_sums(problem) if start is None else nearest_feasible(problem, start.beta)
+    dtype = np.float32 if problem.gram is None else np.float64
+    source = (
+        row_source(problem.kernel, problem.X, dtype)
+        if problem.gram is None
+        else GivenRows(problem.gram, np.arange(problem.gram.shape[0]))
+    )
+    if problem.views is not None:
+        source = signed_rows(source, problem.views.points, problem.views.signs)
+    return {
+        "w": np.empty(0),
+        "active": problem.n,
+        "beta": beta,
+        "f": problem.margins(beta),
+        "low": low,
+        "high": high,
+        "ridge": problem.ridge(),
+        "at_work": problem.members,
+        "source": source,
+        "cache": RowCache(source, problem.cache_size, problem.offset, dtype),
+        "offsets": np.zeros(len(problem.sides)),
+        "held": 0 if problem.gram is None else problem.gram.size,
+        "steepest": np.zeros((len(problem.sides), 2)),
+    }
+
+
+def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None:
+    """Take the float64 f of a certificate over.
+
+    Given sums may have nothing but w = 0 for an optimum (nu is too large for the classes, or the rows lie around the
+    origin): objectives and gap then go to zero together, and the fit ends once w is as good as that.
+    """
+    state.f = evaluation.margins.copy()
+    if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
+        sizes = np.abs(state.beta) @ problem.at_rows(problem.errors.lengths)
+        state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
+    measure(problem, state)
 
 
 def whole_matrix(problem: KernelProblem, order: np.ndarray) -> np.ndarray:

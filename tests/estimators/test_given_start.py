@@ -1,0 +1,132 @@
+"""Fits that begin at given weights, and Pegasos' step sizes that let a start count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from saddlesvm import LinearSVC, LinearSVR, Pegasos
+from saddlesvm.data import load_bundled
+from saddlesvm.lab.runs import iterates
+from saddlesvm.lab.study import Draws
+from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.losses import Hinge, SquaredHinge
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.pegasos import first_steps
+from support import features, small_problem
+
+NOTES = load_bundled("banknote")
+SOLVERS = ["auto", "dcd", "sdca", "newton", "pegasos:delay=1e6"]
+
+
+def epochs(model: Any, **start: Any) -> float:
+    """Epochs of a fit of the notes, certified at its tolerance."""
+    model.fit(NOTES.X, NOTES.y, **start)
+    assert model.certificate_.relative_gap <= model.tol
+    return float(np.max(model.n_iter_))
+
+
+@pytest.mark.parametrize("intercept", ["regularized", "free", "none"])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_start_near_the_optimum_ends_at_once(solver: str, intercept: str) -> None:
+    """The first certificate is the second fit's last, whatever the solver makes of the weights."""
+    options: dict[str, Any] = {"loss": "logistic", "intercept": intercept, "certify_every": 0.5, "random_state": 0}
+    best = LinearSVC(solver="dcd", tol=1e-7, **options).fit(NOTES.X, NOTES.y)
+    tol = 1e-2 if "pegasos" in solver else 1e-3  # its dual point is a mean over two epochs
+    again = LinearSVC(solver=solver, tol=tol, max_iter=2, **options)
+    assert epochs(again, coef_init=best.coef_, intercept_init=best.intercept_) <= 2
+
+
+def test_every_split_and_regressions_take_their_start() -> None:
+    X, y = load_iris(return_X_y=True)
+    for split in ("ovr", "ovo", "multinomial"):
+        options: dict[str, Any] = {"multi_class": split, "loss": "logistic" if split == "multinomial" else "hinge"}
+        first = LinearSVC(tol=1e-4, **options).fit(X, y)
+        again = LinearSVC(tol=1e-2, **options).fit(X, y, coef_init=first.coef_, intercept_init=first.intercept_)
+        assert again.certificate_.relative_gap <= 1e-2
+    line = LinearSVR(tol=1e-6, loss="squared").fit(X, y)
+    near = LinearSVR(tol=1e-3, loss="squared").fit(X, y, coef_init=line.coef_, intercept_init=line.intercept_)
+    assert near.certificate_.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "start", "words"),
+    [
+        ({}, {"coef_init": np.zeros(3)}, r"1 x 4 and 1; got 1 x 3 and 1"),
+        ({}, {"coef_init": np.zeros(4), "intercept_init": [0.0, 1.0]}, "got 1 x 4 and 2"),
+        ({}, {"coef_init": np.full(4, np.nan)}, "finite"),
+        ({}, {"intercept_init": 1.0}, "without coef_init"),
+        ({"fit_intercept": False}, {"coef_init": np.zeros(4), "intercept_init": 1.0}, "has no intercept"),
+        ({"solver": "pegasos"}, {"coef_init": np.zeros(4)}, "give delay"),
+        ({"C": "auto"}, {"coef_init": np.zeros(4)}, "C='auto'"),
+        ({"multi_class": "crammer_singer"}, {"coef_init": np.zeros((2, 4))}, "begin at dual points"),
+        ({"solver": "blocks"}, {"coef_init": np.zeros(4)}, "rows in memory"),
+    ],
+)
+def test_what_cannot_be_begun_is_refused(options: dict[str, Any], start: dict[str, Any], words: str) -> None:
+    X = np.vstack([NOTES.X, NOTES.X[:1]]) if "multi_class" in options else NOTES.X
+    y = np.append(NOTES.y, 9) if "multi_class" in options else NOTES.y
+    if "multi_class" in options:
+        start = {"coef_init": np.zeros((3, 4))}
+    with pytest.raises(ValueError, match=words):
+        LinearSVC(**options).fit(X, y, **start)
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+def test_pegasos_goes_on_from_its_start_by_the_steps_that_were_put_off(intercept: str) -> None:
+    """The plain loop with t + delay for t, from the same weights and with the same rows; the ball holds it, too."""
+    problem = small_problem(Hinge(), intercept=intercept)
+    X, n, delay, T = features(problem), problem.members.size, 25.0, 40
+    v, lam = np.linspace(-1.0, 1.0, X.shape[1]), 1.0 / (problem.members.size * problem.C)
+    solver = Pegasos(sampling="replacement", output="last", projection=True, delay=delay)
+    if intercept == "none":
+        v[-1] = 0.0
+    ((_, point),) = iterates(problem, solver, [T / n], 3, Point(v.copy()))
+    draws = [int(i) for i in _draws(3, n, T)]
+    lift, w, b = problem.intercept.lift, v.copy(), 0.0
+    if lift:
+        w[-1], b = 0.0, problem.scale * v[-1]
+        X = np.column_stack([X[:, :-1], np.zeros(n)])
+    for t, i in enumerate(draws, start=1):
+        slope = -problem.y[i] if problem.y[i] * (X[i] @ w + b) < 1.0 else 0.0
+        w = (1.0 - 1.0 / (t + delay)) * w - slope / (lam * (t + delay)) * X[i]
+        b -= slope / np.sqrt(t) if lift else 0.0
+        w *= min(1.0, solver.radius(problem) / np.linalg.norm(w))
+    assert point.w is not None
+    expected = np.append(w[:-1], b / problem.scale if lift else w[-1])
+    np.testing.assert_allclose(point.w, expected, rtol=1e-9, atol=1e-12)
+
+
+def _draws(seed: int, n: int, count: int) -> list[int]:
+    draws = Draws(seed)
+    return [draws.below(n) for _ in range(count)]
+
+
+def test_without_a_delay_the_first_iteration_forgets_the_start() -> None:
+    problem = small_problem(Hinge())
+    start = Point(np.ones(problem.n_features + 1))
+    ends = [next(iterates(problem, Pegasos(), [3.0], 0, one))[1].w for one in (None, start)]
+    np.testing.assert_array_equal(*ends)
+    assert Pegasos().forgets_start and not Pegasos(delay=1.0).forgets_start
+    assert first_steps(small_problem(SquaredHinge())) > 0.0
+
+
+def test_batches_of_a_subset_hold_no_row_twice_and_every_row_as_often() -> None:
+    """Each iteration shows its rows by their number of visits; over many, every row comes as often as any other."""
+    problem, k = small_problem(Hinge()), 20
+    n, solver = problem.members.size, Pegasos(batch_size=20, sampling="subset", output="last")
+    state = solver.init(problem, 1)
+    before = state.visits.copy()
+    for _ in range(n // k):  # as many as an epoch: then sub-gradients begin to be forgotten
+        state = solver.step(problem, state, Budget(k))
+        assert sorted(state.visits - before) == [0.0] * (n - k) + [1.0] * k
+        before = state.visits.copy()
+    counts = np.zeros(n)
+    for seed in range(400):
+        seen = solver.step(problem, solver.init(problem, seed), Budget(k)).visits
+        counts += seen
+    expected, spread = 400 * k / n, np.sqrt(400 * k / n * (1 - k / n))
+    assert np.abs(counts - expected).max() <= 5.0 * spread
