@@ -19,6 +19,7 @@ from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos, register_solver
 if TYPE_CHECKING:
     from saddlesvm.estimators.certify_kernel import certify_kernel
     from saddlesvm.estimators.cross_validation import LinearSVCCV
+    from saddlesvm.estimators.first_weight import C_max
     from saddlesvm.estimators.kernel import KernelSVC
     from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
     from saddlesvm.estimators.one_class import OneClassSVM
@@ -36,6 +37,7 @@ __all__ = [
     "SVC",
     "SVR",
     "Auto",
+    "C_max",
     "Certificate",
     "KernelDecomposition",
     "KernelPegasos",
@@ -63,6 +65,7 @@ __all__ = [
 ]
 
 LOADED_WHEN_USED = {
+    "C_max": "saddlesvm.estimators.first_weight",
     "KernelSVC": "saddlesvm.estimators.kernel",
     "certify_kernel": "saddlesvm.estimators.certify_kernel",
     "NuSVC": "saddlesvm.estimators.svc",

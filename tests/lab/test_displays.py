@@ -50,7 +50,7 @@ def test_every_kind_can_be_drawn(chosen, heart, kind):
 
 
 def test_an_unknown_kind_is_refused(chosen):
-    with pytest.raises(ValueError, match="kind must be one of gap, band, error, weights; got 'pie'"):
+    with pytest.raises(ValueError, match="kind must be one of gap, band, error, weights, features; got 'pie'"):
         PathDisplay(chosen.path_).plot(kind="pie")
     with pytest.raises(ValueError, match="there is no error to draw"):
         PathDisplay(chosen.path_).plot(kind="error")
@@ -66,6 +66,29 @@ def test_the_command_writes_a_report_and_the_chosen_model(tmp_path, capsys):
     assert main(["predict", str(model), "heart", "--output", str(tmp_path / "out")]) == 0
 
 
+@pytest.mark.parametrize("kind", ["gap", "band", "error", "weights", "features"])
+def test_a_grid_of_sparse_models_can_be_drawn(heart, kind):
+    path = LinearSVC.path(*heart, Cs=4, penalty="l1", loss="logistic", random_state=0)
+    assert PathDisplay.from_path(path, *heart, kind=kind).get_xlabel() == "C"
+    if kind == "features":
+        (line,) = PathDisplay.from_path(path, kind=kind).get_lines()
+        np.testing.assert_array_equal(line.get_ydata(), path.n_features_selected)
+
+
+def test_the_command_makes_a_grid_where_weights_are_set_to_zero(tmp_path, capsys):
+    report, model = tmp_path / "path.html", tmp_path / "m.model"
+    arguments = ["path", "heart", "--penalty", "l1", "--loss", "logistic", "--Cs", "3", "--validation", "heart"]
+    assert main([*arguments, "--report", str(report), "--model", str(model)]) == 0
+    told = capsys.readouterr().out
+    assert "proven relative gap of every C" in told
+    assert "features with a weight at C = 0.000317  0" in told
+    assert "3 fits, each of which proves the model of its own C" in report.read_text()
+    assert "Features along the path" in report.read_text()
+    assert main(["predict", str(model), "heart", "--output", str(tmp_path / "out")]) == 0
+    assert main(["path", "heart", "--penalty", "l1", "--C", "1e-3,1e-1", "--Cs", "2", "--gap", "1e-6"]) == 0
+    assert "relative gap at C = 0.1 " in capsys.readouterr().out
+
+
 def test_train_chooses_C_on_the_command_line(capsys):
     assert main(["train", "heart", "--C", "auto:low=1e-2,high=1", "--loss", "logistic"]) == 0
     assert "chosen by leave-one-out estimates" in " ".join(capsys.readouterr().out.split())
@@ -76,6 +99,8 @@ def test_train_chooses_C_on_the_command_line(capsys):
     [
         (["path", "heart", "--C", "1"], "two numbers with a comma are needed"),
         (["path", "heart", "--C", "2,1"], "the ends of a path must ascend"),
+        (["path", "heart", "--penalty", "l1", "--lambda", "1e-3,1"], "goes over C: give --C LOW,HIGH, not --lambda"),
+        (["path", "heart", "--Cs", "0"], "a number of values is needed, as in 13"),
         (["path", "heart", "--gap", "0"], "gap must be a positive"),
         (["train", "heart", "--C", "best"], "C must be a positive finite number, or 'auto'; got 'best'"),
     ],

@@ -123,6 +123,11 @@ def add_path(commands_: Any) -> None:
     strength = parser.add_mutually_exclusive_group()
     strength.add_argument("--C", type=path.two_ends, metavar="LOW,HIGH", help="the ends; 1e-3,1e3 by default")
     strength.add_argument("--lambda", dest="lam", type=path.two_ends, metavar="LOW,HIGH", help="the same in lambda")
+    parser.add_argument(
+        "--Cs", type=path.count_of_Cs, default=path.COUNT, metavar="N",
+        help=f"values of C with --penalty l1 or elasticnet, from the first weight on unless --C says from where; "
+        f"{path.COUNT} by default",
+    )  # fmt: skip
     parser.add_argument("--gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default")
     parser.add_argument("--validation", metavar="DATA", help="rows to measure the error along the path on")
     parser.add_argument(

@@ -1,4 +1,7 @@
-"""``saddlesvm path``: a model and a proof for every C between two ends. Its options, and the functions that run it."""
+"""``saddlesvm path``: a model and a proof for every C between two ends, or for a grid of C where weights may be zero.
+
+Its options, and the functions that run it.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,14 @@ from saddlesvm.data import Table
 from saddlesvm.data.columns import check_names
 from saddlesvm.estimators import persistence
 from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.first_weight import takes_features
 from saddlesvm.estimators.leave_one_out import leave_one_out
-from saddlesvm.estimators.path_search import ENDS, certified_path
+from saddlesvm.estimators.path import ENDS, RegularizationPath, fit_path, grid_for
+from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.fit.outcome import Outcome
 
 SHOWN = 9  # number of values of C to print
+COUNT = 13  # values of C of a grid
 
 
 def two_ends(text: str) -> tuple[float, float]:
@@ -38,6 +44,17 @@ def two_ends(text: str) -> tuple[float, float]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}: two numbers with a comma are needed, as in 1e-3,1e3") from None
     return low, high
+
+
+def count_of_Cs(text: str) -> int:
+    """A number of values of C, at least one."""
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: a number of values is needed, as in 13")
+    return count
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,13 +71,7 @@ def run(options: argparse.Namespace) -> int:
     if held_out is not None:
         labels_of(held_out)
         check_names(held_out.source, held_out.feature_names, table.source, table.feature_names)
-    ends, in_lambda = options.C or options.lam or ENDS, options.lam is not None
-    options.C = options.lam = None
-    template = make_estimator(options, y)
-    path = certified_path(
-        template, table.X, y, ends, options.gap,
-        sample_weight=table.sample_weight, in_lambda=in_lambda, watch=narrate if template.verbose else None,
-    )  # fmt: skip
+    path = path_asked_for(options, table, y)
     scores, chosen = errors_along(path, table, held_out, options.leave_one_out)
     facts: Facts = {"read": described(table), "path": facts_of(path), "proven": proven(path)}
     if chosen is not None:
@@ -76,11 +87,30 @@ def run(options: argparse.Namespace) -> int:
     return OK if path.outcome is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
+def path_asked_for(options: argparse.Namespace, table: Table, y: np.ndarray) -> CertifiedPath | RegularizationPath:
+    """Every C between two ends; a grid of C from the first weight on where the penalty sets weights to zero."""
+    ends: tuple[float, float] | None = options.C or options.lam
+    in_lambda = options.lam is not None
+    options.C = options.lam = None
+    template = make_estimator(options, y)
+    if not takes_features(template):
+        return certified_path(
+            template, table.X, y, ends or ENDS, options.gap,
+            sample_weight=table.sample_weight, in_lambda=in_lambda, watch=narrate if template.verbose else None,
+        )  # fmt: skip
+    if in_lambda:
+        raise ValueError(f"a path with penalty={template.penalty!r} goes over C: give --C LOW,HIGH, not --lambda")
+    template.set_params(tol=options.gap)
+    given = options.Cs if ends is None else np.geomspace(ends[0], ends[1], options.Cs)
+    grid = grid_for(template, table.X, y, given, table.sample_weight)
+    return fit_path(template, table.X, y, grid, table.sample_weight)
+
+
 Scores = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def errors_along(
-    path: CertifiedPath, table: Table, held_out: Table | None, estimated: bool
+    path: CertifiedPath | RegularizationPath, table: Table, held_out: Table | None, estimated: bool
 ) -> tuple[Scores, float | None]:
     """The errors along the path, of validation rows and of leave-one-out, and the C that the first of them prefers."""
     scores: Scores = {}
@@ -113,26 +143,37 @@ def narrate(path: CertifiedPath) -> None:
     )
 
 
-def facts_of(path: CertifiedPath) -> dict[str, Any]:
+def facts_of(path: CertifiedPath | RegularizationPath) -> dict[str, Any]:
     """Facts of the fits."""
-    return {
-        "fits": len(path.knots),
+    facts: dict[str, Any] = {
+        "fits": path.Cs.size,
         "C from": float(path.Cs[0]),
         "C to": float(path.Cs[-1]),
-        "seconds": path.seconds,
-        "proven relative gap for every C": path.proven_gap,
+        "seconds": float(np.sum(path.seconds)),
+        f"proven relative gap {'for' if path.every_C else 'of'} every C": path.proven_gap,
         "outcome": str(path.outcome),
-        "not proven": [f"C from {low:.4g} to {high:.4g}" for low, high in path.unproven] or None,
     }
+    if isinstance(path, CertifiedPath):
+        facts["not proven"] = [f"C from {low:.4g} to {high:.4g}" for low, high in path.unproven] or None
+    else:
+        facts |= {
+            f"features with a weight at C = {C:.3g}": int(count)
+            for C, count in zip(path.Cs, path.n_features_selected, strict=True)
+        }
+    return facts
 
 
-def proven(path: CertifiedPath) -> dict[str, Any]:
+def proven(path: CertifiedPath | RegularizationPath) -> dict[str, Any]:
     """The relative gap at some values of C."""
     return {f"relative gap at C = {C:.3g}": path.certificate(C).relative_gap for C in path.grid(SHOWN)}
 
 
 def write_report(
-    options: argparse.Namespace, table: Table, path: CertifiedPath, scores: Scores, chosen: float | None
+    options: argparse.Namespace,
+    table: Table,
+    path: CertifiedPath | RegularizationPath,
+    scores: Scores,
+    chosen: float | None,
 ) -> None:
     """Write the HTML report."""
     from saddlesvm.lab.displays import PathDisplay

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -54,6 +54,8 @@ class CertifiedPath:
     True
     """
 
+    every_C: ClassVar[bool] = True
+
     knots: list[Knot]
     models: list[Any] = field(repr=False)
     gap: float
@@ -66,6 +68,16 @@ class CertifiedPath:
     def Cs(self) -> np.ndarray:
         """The values of C that were fitted, ascending, shape (fits,)."""
         return np.array([knot.C for knot in self.knots])
+
+    @property
+    def fit_gaps(self) -> np.ndarray:
+        """The relative gap that each fit proves itself, shape (fits,)."""
+        return np.array([knot.relative_gap for knot in self.knots])
+
+    @property
+    def fit_certificates(self) -> list[Certificate]:
+        """The certificate of each fit itself, in the C form."""
+        return [Certificate(float(knot.primal.sum()), float(knot.dual.sum())) for knot in self.knots]
 
     @cached_property
     def intervals(self) -> list[Interval]:

@@ -151,9 +151,14 @@ def check_arrays(arrays: Arrays, width: int, kernel: Any, matrices: tuple[str, .
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"its {name} holds NaN or infinity")
-    shapes = {name: matrix_shape(arrays, name) for name in matrices if name in arrays or f"{name}data" in arrays}
+    found = (name for name in matrices if name in arrays or f"{name}data" in arrays)
+    vector = "coef_" if "coef_" in arrays and arrays["coef_"].ndim == 1 else ""  # of a regression with one target
+    shapes = {name: matrix_shape(arrays, name) for name in found if name != vector}
     count = check_classes(arrays)
-    rows = check_weights(arrays, width, count, of_labels)
+    if "coef_" in shapes and "coef_" not in arrays:
+        rows = check_sparse_weights(arrays["coef_data"], shapes["coef_"], width, count, of_labels)
+    else:
+        rows = check_weights(arrays, width, count, of_labels)
     if "feature_names_in_" in arrays:
         names = arrays["feature_names_in_"]
         needs(names.dtype.kind == "U" and names.shape == (width,), "feature_names_in_", names)
@@ -196,6 +201,14 @@ def check_weights(arrays: Arrays, width: int, count: int, of_labels: bool) -> in
         fits = coef.ndim == 1 or rows >= 2  # several targets
     needs(fits and coef.shape[-1:] == (width,) and coef.dtype.kind == "f", "coef_", coef)
     return rows
+
+
+def check_sparse_weights(data: np.ndarray, shape: tuple[int, int], width: int, count: int, of_labels: bool) -> int:
+    """The same for weights that are stored as CSR, in which those of one target are a row."""
+    allowed = ((count,) if of_labels else of_classes(count)) if count else (shape[0],)
+    if shape[0] not in allowed or shape[0] < 1 or shape[1] != width or data.dtype.kind != "f":
+        raise ValueError(f"its coef_ of type {data.dtype} and shape {shape} does not fit the rest")
+    return shape[0]
 
 
 def of_classes(count: int) -> tuple[int, ...]:

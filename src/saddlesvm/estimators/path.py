@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
+from saddlesvm.estimators.first_weight import C_max, takes_features
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.interrupt import interruptible
+
+ENDS = (1e-3, 1e3)  # smallest and largest C of a path by default
+SAME = 1e-12  # relative distance between values of C that are taken for one
+DECADES = 3.0  # powers of ten from the C where the first weight appears to the largest of a grid
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class RegularizationPath:
     ((2, 1, 4), ['certified', 'certified'])
     """
 
+    every_C: ClassVar[bool] = False  # nothing is said of values of C between those of the grid
+
     Cs: np.ndarray
     models: list[LinearModel] = dataclasses.field(repr=False)
     seconds: np.ndarray = dataclasses.field(repr=False)
@@ -54,6 +61,64 @@ class RegularizationPath:
         return np.stack([model.intercept_ for model in self.models])
 
     @property
+    def gap(self) -> float:
+        """The relative gap that each fit was to prove."""
+        return float(self.models[0].tol)
+
+    @property
+    def proven_gap(self) -> float:
+        """The relative gap that holds at every C of the grid."""
+        return float(self.fit_gaps.max())
+
+    @property
+    def fit_gaps(self) -> np.ndarray:
+        """The relative gap that each fit proves, shape (k,)."""
+        return np.array([one.relative_gap for one in self.certificates])
+
+    @property
+    def n_features_selected(self) -> np.ndarray:
+        """How many features have a weight at each C, shape (k,)."""
+        return np.array([model.n_features_selected_ for model in self.models])
+
+    def model(self, C: float) -> LinearModel:
+        """The model for a C of the grid.
+
+        Raises
+        ------
+        ValueError
+            It is none of the grid's.
+        """
+        place = np.flatnonzero(np.isclose(self.Cs, C, rtol=SAME, atol=0.0))
+        if not place.size:
+            raise ValueError(f"this path has models at its {self.Cs.size} values of C only, path.Cs; got {C!r}")
+        return self.models[place[0]]
+
+    def coef(self, C: float) -> np.ndarray:
+        """Weights of the model for a C of the grid."""
+        return np.asarray(self.model(C).coef_)
+
+    def certificate(self, C: float) -> Certificate:
+        """The certificate of the model for a C of the grid."""
+        return self.model(C).certificate_
+
+    def grid(self, size: int | None = None) -> np.ndarray:
+        """All values of C: a path like this has no models between them."""
+        return self.Cs
+
+    def score(self, X: Any, y: Any, Cs: Any = None) -> np.ndarray:
+        """The score of the model for each C, or for some of them, shape (k,): accuracy, or R^2 for regression."""
+        return np.array([self.model(C).score(X, y) for C in (self.Cs if Cs is None else Cs)])
+
+    def best(self, X: Any, y: Any) -> float:
+        """The C with the best score on X and y, the smallest of several."""
+        return float(self.Cs[int(np.argmax(self.score(X, y)))])
+
+    @property
+    def fit_certificates(self) -> list[Certificate]:
+        """The certificate of each fit."""
+        return self.certificates
+
+    @property
     def certificates(self) -> list[Certificate]:
         """One a C."""
         return [model.certificate_ for model in self.models]
@@ -62,6 +127,11 @@ class RegularizationPath:
     def outcomes(self) -> list[Outcome]:
         """One a C."""
         return [model.outcome_ for model in self.models]
+
+    @property
+    def outcome(self) -> Outcome:
+        """CERTIFIED, or the first other outcome along the path."""
+        return next((one for one in self.outcomes if one is not Outcome.CERTIFIED), Outcome.CERTIFIED)
 
 
 def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
@@ -72,10 +142,27 @@ def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
     ValueError
         No value, or one that is not positive and finite.
     """
-    grid = np.logspace(-3, 3, Cs) if isinstance(Cs, (int, np.integer)) else np.asarray(Cs, dtype=np.float64).ravel()
+    grid = (
+        np.logspace(np.log10(ENDS[0]), np.log10(ENDS[1]), Cs)
+        if isinstance(Cs, (int, np.integer))
+        else np.asarray(Cs, dtype=np.float64).ravel()
+    )
     if grid.size == 0 or not (np.isfinite(grid) & (grid > 0.0)).all():
         raise ValueError(f"Cs must be a number of values, or positive finite values; got {Cs!r}")
     return np.unique(grid)
+
+
+def grid_for(model: LinearModel, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> np.ndarray:
+    """A grid of C, see :func:`check_Cs`.
+
+    Where the penalty sets weights to zero, a number of values begins at ``C_max``, where the first weight appears, and
+    ends at a thousand times it.
+    """
+    grid = check_Cs(Cs)
+    if not isinstance(Cs, (int, np.integer)) or not takes_features(model):
+        return grid
+    first = C_max(model, X, y, sample_weight)
+    return first * np.logspace(0.0, DECADES, Cs) if 0.0 < first < np.inf else grid
 
 
 def check_model(model: LinearModel) -> None:

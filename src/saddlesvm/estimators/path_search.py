@@ -15,7 +15,7 @@ from sklearn.base import clone
 from saddlesvm.data import inputs
 from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.path import RegularizationPath, check_Cs, fit_path
+from saddlesvm.estimators.path import ENDS, RegularizationPath, check_model, fit_path, grid_for
 from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
@@ -28,7 +28,6 @@ from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.interrupt import interruptible
 
 FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
-ENDS = (1e-3, 1e3)  # smallest and largest C of a path by default
 GAP = 1e-2  # relative gap of a path by default
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
 
@@ -278,7 +277,8 @@ def path_of(
         Bad data or options, or ends both in C and in lambda.
     """
     if C is None and lam is None and gap is None:
-        return fit_path(template, X, y, check_Cs(Cs), sample_weight)
+        check_model(template)
+        return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
     if C is not None and lam is not None:
         raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
     ends = lam if lam is not None else ENDS if C is None else C

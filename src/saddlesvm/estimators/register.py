@@ -46,7 +46,7 @@ class Saved:
     )  # fmt: skip
 
 
-LINEAR = Saved(("coef_", "intercept_", "classes_", "feature_names_in_", "calibration_"), ("dual_coef_",))
+LINEAR = Saved(("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_"))
 KERNEL = Saved(
     ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"), ("dual_coef_", "support_vectors_")
 )

@@ -78,11 +78,11 @@ class GapDisplay:
 
 @dataclass(frozen=True)
 class PathDisplay:
-    """Pictures of a certified path.
+    """Pictures of a path: of a certified one, or of a grid of C, whose fits are drawn alone.
 
     Attributes
     ----------
-    path : CertifiedPath
+    path : CertifiedPath or RegularizationPath
     scores : dict of str to (Cs, scores)
         Curves to draw over C: of validation data, or of leave-one-out.
     chosen : float, optional
@@ -140,14 +140,16 @@ class PathDisplay:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-        kind : {"gap", "band", "error", "weights"}, default="gap"
-            The proven gap over C; the band between primal and bound; the error over C; the weights over C.
+        kind : {"gap", "band", "error", "weights", "features"}, default="gap"
+            The proven gap over C; the band between primal and bound; the error over C; the weights over C; how many
+            features have a weight.
         """
         charts = {
             "gap": self.gap_chart,
             "band": self.band_chart,
             "error": self.error_chart,
             "weights": self.weights_chart,
+            "features": self.features_chart,
         }
         if kind not in charts:
             raise ValueError(f"kind must be one of {', '.join(charts)}; got {kind!r}")
@@ -160,28 +162,33 @@ class PathDisplay:
 
     def gap_chart(self) -> Chart:
         """The relative gap that is proven at each C, the fits as dots."""
-        grid, primal, dual = self._certificates()
-        gaps = np.maximum((primal - dual) / np.maximum(np.abs(primal), np.abs(dual)), SMALLEST_GAP)
-        fits = np.array([max(knot.relative_gap, SMALLEST_GAP) for knot in self.path.knots])
-        series = (
-            Series("proven for the model of each C", grid, gaps),
-            Series(f"the {len(fits)} fits", self.path.Cs, fits, style=1, dash="none"),
-        )
+        fits = np.maximum(self.path.fit_gaps, SMALLEST_GAP)
+        series = [Series(f"the {len(fits)} fits", self.path.Cs, fits, style=1, dash="none")]
+        shown = "Each fit proves the model of its own C."
+        if self.path.every_C:
+            grid, primal, dual = self._certificates()
+            gaps = np.maximum((primal - dual) / np.maximum(np.abs(primal), np.abs(dual)), SMALLEST_GAP)
+            series.insert(0, Series("proven for the model of each C", grid, gaps))
+            shown = f"{len(fits)} fits prove a model for every C between the ends."
         return Chart(
-            "Proven gap", "C", "relative gap", series, x_log=True, y_log=True,
-            levels={self.path.gap: "asked for"},
-            caption=f"{len(fits)} fits prove a model for every C between the ends.",
+            "Proven gap", "C", "relative gap", tuple(series), x_log=True, y_log=True,
+            levels={self.path.gap: "asked for"}, caption=shown,
         )  # fmt: skip
 
     def band_chart(self) -> Chart:
-        """Primal and dual bound over C, divided by the bound's geometric middle, so that the band can be seen."""
+        """Primal and dual bound over C, divided by the bound's geometric middle, so that the band can be seen.
+
+        The picture of the gap where nothing is proven between the fits, or where a bound is not positive.
+        """
+        if not self.path.every_C:
+            return self.gap_chart()
         grid, primal, dual = self._certificates()
         if not (dual > 0.0).all():
             return self.gap_chart()
         middle = np.sqrt(primal * dual)
         series = (
             Series("optimum lies in the band", grid, np.ones(grid.size), dual / middle, primal / middle),
-            Series("fits", self.path.Cs, np.ones(len(self.path.knots)), style=1, dash="none"),
+            Series("fits", self.path.Cs, np.ones(self.path.Cs.size), style=1, dash="none"),
         )
         return Chart(
             "What is proven of the optimum", "C", "objective, relative", series, x_log=True,
@@ -219,3 +226,12 @@ class PathDisplay:
         )
         shown = f"The {len(series)} largest of {weights.shape[1]} weights." if len(series) < weights.shape[1] else ""
         return Chart("Weights along the path", "C", "weight", series, x_log=True, caption=shown)
+
+    def features_chart(self) -> Chart:
+        """How many features have a weight over C, in any of the sub-problems."""
+        grid = self.path.grid(FINE)
+        weights = [np.atleast_2d(self.path.coef(C)) for C in grid]
+        counts = np.array([float(one.any(axis=0).sum()) for one in weights])
+        series = (Series("features with a weight", grid, counts),)
+        shown = f"Of {weights[0].shape[1]:,} features; all other weights are exactly zero."
+        return Chart("Features along the path", "C", "features with a weight", series, x_log=True, caption=shown)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from saddlesvm.lab.displays import PathDisplay
 from saddlesvm.lab.report import Report, Table
 
@@ -22,11 +24,13 @@ def path_report(display: PathDisplay, name: str, facts: list[tuple[str, str]], c
         The command that repeats the report.
     """
     path = display.path
-    report = Report(f"Every C between two ends, proven: {name}", verdict(display), data=facts, command=command)
-    report.section("What is proven", display.gap_chart(), display.band_chart())
+    title = "Every C between two ends, proven" if path.every_C else "A grid of C, every fit proven"
+    report = Report(f"{title}: {name}", verdict(display), data=facts, command=command)
+    report.section("What is proven", display.gap_chart(), *([display.band_chart()] if path.every_C else []))
     if display.scores:
         report.section("Which C", display.error_chart())
-    report.section("The models", display.weights_chart())
+    sparse = not all(np.all(model.coef_) for model in path.models)
+    report.section("The models", display.weights_chart(), *([display.features_chart()] if sparse else []))
     report.section("The fits", fits(path))
     return report
 
@@ -35,11 +39,16 @@ def verdict(display: PathDisplay) -> list[str]:
     """The findings, in sentences that the path's proofs support."""
     path = display.path
     low, high = path.Cs[0], path.Cs[-1]
+    which = f"every C from {low:.3g} to {high:.3g}" if path.every_C else f"its own C, from {low:.3g} to {high:.3g}"
+    each = "fits prove a model for" if path.every_C else "fits, each of which proves the model of"
     found = [
-        f"{len(path.knots)} fits prove a model for every C from {low:.3g} to {high:.3g}: its objective is within a "
-        f"relative gap of {path.proven_gap:.2g} of the optimum for that C."
+        f"{path.Cs.size} {each} {which}: its objective is within a relative gap of {path.proven_gap:.2g} of the "
+        "optimum for that C."
     ]
-    if path.unproven:
+    if not path.every_C:
+        fewest, most = path.n_features_selected[0], path.n_features_selected[-1]
+        found.append(f"{fewest:,} features have a weight at the smallest C, {most:,} at the largest.")
+    elif path.unproven:
         stretches = ", ".join(f"{a:.3g} to {b:.3g}" for a, b in path.unproven)
         found.append(
             f"It ended early ({path.outcome}): {path.gap:.2g} was asked for, and is not proven for C from {stretches}."
@@ -53,12 +62,14 @@ def fits(path: Any) -> Table:
     """A row for each fit."""
     rows = [
         [
-            f"{knot.C:.4g}",
-            f"{knot.primal.sum():.6g}",
-            f"{knot.dual.sum():.6g}",
-            f"{knot.relative_gap:.1e}",
+            f"{C:.4g}",
+            f"{certificate.primal:.6g}",
+            f"{certificate.dual:.6g}",
+            f"{certificate.relative_gap:.1e}",
+            f"{model.n_features_selected_:,}",
             f"{model.n_iter_}",
         ]
-        for knot, model in zip(path.knots, path.models, strict=True)
+        for C, certificate, model in zip(path.Cs, path.fit_certificates, path.models, strict=True)
     ]
-    return Table(["C", "primal", "dual", "relative gap", "epochs"], rows, "In the C form; the ends were fitted first.")
+    columns = ["C", "primal", "dual", "relative gap", "features with a weight", "epochs"]
+    return Table(columns, rows, "In the C form; the ends were fitted first." if path.every_C else "In the C form.")

@@ -34,6 +34,7 @@ class ColumnStore:
             self.places = np.arange(self.d)
         else:
             self.held = np.empty((0, self.n), dtype=dtype_of(X))
+            self.columns = as_rows(self.held)
             self.count = 0
             self.places = np.full(self.d, -1)
 
@@ -124,7 +125,7 @@ class Gram:
         step = max(1, AT_ONCE // max(m, 1))
         held, sums = self.store.columns.values, np.zeros(m)  # type: ignore[union-attr]
         few = active.size < bend.size
-        for start in range(0, active.size, step):
+        for start in range(0, active.size if m else 0, step):  # all features may have been left out
             some = active[start : start + step]
             part = held[np.ix_(self.places, some)] if few else held[:, start : start + step][self.places]
             share = np.sqrt(bend[some])
