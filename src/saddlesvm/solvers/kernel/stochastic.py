@@ -270,7 +270,8 @@ class KernelSDCA(SolverBase):
             if not draws.rows.size:
                 return
             held = cache.touch(np.unique(np.concatenate([draws.rows[:1], draws.partners[:1]])))
-            most = min(cache.capacity - held, max(self.block, 2))
+            # In a small cache half of the rows stay: they may be ones that were looked ahead for and are still to come.
+            most = min(cache.capacity - held, max(2, min(self.block, cache.capacity // 2)))
             cache.fetch(rows_wanted(program, cache.slot, draws, state.beta, state.f, most))
 
     def solution(self, problem: KernelProblem, state: KernelSDCAState) -> KernelPoint:
