@@ -16,6 +16,7 @@ from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import store_info
 from saddlesvm.cli.dask import fit_on_cluster, is_pattern, stores_of
 from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
+from saddlesvm.cli.missing import Filling
 from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
 from saddlesvm.cli.report import check_possible, write_report
 from saddlesvm.cli.tables import Facts, show
@@ -135,24 +136,26 @@ def train(options: argparse.Namespace) -> int:
     check_possible(options.report)
     check_choice(options)
     if options.dask and is_pattern(options.data):
+        if options.missing != "error":
+            raise ValueError("--missing is for files; stores have no missing values")
         return train_where_stores_are(options, task)
-    table = read_table(options, options.data, task=task)
+    filling = Filling(options.missing)
+    table = read_table(options, options.data, task=task, missing=filling.keeps)
     if entry.task == "classification":
         check_classes(table)
     whole, apart = table, None
     if options.validation is not None:
         labels_of(table)
         table, apart = held_out(table, options.validation, options.seed, entry.task == "classification")
+    filling = Filling.learnt(options.missing, table)
+    gaps = filling.found_in(table)
+    table, apart = filling.applied(table), apart and filling.applied(apart)
     y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
-    test = read_table(options, options.test, table.n_features, task, table.zero_based) if options.test else None
-    if test is not None:
-        if entry.task != "novelty":
-            labels_of(test)
-        check_names(test.source, test.feature_names, table.source, table.feature_names)
+    test = read_test(options, table, filling, entry.task) if options.test else None
     model: Any = make_estimator(options, y)
     if options.liblinear:
         persistence.liblinear_kind(model, options.liblinear, None if task == "regression" else np.unique(y))
-    facts: Facts = {"read": described(whole) | {"labels": label_taken(table, options.label)}}
+    facts: Facts = {"read": described(whole) | gaps | {"labels": label_taken(table, options.label)}}
     if apart is not None:
         facts["read"]["rows held out for validation"] = apart.n_rows
     if test is not None:
@@ -176,10 +179,20 @@ def train(options: argparse.Namespace) -> int:
             facts["what made it hard"] = {"found": found}
     if table.feature_names:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows}
+    notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
     if table.zero_based is not None:
         notes["zero_based"] = table.zero_based
     return kept_and_shown(options, model, facts, notes)
+
+
+def read_test(options: argparse.Namespace, table: Table, filling: Filling, task: str) -> Table:
+    """The test data, with the features of the training data."""
+    of_loss = "regression" if task == "regression" else None
+    test = read_table(options, options.test, table.n_features, of_loss, table.zero_based, filling.keeps)
+    if task != "novelty":
+        labels_of(test)
+    check_names(test.source, test.feature_names, table.source, table.feature_names)
+    return filling.applied(test)
 
 
 def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int:
@@ -229,8 +242,11 @@ def check_features(model: Any, path: str, table: Table) -> None:
 def predict(options: argparse.Namespace) -> int:
     """``saddlesvm predict``: a line a row, to standard output or a file."""
     model = persistence.load(options.model)
-    table = read_table(options, options.data, model.n_features_in_, None, model.notes_.get("zero_based"))
+    filling = Filling.of_model(model.notes_)
+    zero_based = model.notes_.get("zero_based")
+    table = read_table(options, options.data, model.n_features_in_, None, zero_based, filling.keeps)
     check_features(model, options.model, table)
+    table = filling.applied(table, every_row=True)
     kept = []
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
         for start in range(0, table.n_rows, PREDICTED_ROWS):
@@ -266,7 +282,9 @@ def certify(options: argparse.Namespace) -> int:
     if not entry.linear and (options.refine or any(one is not None for one in strength.values())):
         raise DataError(f"{options.model}: --refine, --C and --lambda are for linear models")
     task = "regression" if entry.task == "regression" else None
-    table = read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
+    filling = Filling.of_model(model.notes_)
+    zero_based = model.notes_.get("zero_based")
+    table = filling.applied(read_table(options, options.data, model.n_features_in_, task, zero_based, filling.keeps))
     y = labels_of(table) if entry.task != "novelty" else None
     check_features(model, options.model, table)
     certificates = (

@@ -15,6 +15,7 @@ from saddlesvm.cli import choosing, commands, path, warmup, watch
 from saddlesvm.cli import compare as lab
 from saddlesvm.cli import convert as convert_command
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
+from saddlesvm.cli.missing import WAYS
 from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, made_known
 from saddlesvm.cli.own_loss import OWN_LOSS, WITH_OPTIONS, loss_argument
 from saddlesvm.cli.own_solver import OWN_SOLVER, solver_text
@@ -112,6 +113,11 @@ def add_train(commands_: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_options_of_estimators(parser, texts)
     add_reading(parser)
+    parser.add_argument(
+        "--missing", choices=WAYS, default="error",
+        help="what happens to missing values: an error, or their rows are left out, or they are filled in with the "
+        "mean or median of their column in the training rows, by predict too",
+    )  # fmt: skip
     parser.set_defaults(run=commands.train)
 
 

@@ -27,6 +27,7 @@ def read_table(
     n_features: int | None = None,
     task: Any = None,
     zero_based: bool | None = None,
+    missing: str = "error",
 ) -> Table:
     """Read a data file as the options say; `zero_based` tells how other data of the same model were read."""
     given: dict[str, Any] = {
@@ -36,6 +37,7 @@ def read_table(
         "scale": options.scale,
         "task": task,
         "cache": options.cache,
+        "missing": missing,
     }
     told = options.index_base != "auto" or zero_based is None
     given["zero_based"] = ZERO_BASED[options.index_base] if told else zero_based

@@ -6,8 +6,8 @@ import csv
 import io
 import math
 from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -16,10 +16,10 @@ import numpy as np
 
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.columns import label_position
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
 from saddlesvm.data.label_column import Cells, is_number
 from saddlesvm.data.streams import open_counted, open_text, reading
-from saddlesvm.data.table import Label, Raw, Task
+from saddlesvm.data.table import Label, Missing, Raw, Task
 
 __all__ = ["delimited_source", "read_delimited"]
 
@@ -37,6 +37,7 @@ class _Layout:
     n_columns: int
     skip: int
     label: int | None
+    gaps: bool = False  # whether values may be missing
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -49,6 +50,11 @@ class _Layout:
     def label_name(self) -> str | None:
         """Name of the label column."""
         return None if self.names is None or self.label is None else self.names[self.label]
+
+    def converters(self, note_label: Callable[[str], float]) -> Any:
+        """What makes numbers of cells other than plain ones, for ``np.loadtxt``."""
+        made: dict[int, Any] = dict.fromkeys(range(self.n_columns), _number_or_gap) if self.gaps else {}
+        return made | ({} if self.label is None else {self.label: note_label}) or None
 
     def called(self, column: int) -> str:
         """The name of a column in messages."""
@@ -63,6 +69,7 @@ def read_delimited(
     n_features: int | None = None,
     dtype: Any = None,
     task: Task | None = None,
+    missing: Missing = "error",
 ) -> Raw:
     """Read CSV or TSV, plain or compressed, in one pass; only when that fails, look for the line at fault.
 
@@ -83,15 +90,17 @@ def read_delimited(
         None means float64.
     task : "regression", "classification" or None
         With "regression", labels must be numbers.
+    missing : {"error", "keep"}
+        "keep" makes NaN of missing values.
 
     Raises
     ------
     DataError
-        Naming the line and column of the first cell that is missing, not a number or not finite, or the first line
-        of a different length.
+        Naming the line and column of the first cell that is missing (and not kept), not a number or not finite, or the
+        first line of a different length.
     """
     with reading(path):
-        layout = _layout_of(path, label, header, n_features)
+        layout = replace(_layout_of(path, label, header, n_features), gaps=missing == "keep")
         with open_text(path) as file:
             lines = islice(file, layout.skip, None)
             cells, texts, codes = _cells(path, lines, layout, np.dtype(dtype or np.float64), task)
@@ -161,7 +170,7 @@ def _cells(
             dtype=dtype,
             comments=None,
             delimiter=layout.delimiter,
-            converters=None if layout.label is None else {layout.label: note_label},
+            converters=layout.converters(note_label),
             ndmin=2,
             encoding="utf-8",
             quotechar='"',
@@ -173,10 +182,23 @@ def _cells(
         _find_fault(path, layout, dtype, task)
         raise DataError(f"{path}: cannot be read as CSV: {error}") from None
     bad_label = any(_fault_of_label(text, task) for text in texts)
-    if bad_label or cells.shape[1] != layout.n_columns or not np.isfinite(cells).all():
+    if bad_label or cells.shape[1] != layout.n_columns or not _allowed(cells, layout).all():
         _find_fault(path, layout, dtype, task)
         raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
     return cells, list(texts), np.frombuffer(codes, dtype=np.int64)
+
+
+def _number_or_gap(cell: str) -> float:
+    """The number in a cell, NaN where it is missing."""
+    if cell.strip().lower() in _MISSING:
+        return math.nan
+    if not is_number(cell.strip()):
+        raise ValueError(f"{cell!r} is not a number")
+    return float(cell)
+
+
+def _allowed(cells: np.ndarray[Any, Any], layout: _Layout) -> np.ndarray[Any, Any]:
+    return ~np.isinf(cells) if layout.gaps else np.isfinite(cells)
 
 
 def _layout_of(path: Path, label: Label, header: bool | Literal["auto"], n_features: int | None) -> _Layout:
@@ -258,7 +280,12 @@ def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task 
     if len(row) != layout.n_columns:
         return f"has {len(row)} columns; the lines before have {layout.n_columns}"
     for column, cell in enumerate(row):
-        fault = _fault_of_label(cell.strip(), task) if column == layout.label else _fault_of_cell(cell.strip(), dtype)
+        if column == layout.label:
+            fault = _fault_of_label(cell.strip(), task)
+        elif layout.gaps and cell.strip().lower() in _MISSING:
+            fault = None
+        else:
+            fault = _fault_of_cell(cell.strip(), dtype)
         if fault is not None:
             return f"{layout.called(column)}: {fault}"
     return None
@@ -276,7 +303,7 @@ def _fault_of_label(cell: str, task: Task | None) -> str | None:
 
 def _fault_of_cell(cell: str, dtype: np.dtype[Any]) -> str | None:
     if cell.lower() in _MISSING:
-        return f"the value is missing ({cell!r}); fill in or leave out such rows first"
+        return f"the value is missing ({cell!r}); {WAYS_WITH_GAPS}"
     if not is_number(cell):
         return f"{cell!r} is not a number; features must be numbers (text columns need encoding first)"
     if not math.isfinite(float(cell)) or abs(float(cell)) > float(np.finfo(dtype).max):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from saddlesvm.runtime.shown import one_line
 
-__all__ = ["DataError"]
+__all__ = ["WAYS_WITH_GAPS", "DataError"]
+
+WAYS_WITH_GAPS = "train with --missing drop, mean or median, or read with missing='keep'"
 
 
 class DataError(ValueError):

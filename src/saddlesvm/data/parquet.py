@@ -12,9 +12,9 @@ import numpy as np
 
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.columns import label_position
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
 from saddlesvm.data.streams import is_compressed, reading
-from saddlesvm.data.table import Label, Raw, float_type
+from saddlesvm.data.table import Label, Missing, Raw, float_type
 
 __all__ = ["parquet_source", "read_parquet"]
 
@@ -25,13 +25,20 @@ _EXPANSION = 1000  # memory per byte of a file, at most, beyond these
 _ROW_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def read_parquet(path: Path, *, label: Label = None, n_features: int | None = None, dtype: Any = None) -> Raw:
+def read_parquet(
+    path: Path,
+    *,
+    label: Label = None,
+    n_features: int | None = None,
+    dtype: Any = None,
+    missing: Missing = "error",
+) -> Raw:
     """Read a Parquet file whose feature columns are numeric; columns that pandas wrote for its row index are left out.
 
     Raises
     ------
     DataError
-        pyarrow is not installed, the file is damaged, a feature column is not numeric or has gaps.
+        pyarrow is not installed, the file is damaged, a feature column is not numeric, or has gaps that are not kept.
     """
     with _opened(path) as file:
         _refuse_bomb(path, file.metadata)
@@ -39,7 +46,7 @@ def read_parquet(path: Path, *, label: Label = None, n_features: int | None = No
     if table.num_rows == 0:
         raise DataError(f"{path}: holds no rows; at least one is needed")
     columns = _columns(table.schema, path, label, n_features)
-    X, y = _rows(table, columns, path, 0, dtype)
+    X, y = _rows(table, columns, path, 0, dtype, missing)
     return Raw(X, y, columns.feature_names, columns.label_name)
 
 
@@ -119,9 +126,11 @@ def _columns(schema: Any, path: Path, label: Label, n_features: int | None) -> _
     return _Columns(kept, y, names, name)
 
 
-def _rows(table: Any, columns: _Columns, path: Path, before: int, dtype: Any) -> tuple[Any, Any]:
+def _rows(
+    table: Any, columns: _Columns, path: Path, before: int, dtype: Any, missing: Missing = "error"
+) -> tuple[Any, Any]:
     """Features and labels of some rows, of which `before` rows came before."""
-    parts = [_numbers(table.column(k), table.column_names[k], path, before) for k in columns.X]
+    parts = [_numbers(table.column(k), table.column_names[k], path, before, missing) for k in columns.X]
     X = np.empty((table.num_rows, len(parts)), dtype=dtype or np.result_type(np.float16, *parts))
     for column, part in enumerate(parts):
         X[:, column] = part
@@ -146,14 +155,15 @@ def _refuse_type(dtype: np.dtype[Any], name: str, type_: Any, path: Path) -> np.
 def _refuse_gaps(column: Any, name: str, path: Path, before: int) -> None:
     if column.null_count:
         row = before + int(np.argmax(column.is_null().to_numpy()))
-        raise DataError(f"{path}: column {name!r}, row {row + 1}: the value is missing; fill in or leave out such rows")
+        raise DataError(f"{path}: column {name!r}, row {row + 1}: the value is missing; {WAYS_WITH_GAPS}")
 
 
-def _numbers(column: Any, name: str, path: Path, before: int) -> np.ndarray[Any, Any]:
-    _refuse_gaps(column, name, path, before)
+def _numbers(column: Any, name: str, path: Path, before: int, missing: Missing) -> np.ndarray[Any, Any]:
+    if missing == "error":
+        _refuse_gaps(column, name, path, before)
     values: np.ndarray[Any, Any] = column.to_numpy()
     _refuse_type(values.dtype, name, column.type, path)
-    bad = ~np.isfinite(values)
+    bad = np.isinf(values) if missing == "keep" else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
         where = f"column {name!r}, row {before + row + 1}"

@@ -20,7 +20,7 @@ from saddlesvm.data.libsvm import read_libsvm
 from saddlesvm.data.parquet import read_parquet
 from saddlesvm.data.reading_options import check_applicable, check_options, located
 from saddlesvm.data.store import Store
-from saddlesvm.data.table import Label, Raw, Table, Task, ready_labels, ready_matrix
+from saddlesvm.data.table import Label, Missing, Raw, Table, Task, ready_labels, ready_matrix
 
 __all__ = ["load_bundled", "read"]
 
@@ -36,6 +36,7 @@ def read(
     scale: float = 1.0,
     zero_based: bool | Literal["auto"] = "auto",
     cache: bool = False,
+    missing: Missing = "error",
     advance: Callable[[float], Any] | None = None,
 ) -> Table:
     r"""Read rows and labels from a file or a store, or a bundled set by its name.
@@ -71,6 +72,9 @@ def read(
     cache : bool, default=False
         Keep what was read as a store beside the file (NAME.store), and map that the next time, while the file has the
         same size and time of change and is read with the same options.
+    missing : {"error", "keep"}, default="error"
+        What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet and dense ``.npz``:
+        an error that names the first one, or NaN in `X`, for an imputer to fill.
     advance : callable, optional
         Called now and then with the share of LIBSVM text, or of a file that goes to the cache, that was read.
 
@@ -94,11 +98,13 @@ def read(
     ([[1.5, 2.0], [3.0, 4.0]], ['apple', 'pear'], ['height', 'width'])
     """
     started = time.perf_counter()
-    check_options(n_features, dtype, scale, task)
+    check_options(n_features, dtype, scale, task, missing)
     name = os.fspath(source)
     found = located(name)
     check_applicable(name, found, label, header)
     options: dict[str, Any] = {"label": label, "header": header, "dtype": dtype, "task": task}
+    if cache and missing == "keep":
+        raise DataError(f"{name}: a cache holds no missing values; read without it, or fill them in first")
     if found == "store" or (cache and found != "bundled"):
         if found == "store":
             store = _store(name, label, dtype, scale)
@@ -108,8 +114,10 @@ def read(
                 Path(name), **options, n_features=told, scale=scale, zero_based=zero_based, advance=advance
             )  # fmt: skip
         return _table_of(store, name, found, label, n_features, task, started)
-    raw, found, n_bytes = _raw(name, found, n_features=n_features, zero_based=zero_based, advance=advance, **options)
-    X = ready_matrix(raw.X, name, dtype=dtype, scale=scale, n_features=n_features)
+    raw, found, n_bytes = _raw(
+        name, found, n_features=n_features, zero_based=zero_based, missing=missing, advance=advance, **options
+    )
+    X = ready_matrix(raw.X, name, dtype=dtype, scale=scale, n_features=n_features, missing=missing)
     y = None if raw.y is None else ready_labels(raw.y, X.shape[0], name, task=task)
     seconds = time.perf_counter() - started
     return Table(
@@ -119,7 +127,7 @@ def read(
 
 def _raw(
     name: str, found: str, *, label: Label, header: Any, n_features: int | None, dtype: Any, task: Task | None,
-    zero_based: Any, advance: Callable[[float], Any] | None,
+    zero_based: Any, missing: Missing, advance: Callable[[float], Any] | None,
 ) -> tuple[Raw, str, int]:  # fmt: skip
     """What the reader of the format `found` makes of the source, its format, and its bytes on the disk."""
     if found == "bundled":
@@ -130,9 +138,11 @@ def _raw(
         raw = read_libsvm(path, n_features=n_features, dtype=dtype, zero_based=zero_based, advance=advance)
         raw = Raw(raw.X, None, zero_based=raw.zero_based) if label is False else raw
     elif found == "csv":
-        raw = read_delimited(path, label=label, header=header, n_features=n_features, dtype=dtype, task=task)
+        raw = read_delimited(
+            path, label=label, header=header, n_features=n_features, dtype=dtype, task=task, missing=missing
+        )
     elif found == "parquet":
-        raw = read_parquet(path, label=label, n_features=n_features, dtype=dtype)
+        raw = read_parquet(path, label=label, n_features=n_features, dtype=dtype, missing=missing)
     elif found == "npz":
         raw = read_npz(path, label=label, n_features=n_features)
     else:

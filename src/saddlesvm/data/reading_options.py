@@ -15,7 +15,7 @@ from saddlesvm.data.table import Label
 __all__ = ["check_applicable", "check_options", "located"]
 
 
-def check_options(n_features: int | None, dtype: Any, scale: float, task: str | None) -> None:
+def check_options(n_features: int | None, dtype: Any, scale: float, task: str | None, missing: str = "error") -> None:
     """Raise a `DataError` for an option that no format allows."""
     if n_features is not None and n_features < 1:
         raise DataError(f"n_features is {n_features}; it must be at least 1")
@@ -23,6 +23,8 @@ def check_options(n_features: int | None, dtype: Any, scale: float, task: str | 
         raise DataError(f"dtype is {np.dtype(dtype)}; allowed are float32 and float64")
     if not np.isfinite(scale) or scale == 0.0:
         raise DataError(f"scale is {scale}; it must be finite and not zero")
+    if missing not in ("error", "keep"):
+        raise DataError(f"missing is {missing!r}; allowed are 'error' and 'keep'")
     if task not in (None, "classification", "regression"):
         raise DataError(f"task is {task!r}; allowed are 'classification', 'regression' and None")
 

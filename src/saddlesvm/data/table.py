@@ -11,10 +11,22 @@ import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
 
-__all__ = ["Label", "Matrix", "Raw", "Table", "Task", "float_type", "ready_labels", "ready_matrix", "shorten"]
+__all__ = [
+    "Label",
+    "Matrix",
+    "Missing",
+    "Raw",
+    "Table",
+    "Task",
+    "float_type",
+    "ready_labels",
+    "ready_matrix",
+    "shorten",
+]
 
 Label: TypeAlias = str | int | Literal[False] | None
 Task: TypeAlias = Literal["classification", "regression"]
+Missing: TypeAlias = Literal["error", "keep"]
 Matrix: TypeAlias = "np.ndarray[Any, Any] | sp.csr_matrix | sp.csr_array"
 
 _EXACT_IN_FLOAT32 = frozenset("?bBhHef")
@@ -52,7 +64,7 @@ class Table:
     Attributes
     ----------
     X : ndarray, C-contiguous, or CSR matrix with sorted and unique indices, shape (n_rows, n_features)
-        float32 or float64, every value finite.
+        float32 or float64, every value finite (or NaN, read with ``missing="keep"``).
     y : ndarray of shape (n_rows,) or None
         int64 when every label is a whole number, float64 when they are other numbers, unicode when they are text;
         None for data without labels.
@@ -132,7 +144,9 @@ def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype.char in _EXACT_IN_FLOAT32 else np.float64)
 
 
-def ready_matrix(X: Any, source: str, *, dtype: Any, scale: float, n_features: int | None) -> Any:
+def ready_matrix(
+    X: Any, source: str, *, dtype: Any, scale: float, n_features: int | None, missing: Missing = "error"
+) -> Any:
     """Bring a matrix into the layout of `Table.X`, copying only where it is not in it already.
 
     float32 and float64 are kept unless `dtype` asks otherwise; integers of at most 16 bits and bool become float32,
@@ -141,7 +155,8 @@ def ready_matrix(X: Any, source: str, *, dtype: Any, scale: float, n_features: i
     Raises
     ------
     DataError
-        Zero rows or features, a width that is not `n_features`, values that are not numbers, NaN or infinity.
+        Zero rows or features, a width that is not `n_features`, values that are not numbers, infinity, or NaN unless
+        `missing` keeps it.
     """
     if X.dtype.kind not in "biuf":
         raise DataError(f"{source}: the features are of type {X.dtype}; they must be real numbers")
@@ -153,8 +168,11 @@ def ready_matrix(X: Any, source: str, *, dtype: Any, scale: float, n_features: i
     values = X.data if sp.issparse(X) else X
     if scale != 1.0:
         values *= values.dtype.type(scale)
-    if not np.isfinite(values).all():
-        where = _first_not_finite(X)
+    fine = np.isfinite(values)
+    if missing == "keep":
+        fine |= np.isnan(values)
+    if not fine.all():
+        where = _first_of(X, ~fine)
         raise DataError(f"{source}: row {where[0] + 1}, feature {where[1] + 1} is {where[2]}; values must be finite")
     return _widened(X, source, n_features)
 
@@ -171,11 +189,12 @@ def _ready_csr(X: Any, source: str, dtype: np.dtype[Any]) -> Any:
     return X
 
 
-def _first_not_finite(X: Any) -> tuple[int, int, float]:
+def _first_of(X: Any, bad: np.ndarray[Any, Any]) -> tuple[int, int, float]:
+    """Row, column and value of the first bad one of the values, or of the stored ones."""
     if sp.issparse(X):
-        k = int(np.argmin(np.isfinite(X.data)))
+        k = int(np.argmax(bad))
         return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k]), float(X.data[k])
-    row, column = np.unravel_index(np.argmin(np.isfinite(X)), X.shape)
+    row, column = np.unravel_index(np.argmax(bad), X.shape)
     return int(row), int(column), float(X[row, column])
 
 

@@ -1,0 +1,108 @@
+"""``train --missing``: rows left out, or values filled in, the same for every file of a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.cli.parser import main
+from saddlesvm.data import DataError, load_bundled, read
+from saddlesvm.estimators.persistence import load
+
+HOLES = [(3, 0), (10, 2), (11, 2), (40, 1)]
+
+
+@pytest.fixture
+def gaps(tmp_path: Path) -> tuple[str, np.ndarray, np.ndarray]:
+    """Banknotes with holes: the file, the values with NaN, and the labels."""
+    notes = load_bundled("banknote")
+    X, y = notes.X[::9].copy(), notes.y[::9]
+    path = tmp_path / "gaps.csv"
+    lines = [[f"{value!r}" for value in row] for row in X.tolist()]
+    for spelled, (row, column) in zip(["", "?", "NA", "null"], HOLES, strict=True):
+        lines[row][column] = spelled
+        X[row, column] = np.nan
+    rows = (",".join([*line, str(label)]) for line, label in zip(lines, y, strict=True))
+    path.write_text("a,b,c,d,kind\n" + "\n".join(rows) + "\n")
+    return str(path), X, y
+
+
+def told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_kept_values_are_nan(gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    path, X, y = gaps
+    table = read(path, missing="keep")
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, y)
+    pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame(X, columns=list("abcd")).assign(kind=y).to_parquet(tmp_path / "gaps.parquet")
+    np.testing.assert_array_equal(read(tmp_path / "gaps.parquet", missing="keep").X, X)
+    np.savez(tmp_path / "gaps.npz", X=X, y=y)
+    np.testing.assert_array_equal(read(tmp_path / "gaps.npz", missing="keep").X, X)
+
+
+def test_faults_beside_gaps_are_found(tmp_path: Path) -> None:
+    for cell, fault in (("1_000", "'1_000' is not a number"), ("inf", "not a finite"), ("x", "'x' is not a number")):
+        (tmp_path / "odd.csv").write_text(f"1,?,0\n2,{cell},1\n")
+        with pytest.raises(DataError, match=f"line 2: column 2: .*{fault}"):
+            read(tmp_path / "odd.csv", missing="keep")
+    with pytest.raises(DataError, match="missing is 'mean'; allowed are 'error' and 'keep'"):
+        read("toy", missing="mean")  # type: ignore[arg-type]
+
+
+def test_by_default_the_first_gap_is_an_error(
+    gaps: tuple[str, np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", gaps[0]]) == 2
+    error = capsys.readouterr().err
+    assert "line 5: column 'a': the value is missing ('')" in error and "--missing drop, mean or median" in error
+
+
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_values_are_filled_in_from_the_training_rows(
+    how: str, gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, X, y = gaps
+    file = str(tmp_path / "m")
+    found = told(["train", path, "--missing", how, "--model", file, "--test", path], capsys)
+    assert found["read"][f"missing values filled in with the {how}"] == len(HOLES)
+    centre = np.nanmean if how == "mean" else np.nanmedian
+    filled = np.where(np.isnan(X), centre(X, axis=0), X)
+    model: Any = load(file)
+    assert found["worth"]["test accuracy"] == pytest.approx(model.score(filled, y))
+    assert main(["predict", file, path]) == 0
+    assert capsys.readouterr().out.split() == model.predict(filled).astype(str).tolist()
+    assert told(["certify", file, path], capsys)["worth"]["relative gap"] <= 1e-3
+
+
+def test_rows_are_left_out(
+    gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, X, _ = gaps
+    file = str(tmp_path / "m")
+    found = told(["train", path, "--missing", "drop", "--model", file], capsys)
+    assert found["read"]["rows left out for missing values"] == len(HOLES)
+    assert load(file).notes_["rows"] == len(X) - len(HOLES)
+    assert told(["certify", file, path], capsys)["worth"]["relative gap"] <= 1e-3
+    assert main(["predict", file, path]) == 2
+    assert "row 4 has missing values" in capsys.readouterr().err
+
+
+def test_what_cannot_be_filled_in_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text("a,b,kind\n1,?,0\n2,?,1\n3,?,0\n")
+    assert main(["train", str(path), "--missing", "mean"]) == 2
+    assert "feature 'b' has no value in any row" in capsys.readouterr().err
+    assert main(["train", str(path), "--missing", "drop"]) == 2
+    assert "every row has missing values" in capsys.readouterr().err
+    assert main(["train", str(path), "--missing", "drop", "--cache"]) == 2
+    assert "a cache holds no missing values" in capsys.readouterr().err
