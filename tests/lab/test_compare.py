@@ -12,7 +12,7 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
-from saddlesvm import SDCA, Pegasos, certify  # noqa: E402
+from saddlesvm import SDCA, KernelSVC, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
 from saddlesvm.fit.limits import Limits  # noqa: E402
 from saddlesvm.lab import curves, dataset, plan, tidy  # noqa: E402
@@ -319,3 +319,33 @@ def test_the_verdict_blames_the_clock_only_where_it_stopped_a_run(toy):
     assert set(at_its_gap.trace["outcome"]) - {""} == {"certified"}
     assert not any("in its time" in line for line in at_its_gap.verdict())
     assert "all ended before" in at_its_gap.verdict()[-1]
+
+
+def test_kernel_solvers_are_compared_by_one_objective(tmp_path):
+    """All three against the best bound, errors as KernelSVC's, kernel values counted; another kernel is other data."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(600, 2)), random.integers(0, 2, 600)
+    X[y == 1] *= 2.5
+    test, path = (X[400:], y[400:]), tmp_path / "trace.csv"
+    options = {"C": 1.0, "tol": 1e-2, "test": test, "kernel": "rbf", "gamma": 0.5, "intercept": "free", "budget": 20.0}
+    found = compare(X[:400], y[:400], trace=path, **options)
+    ends = found.trace.groupby("solver").last()
+    assert list(ends.index) == ["kernel-decomposition", "kernel-pegasos", "kernel-sdca"]
+    assert (ends["kernel_evaluations"] > 0).all()
+    assert ends.loc["kernel-sdca", "outcome"] == ends.loc["kernel-decomposition", "outcome"] == "certified"
+    solver = "kernel-decomposition"
+    model = KernelSVC(gamma=0.5, tol=1e-2, random_state=0, solver=solver).fit(X[:400], y[:400])
+    assert ends.loc[solver, "primal"] >= model.certificate_.dual * (1 - 1e-12)
+    assert abs(ends.loc[solver, "test_error"] - (1 - model.score(*test))) <= 0.03
+    html = found.report(tmp_path / "report.html").read_text()
+    assert "kernel values computed" in html and "gamma = 0.5" in html
+    with pytest.raises(ValueError, match="other data"):
+        compare(X[:400], y[:400], trace=path, **(options | {"gamma": 1.0}))
+    with pytest.raises(ValueError, match="no kernel solver"):
+        compare(X, y, kernel="rbf", losses="logistic")
+    with pytest.raises(ValueError, match="unknown solver 'dcd': use one of auto, kernel-decomposition"):
+        compare(X, y, kernel="rbf", solvers="dcd")
+    with pytest.raises(ValueError, match="kernel must be one of"):
+        compare(X, y, kernel="precomputed")
+    with pytest.raises(ValueError, match="leave them out"):
+        compare(X, y, kernel="rbf", peers="sklearn")

@@ -62,7 +62,7 @@ def test_pictures_of_a_classifier():
     assert str(wrong) in pictures.confusion_grid(data.y, taken, (-1.0, 1.0)).caption
     assert figures.confusion(data.y, taken, (-1.0, 1.0)).texts
     assert figures.decision(data.X, data.y, coef, 0.0).get_lines()
-    assert figures.margins(data.X, data.y, coef, 0.0).patches
+    assert figures.margins(data.X, data.y, coef, 0.0).collections
     problem = data.problem(Hinge(), 1.0, "regularized")
     early, late = pictures.shrinking_charts(problem, (1, 4))
     small = [sum((series.size == pictures.SMALL).sum() for series in one.series[:2]) for one in (early, late)]
@@ -130,6 +130,10 @@ def test_the_report_works_in_a_browser(report):
     webdriver = pytest.importorskip("selenium.webdriver")
     with browser(webdriver) as driver:
         driver.get(report.as_uri())
+        driver.set_script_timeout(20)
+        unpacked = "const done = arguments[0]; (function look() { window.Plotly ? done() : setTimeout(look, 20); })()"
+        driver.execute_async_script(unpacked)
+        driver.execute_async_script("setTimeout(arguments[0], 0)")  # what is to follow the unpacking
         driver.execute_script("window.dispatchEvent(new Event('beforeprint'));")
         expected = driver.execute_script("return document.querySelectorAll('.chart').length")
         shown = driver.execute_script("return document.querySelectorAll('.chart .main-svg').length")
@@ -145,10 +149,19 @@ def test_the_report_works_in_a_browser(report):
             f"document.querySelector('{entry}').dispatchEvent(new MouseEvent(kind, {{bubbles: true}}))"
         )
         driver.execute_script(press)
-        driver.set_script_timeout(10)
         driver.execute_async_script("setTimeout(arguments[0], 900)")
         assert any(driver.execute_script(state))
         assert driver.execute_script(lines) < before
+        titles = (
+            "const on = document.getElementById('chart-0').layout; return [on.xaxis.title.text, on.yaxis.title.text]"
+        )
+        first = driver.execute_script(titles)
+        for value in ("seconds of solving", "Duality gap"):
+            button = f"""document.querySelector('input[name^="switch-0"][value="{value}"]').click()"""
+            driver.execute_script(button)
+        second = driver.execute_script(titles)
+        assert first[0] == "epochs" and second[0] == "seconds of solving"
+        assert first[1].startswith("relative suboptimality") and second[1].startswith("relative gap")
         assert driver.get_log("browser") == []
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from saddlesvm.cli.console import print_error
 from saddlesvm.cli.own_loss import loss_text
+from saddlesvm.cli.values import number_or_name
 from saddlesvm.data import DataError
 from saddlesvm.data.columns import check_names
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.problem.losses import LOSSES, make_loss, split_losses, traits_of
+from saddlesvm.rows.kernels import KERNELS
 from saddlesvm.runtime.shown import shown
 
 USAGE_ERROR = 2
@@ -37,7 +39,7 @@ def add_compare(subparsers: Any) -> None:
     parser = subparsers.add_parser("compare", help="run solvers side by side and write a report with figures")
     parser.add_argument("data", metavar="DATA", help="data file, or a bundled set")
     parser.add_argument(
-        "--solvers", default="dcd,sdca,pegasos", help="by name, with options: dcd,pegasos:batch_size=64,output=average"
+        "--solvers", help="by name, with options: dcd,pegasos:batch_size=64,output=average (default dcd,sdca,pegasos)"
     )
     parser.add_argument(
         "--with", dest="peers", default="", metavar="PEERS", help="sklearn,sgd,liblinear,cyanure,... or all"
@@ -53,6 +55,11 @@ def add_compare(subparsers: Any) -> None:
     )
     parser.add_argument("--tol", type=float, default=1e-6, help="relative duality gap that ends a run (default 1e-6)")
     parser.add_argument("--intercept", choices=("none", "regularized", "free"), default="regularized")
+    kernel = parser.add_argument_group("kernel machines in place of linear ones")
+    kernel.add_argument("--kernel", choices=[name for name in KERNELS if name != "precomputed"])
+    kernel.add_argument("--gamma", type=number_or_name, default="scale", help="of the kernel: scale, auto or a number")
+    kernel.add_argument("--degree", type=float, default=3.0, help="of the polynomial kernel (default 3)")
+    kernel.add_argument("--coef0", type=float, default=0.0, help="of the polynomial and sigmoid kernels (default 0)")
     parser.add_argument("--positive", metavar="LABEL", help="the class compared with the rest, if there are several")
     parser.add_argument("--certify-every", dest="certify_every", type=float, default=1.0, help="epochs (default 1)")
     parser.add_argument("--label", help="label column of a table, by name or position")
@@ -137,6 +144,10 @@ def _compare(arguments: argparse.Namespace) -> int:
         name=os.path.basename(arguments.data),
         image_shape=_image_shape(arguments.image, table),
         certify_every=arguments.certify_every,
+        kernel=arguments.kernel,
+        gamma=arguments.gamma,
+        degree=arguments.degree,
+        coef0=arguments.coef0,
         trace=arguments.trace,
         progress=not arguments.quiet,
         command=_command(),

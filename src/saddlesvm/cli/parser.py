@@ -19,6 +19,7 @@ from saddlesvm.cli.missing import WAYS
 from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, made_known
 from saddlesvm.cli.own_loss import OWN_LOSS, WITH_OPTIONS, loss_argument
 from saddlesvm.cli.own_solver import OWN_SOLVER, solver_text
+from saddlesvm.cli.values import number_or_name
 from saddlesvm.data import BUNDLED, DataError
 from saddlesvm.estimators import register
 from saddlesvm.estimators.path_search import GAP
@@ -52,14 +53,6 @@ def documented(*kinds: type) -> dict[str, str]:
             text = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", text)
             found.setdefault(name, re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", text).strip())
     return {name: text.replace("%", "%%") for name, text in found.items()}
-
-
-def number_or_name(text: str) -> float | str:
-    """`text` as a number if it is one, else as it is."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 # How the command line reads those options of estimators whose default value does not tell the type.

@@ -24,6 +24,8 @@ MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 SHADES = ("#eef3f7", "#0b4f8a")  # colours of a grid's squares, for a share of 0 and of 1 of the row
 CAPTION_SIZE, CAPTION_LETTERS = 6.5, 19  # captions of exported pictures: size in points, letters per inch
 FEW_POINTS = 24  # lines of fewer points get markers
+NEGATIVE, POSITIVE = "#0072B2", "#D55E00"  # the two ends of a heat map, those of the classes; its middle is clear
+OPACITY = 0.55  # of a heat map's ends
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Series:
         Areas of the points, in square points.
     follows : str
         Name of a series whose legend entry stands for this one too.
+    steps : bool
+        A histogram: y is the height from each x to the next, and the area below it is tinted.
     """
 
     name: str
@@ -56,11 +60,36 @@ class Series:
     dash: str = "solid"
     size: np.ndarray | None = None
     follows: str = ""
+    steps: bool = False
 
     @property
     def colour(self) -> str:
         """Its colour in hexadecimal."""
         return PALETTE[self.style % len(PALETTE)]
+
+
+@dataclass(frozen=True)
+class Shade:
+    """A heat map behind a chart, clear where its value is zero.
+
+    Attributes
+    ----------
+    x : ndarray of shape (columns,)
+    y : ndarray of shape (rows,)
+    values : ndarray of shape (rows, columns)
+    name : str
+        What the values are.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    values: np.ndarray
+    name: str
+
+    @property
+    def bound(self) -> float:
+        """The largest absolute value, at which the colour is full."""
+        return float(np.abs(self.values).max()) or 1.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +108,10 @@ class Chart:
         What a reader should see, in a sentence.
     equal : bool
         One unit is as long on both axes.
+    shade : Shade, optional
+        A heat map behind it.
+    uprights : tuple of float
+        Where vertical lines stand.
     """
 
     title: str
@@ -90,6 +123,8 @@ class Chart:
     levels: dict[float, str] = field(default_factory=dict)
     caption: str = ""
     equal: bool = False
+    shade: Shade | None = None
+    uprights: tuple[float, ...] = ()
 
     def draw(self, ax: Axes | None = None) -> Axes:
         """Draw with matplotlib, on a new figure unless axes are given.
@@ -103,8 +138,12 @@ class Chart:
         matplotlib.axes.Axes
         """
         ax = new_axes() if ax is None else ax
+        if self.shade is not None:
+            _draw_shade(ax, self.shade)
         for series in self.series:
             _draw_series(ax, series)
+        for place in self.uprights:
+            ax.axvline(place, color="0.5", linewidth=0.8, linestyle=":")
         for level, word in self.levels.items():
             ax.axhline(level, color="0.5", linewidth=0.8, linestyle=":")
             ax.annotate(
@@ -196,9 +235,24 @@ def _label_sparsely(axis: Any) -> None:
     axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if few else NullFormatter())
 
 
+def _draw_shade(ax: Axes, shade: Shade) -> None:
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
+    ends = [to_rgba(NEGATIVE, OPACITY), to_rgba("white", 0.0), to_rgba(POSITIVE, OPACITY)]
+    colours = LinearSegmentedColormap.from_list("shade", ends)
+    bound = shade.bound
+    drawn = ax.pcolormesh(
+        shade.x, shade.y, shade.values, cmap=colours, vmin=-bound, vmax=bound, shading="nearest", rasterized=True
+    )
+    ax.figure.colorbar(drawn, ax=ax, label=plain(shade.name))
+
+
 def _draw_series(ax: Axes, series: Series) -> None:
     marker = MARKERS[series.style % len(MARKERS)]
     label = "_nolegend_" if series.follows else plain(series.name)
+    if series.steps:
+        ax.fill_between(series.x, series.y, step="post", color=series.colour, alpha=0.5, linewidth=0, label=label)
+        return
     if series.dash == "none":
         area = 12.0 if series.size is None else series.size
         ax.scatter(series.x, series.y, s=area, marker=marker, color=series.colour, linewidths=0, alpha=0.8, label=label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,18 @@ from saddlesvm.lab import tidy
 from saddlesvm.lab.comparison_report import comparison_report
 from saddlesvm.lab.contenders import as_list, parse_contenders
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset
+from saddlesvm.lab.kernel_dataset import with_kernel
 from saddlesvm.lab.machine import command_line
 from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.plan import Plan, cells
 from saddlesvm.lab.progress import LabProgress
 from saddlesvm.lab.results import Results
 from saddlesvm.lab.verdict import verdict
-from saddlesvm.problem.losses import is_loss, make_loss, split_losses
+from saddlesvm.problem.kernel import check_kernel_loss
+from saddlesvm.problem.losses import Loss, is_loss, make_loss, split_losses
 from saddlesvm.runtime.interrupt import interruptible
+
+LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "kernel-decomposition,kernel-sdca,kernel-pegasos"  # compared by default
 
 
 class Comparison(Results):
@@ -54,7 +58,7 @@ def compare(
     X: Any,
     y: Any,
     *,
-    solvers: Any = ("dcd", "sdca", "pegasos"),
+    solvers: Any = None,
     C: float | Sequence[float] | None = None,
     lam: float | Sequence[float] | None = None,
     losses: Any = None,
@@ -70,6 +74,10 @@ def compare(
     name: str = "data",
     image_shape: tuple[int, int] | None = None,
     certify_every: float = 1.0,
+    kernel: str | Callable[..., Any] | None = None,
+    gamma: str | float = "scale",
+    degree: float = 3,
+    coef0: float = 0.0,
     trace: str | os.PathLike[str] | None = None,
     progress: bool = False,
     command: str | None = None,
@@ -81,7 +89,8 @@ def compare(
     X : array-like or sparse matrix of shape (n, d)
     y : array-like of shape (n,)
     solvers : str, solver object, or sequence of them
-        ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``.
+        ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``. Left out: dcd, sdca and pegasos;
+        with a kernel kernel-decomposition, kernel-sdca and kernel-pegasos.
     C, lam : float or sequence of float
         One of them: the weight of the losses, ``C = 1 / (lambda n)``, or lambda; ``C=1.0`` when both are left out. With
         `lam`, objectives are those of the lambda form, and tables and figures speak of lambda.
@@ -108,6 +117,10 @@ def compare(
         Height and width, where a row is an image.
     certify_every : float, default=1.0
         Epochs between certificates.
+    kernel : str or callable, optional
+        The solvers are those of kernel machines then; "rbf" and so on, as in :class:`~saddlesvm.KernelSVC`.
+    gamma, degree, coef0
+        Of the kernel.
     trace : path, optional
         ``.parquet`` or ``.csv``: written after every run; runs that it already holds are skipped.
     progress : bool, default=False
@@ -137,15 +150,19 @@ def compare(
     (['dcd', 'sdca'], True)
     """
     dataset = make_dataset(X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape)
+    if kernel is not None:
+        dataset = with_kernel(dataset, kernel, gamma, degree, coef0)
+    if kernel is not None and peers:
+        raise ValueError("the peers solve linear problems: leave them out with a kernel")
     default = "epsilon_insensitive" if task == "regression" else "hinge"
     if C is not None and lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     if not isinstance(repeats, int) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}")
     plan = Plan(
-        contenders=parse_contenders(solvers),
+        contenders=parse_contenders(solvers or (LINEAR if kernel is None else OF_KERNELS), kernels=kernel is not None),
         peers=parse_peers(peers if isinstance(peers, str) else list(peers)),
-        losses=[make_loss(one, task=task) for one in _losses(losses, default)],
+        losses=[_loss(one, task, kernel is not None) for one in _losses(losses, default)],
         C=[] if lam is not None else [_positive(one, "C") for one in as_list(1.0 if C is None else C)],
         lam=[] if lam is None else [_positive(one, "lam") for one in as_list(lam)],
         repeats=repeats,
@@ -205,6 +222,11 @@ def _losses(losses: Any, default: str) -> list[Any]:
     if isinstance(losses, str):
         return split_losses(losses)
     return [losses] if is_loss(losses) else list(losses)
+
+
+def _loss(loss: Any, task: Task, kernels: bool) -> Loss:
+    made = make_loss(loss, task=task)
+    return check_kernel_loss(made) if kernels else made
 
 
 def _positive(value: float, name: str) -> float:

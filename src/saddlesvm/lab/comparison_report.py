@@ -9,18 +9,18 @@ import pandas as pd
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.result import FitResult
 from saddlesvm.lab import pictures
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.contenders import label_of
 from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.dataset import Dataset
-from saddlesvm.lab.report import Picture, Prose, Report, Section, Table
+from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
 from saddlesvm.lab.results import Results
 from saddlesvm.lab.tidy import PROBLEM, strengths
 from saddlesvm.lab.verdict import LEVELS, medians, reach_times, seconds, verdict
-from saddlesvm.problem.certificate import Evaluation
 from saddlesvm.problem.losses import make_loss, spelled
-from saddlesvm.solvers.dcd import DCD
+from saddlesvm.problem.problem import Problem
 
 MODEL_SECONDS = 10.0
 
@@ -96,10 +96,14 @@ def endings(trace: pd.DataFrame) -> Table:
 
 def convergence(trace: pd.DataFrame, title: str) -> Section:
     """The curves of one problem."""
-    charts: list[Chart] = []
-    for quantity, word in (("suboptimality", "Suboptimality"), ("gap", "Duality gap")):
-        for against, (_, axis) in AXES.items():
-            charts.append(curve_chart(trace, quantity, against, f"{word} against {axis}"))
+    closing: dict[tuple[str, ...], Chart] = {
+        (word, axis): curve_chart(trace, quantity, against, f"{word} against {axis}")
+        for quantity, word in (("suboptimality", "Suboptimality"), ("gap", "Duality gap"))
+        for against, (column, axis) in AXES.items()
+        if trace[column].any()
+    }
+    caption = next(iter(closing.values())).caption
+    charts: list[Item] = [Switch("Closing in on the optimum", caption, ("quantity", "against"), closing)]
     charts.append(closing_chart(trace, "epochs", "Primal and dual closing in on each other"))
     for quantity, against, word in (
         ("test_error", "seconds", "Test error over time"),
@@ -110,7 +114,7 @@ def convergence(trace: pd.DataFrame, title: str) -> Section:
         chart = curve_chart(trace, quantity, against, word)
         if chart.series:
             charts.append(chart)
-    return Section(f"Convergence: {title}", list(charts))
+    return Section(f"Convergence: {title}", charts)
 
 
 def classifier(comparison: Results) -> Section:
@@ -123,35 +127,32 @@ def classifier(comparison: Results) -> Section:
     strength, written = strengths(trace)
     C, lam = (None, float(best["lam"])) if strength == "lambda" else (float(best["C"]), None)
     problem = dataset.problem(loss, C, comparison.plan.intercept, comparison.plan.scaling, lam)
-    result = fit(problem, DCD(), Limits(tol=1e-4, max_time=MODEL_SECONDS))
-    model = Evaluation(result.coef, result.intercept, result.alpha, result.certificate)
+    result = fit(problem, dataset.reference_solver, Limits(tol=1e-4, max_time=MODEL_SECONDS))
     shown = f"{str(best['loss']).replace('_', ' ')}, {strength} = {written[float(best['C'])]}"
     words = (
         f"The model of the lowest error seen: {shown}, fitted again to a relative gap of "
         f"{result.certificate.relative_gap:.1e}. The rows are those of the "
         f"{'test' if dataset.test_X is not None else 'training'} part."
     )
-    section = Section("The classifier", [Prose(words), *model_pictures(dataset, model)])
-    if dataset.X.shape[1] == 2 and isinstance(dataset.X, np.ndarray):
-        section.items += pictures.shrinking_charts(problem)
+    section = Section("The classifier", [Prose(words), *model_pictures(dataset, result)])
+    if dataset.X.shape[1] == 2 and isinstance(dataset.X, np.ndarray) and isinstance(problem, Problem):
+        section.items += pictures.shrinking_charts(problem, names=dataset.classes)
     return section
 
 
-def model_pictures(dataset: Dataset, model: Evaluation) -> list[Any]:
+def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
     """Confusion matrix, margins, misclassified images and the plane, as far as the data allow."""
     X, y = (dataset.X, dataset.y) if dataset.test_X is None else (dataset.test_X, dataset.test_y)
     assert y is not None
-    scores = np.asarray(X @ model.coef.astype(X.dtype), dtype=float) + model.intercept
+
+    def decide(rows: Any) -> np.ndarray:
+        return dataset.scores_of(rows, model.coef[None], np.array([model.intercept]))[:, 0]
+
+    scores = decide(X)
     names = np.array(dataset.classes)
     true, taken = names[(y > 0).astype(int)], names[(scores > 0).astype(int)]
     items: list[Any] = [pictures.confusion_grid(true, taken, dataset.classes)]
-    items.append(
-        Picture(
-            "Decision function and margin",
-            "How far the rows are from the border.",
-            lambda: pictures.margins(X, y, model.coef, model.intercept),
-        )
-    )
+    items.append(pictures.margins_chart(scores, y, dataset.classes))
     if dataset.image_shape is not None and (true != taken).any():
         shape = dataset.image_shape
         items.append(
@@ -162,7 +163,8 @@ def model_pictures(dataset: Dataset, model: Evaluation) -> list[Any]:
             )
         )
     if X.shape[1] == 2 and isinstance(X, np.ndarray):
-        items.append(pictures.plane_chart(X, y, model.coef, model.intercept))
+        alpha = model.alpha if dataset.test_X is None else None
+        items.append(pictures.plane_chart(X, y, decide, names=dataset.classes, alpha=alpha))
     return items
 
 

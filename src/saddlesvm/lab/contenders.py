@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS, make_kernel_solver
 from saddlesvm.solvers import SOLVERS, make_solver
 from saddlesvm.solvers.base import SolverBase
 
@@ -39,7 +40,7 @@ class Contender:
         return f"{self.name} ({self.options})" if self.options else self.name
 
 
-def parse_contenders(solvers: str | Any | Iterable[Any]) -> list[Contender]:
+def parse_contenders(solvers: str | Any | Iterable[Any], *, kernels: bool = False) -> list[Contender]:
     """Contenders from names, text with options, and solver objects.
 
     Parameters
@@ -47,6 +48,8 @@ def parse_contenders(solvers: str | Any | Iterable[Any]) -> list[Contender]:
     solvers : str, solver object, or sequence of them
         A string may name several: ``"dcd,pegasos:batch_size=64,output=average"``. A part with a ``=`` goes on with
         the options of the solver before it.
+    kernels : bool, default=False
+        Whether they are solvers of kernel machines.
 
     Raises
     ------
@@ -56,7 +59,8 @@ def parse_contenders(solvers: str | Any | Iterable[Any]) -> list[Contender]:
     given = [solvers] if isinstance(solvers, str) or not isinstance(solvers, Iterable) else list(solvers)
     found: list[Contender] = []
     for one in given:
-        made = [parse(text) for text in split(one)] if isinstance(one, str) else [make_solver(one)]
+        among = KERNEL_SOLVERS if kernels else SOLVERS
+        made = [parse(text, among) for text in split(one)] if isinstance(one, str) else [_checked(one, kernels)]
         found += [Contender(solver, options_of(solver)) for solver in made]
     if not found:
         raise ValueError("no solver is named; give at least one")
@@ -65,6 +69,10 @@ def parse_contenders(solvers: str | Any | Iterable[Any]) -> list[Contender]:
     if twice is not None:
         raise ValueError(f"the solver {twice} is named twice")
     return found
+
+
+def _checked(solver: Any, kernels: bool) -> Any:
+    return make_kernel_solver(solver) if kernels else make_solver(solver)
 
 
 def split(text: str) -> list[str]:
@@ -78,7 +86,7 @@ def split(text: str) -> list[str]:
     return parts
 
 
-def parse(text: str) -> SolverBase:
+def parse(text: str, among: Mapping[str, type[Any]] = SOLVERS) -> SolverBase:
     """A solver from ``name`` or ``name:option=value,option=value``.
 
     Raises
@@ -87,9 +95,9 @@ def parse(text: str) -> SolverBase:
         The name or an option is unknown, or a value is out of range.
     """
     name, _, tail = text.partition(":")
-    if name not in SOLVERS:
-        raise ValueError(f"unknown solver {name!r}: use one of {', '.join(SOLVERS)}")
-    kind = SOLVERS[name]
+    if name not in among:
+        raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}")
+    kind = among[name]
     allowed = {option.name for option in dataclasses.fields(kind)}
     options: dict[str, Any] = {}
     for pair in filter(None, tail.split(",")):

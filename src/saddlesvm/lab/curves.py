@@ -17,6 +17,7 @@ AXES = {
     "epochs": ("epoch", "epochs"),
     "rows": ("rows_touched", "rows touched"),
     "seconds": ("seconds_solving", "seconds of solving"),
+    "evaluations": ("kernel_evaluations", "kernel values computed"),
 }
 QUANTITIES = {
     "suboptimality": ("relative_suboptimality", "relative suboptimality, (P - best D) / best P", True),

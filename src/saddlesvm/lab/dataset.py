@@ -12,8 +12,10 @@ from scipy import sparse
 from saddlesvm.data import inputs
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows
+from saddlesvm.solvers.base import SolverBase
+from saddlesvm.solvers.dcd import DCD
 
 BLOCK_SCORES = 1_000_000  # scores computed at a time
 Task = Literal["classification", "regression"]
@@ -56,6 +58,11 @@ class Dataset:
         digest.update(self.y.tobytes())
         return digest.hexdigest()[:12]
 
+    @property
+    def reference_solver(self) -> SolverBase:
+        """The solver for a model to look at."""
+        return DCD()
+
     def describe(self) -> list[tuple[str, str]]:
         """A description of the data, as pairs of words for a table."""
         n, d = self.X.shape
@@ -81,8 +88,8 @@ class Dataset:
         intercept: InterceptName = "none",
         scaling: float = 1.0,
         lam: float | None = None,
-    ) -> Problem:
-        """The regularised risk problem over all training rows.
+    ) -> Any:
+        """The regularised risk problem over all training rows, a :class:`~saddlesvm.problem.problem.Problem`.
 
         Parameters
         ----------
@@ -98,6 +105,10 @@ class Dataset:
         value = intercept_kind(intercept).value(scaling, lambda: norms)
         design, lifted = plain._replace(bias=float(value)), norms + value * value
         return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
+
+    def scores_of(self, X: Any, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
+        """Scores of the rows of X, shape (m, d), by k models of coefficients of shape (k, d); shape (m, k), float64."""
+        return np.asarray(X @ coefs.T.astype(X.dtype), dtype=np.float64) + intercepts
 
     def errors(self, coef: np.ndarray, intercept: float) -> tuple[float, float]:
         """Training and test error of a linear model; NaN without a test part.
@@ -125,7 +136,7 @@ class Dataset:
         found = []
         for k in range(0, intercepts.size, together):
             part = slice(k, k + together)
-            scores = np.asarray(X @ coefs[part].T.astype(X.dtype), dtype=np.float64) + intercepts[part]
+            scores = self.scores_of(X, coefs[part], intercepts[part])
             if self.task == "regression":
                 found.append(np.abs(scores - y[:, None]).mean(axis=0))
             else:

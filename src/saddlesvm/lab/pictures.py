@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.lab.charts import PALETTE, Chart, Grid, Series, new_axes, plain
+from saddlesvm.lab.charts import Chart, Grid, Series, Shade, new_axes, plain
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.dcd import DCD
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 BIG, SMALL = 26.0, 4.0  # square points: areas of active rows, and of rows set aside
 CLASS_STYLES = (0, 1)
+NAMES = ("class -1", "class +1")
+GRID, BINS = 60, 60  # places of a heat map along an axis, bars of a histogram
 
 
 def confusion_grid(
@@ -91,14 +93,53 @@ def misclassified(
     return ax
 
 
-def plane_chart(X: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float, title: str = "") -> Chart:
-    """Points of a 2-D problem with the line where the decision function is 0, and where it is -1 and +1."""
-    series = [*_classes(X, y)]
+def plane_chart(
+    X: np.ndarray,
+    y: np.ndarray,
+    decide: Callable[[np.ndarray], np.ndarray],
+    title: str = "",
+    *,
+    names: Sequence[str] = NAMES,
+    alpha: np.ndarray | None = None,
+) -> Chart:
+    """A heat map of the decision function on the plane, its zero and its margin as lines, and the rows as points.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 2)
+    y : ndarray of shape (n,)
+        -1 and +1.
+    decide : callable
+        The decision function: takes rows of shape (m, 2), gives values of shape (m,).
+    title : str
+    names : sequence of two str
+        Of the classes -1 and +1.
+    alpha : ndarray of shape (n,), optional
+        Dual variables: rows where they are zero get small marks.
+    """
+    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+    x1, x2 = (np.linspace(low[axis], high[axis], GRID) for axis in (0, 1))
+    places = np.stack([np.tile(x1, GRID), np.repeat(x2, GRID)], axis=1)
+    shade = Shade(x1, x2, np.asarray(decide(places.astype(X.dtype)), dtype=float).reshape(GRID, GRID), "decision")
+    size = None if alpha is None else np.where(alpha != 0.0, BIG, SMALL)
+    series = [*_classes(X, y, size, names)]
     for level, dash, name in ((0.0, "solid", "decision 0"), (-1.0, "dot", "margin -1"), (1.0, "dash", "margin +1")):
-        x1, x2 = _line(X, coef, intercept - level)
-        series.append(Series(name, x1, x2, style=2, dash=dash))
+        series.append(Series(name, *level_line(shade, level), style=2, dash=dash))
     words = "The solid line parts the classes; points between the outer lines lie inside the margin."
-    return Chart(title or "decision function", "x1", "x2", tuple(series), caption=words, equal=True)
+    if alpha is not None:
+        words += " Small marks: rows with alpha = 0, without which the model would be the same."
+    shown = tuple(one for one in series if one.x.size)
+    return Chart(title or "Decision function", "x1", "x2", shown, caption=words, equal=True, shade=shade)
+
+
+def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Where a heat map has a value, as points of lines; NaN between two lines."""
+    from contourpy import contour_generator
+
+    lines = contour_generator(shade.x, shade.y, shade.values).lines(level)
+    gap = np.full((1, 2), np.nan)
+    points = np.concatenate([part for line in lines for part in (line, gap)]) if lines else np.empty((0, 2))
+    return points[:-1, 0], points[:-1, 1]
 
 
 def decision(X: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes | None = None) -> Axes:
@@ -113,32 +154,40 @@ def decision(X: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float, a
     intercept : float
     ax : matplotlib.axes.Axes, optional
     """
-    ax = new_axes() if ax is None else ax
-    low, high = X.min(axis=0), X.max(axis=0)
-    first, second = np.meshgrid(np.linspace(low[0], high[0], 120), np.linspace(low[1], high[1], 120))
-    values = coef[0] * first + coef[1] * second + intercept
-    bound = float(np.abs(values).max())
-    ax.contourf(first, second, values, levels=17, cmap="RdBu", vmin=-bound, vmax=bound, alpha=0.35)
-    plane_chart(X, y, coef, intercept).draw(ax)
-    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    return ax
+    return plane_chart(X, y, lambda places: places @ coef + intercept).draw(ax)
+
+
+def margins_chart(scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAMES, title: str = "") -> Chart:
+    """Histogram of the decision function, one colour a class; the margin lies between the outer dotted lines.
+
+    Parameters
+    ----------
+    scores, y : ndarray of shape (n,)
+    names : sequence of two str
+        Of the classes -1 and +1.
+    title : str
+    """
+    edges = np.histogram_bin_edges(scores, bins=BINS)
+    series = []
+    for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
+        counts, _ = np.histogram(scores[y == sign], bins=edges)
+        series.append(Series(name, edges, np.append(counts, 0.0), style=style, steps=True))
+    words = "How far the rows are from the border; the margin lies between the outer dotted lines."
+    return Chart(
+        title or "Decision function and margin", "decision function", "rows", tuple(series),
+        caption=words, uprights=(-1.0, 0.0, 1.0),
+    )  # fmt: skip
 
 
 def margins(X: Any, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes | None = None) -> Axes:
     """Histogram of the decision function, one colour a class; the margin lies between the dotted lines."""
-    ax = new_axes() if ax is None else ax
     scores = np.asarray(X @ coef.astype(X.dtype), dtype=float) + intercept
-    edges = np.histogram_bin_edges(scores, bins=60)
-    for sign, style in zip((-1.0, 1.0), CLASS_STYLES, strict=True):
-        ax.hist(scores[y == sign], bins=list(edges), color=PALETTE[style], alpha=0.6, label=f"class {sign:+.0f}")
-    for level, line in ((-1.0, ":"), (0.0, "-"), (1.0, ":")):
-        ax.axvline(level, color="0.3", linewidth=0.9, linestyle=line)
-    ax.set(xlabel="decision function", ylabel="rows", title="decision function and margin")
-    ax.legend(loc="best", fontsize=7, frameon=False)
-    return ax
+    return margins_chart(scores, y).draw(ax)
 
 
-def shrinking_charts(problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), seed: int = 0) -> list[Chart]:
+def shrinking_charts(
+    problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), seed: int = 0, names: Sequence[str] = NAMES
+) -> list[Chart]:
     """One scatter an epoch of a 2-D problem under shrinking: rows set aside are small.
 
     Parameters
@@ -148,6 +197,8 @@ def shrinking_charts(problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), s
     epochs : sequence of float
         Passes' worth of row visits.
     seed : int
+    names : sequence of two str
+        Of the classes -1 and +1.
     """
     X, y = np.asarray(problem.X.values), problem.y  # type: ignore[union-attr]
     charts = []
@@ -159,7 +210,7 @@ def shrinking_charts(problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), s
         w = point.w.astype(float)
         caption = f"{state.active:,} of {y.size:,} rows are active; the small ones are set aside by shrinking."
         x1, x2 = _line(X, w[:2], w[2] * problem.scale)
-        lines = (*_classes(X, y, size), Series("decision 0", x1, x2, style=2))
+        lines = (*_classes(X, y, size, names), Series("decision 0", x1, x2, style=2))
         charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", lines, caption=caption, equal=True))
     return charts
 
@@ -169,12 +220,12 @@ def shrinking(problem: Problem, epoch: float, seed: int = 0, ax: Axes | None = N
     return shrinking_charts(problem, (epoch,), seed)[0].draw(ax)
 
 
-def _classes(X: np.ndarray, y: np.ndarray, size: np.ndarray | None = None) -> list[Series]:
+def _classes(X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Sequence[str]) -> list[Series]:
     found = []
-    for sign, style in zip((-1.0, 1.0), CLASS_STYLES, strict=True):
+    for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
         mine = y == sign
         area = None if size is None else size[mine]
-        found.append(Series(f"class {sign:+.0f}", X[mine, 0], X[mine, 1], style=style, dash="none", size=area))
+        found.append(Series(name, X[mine, 0], X[mine, 1], style=style, dash="none", size=area))
     return found
 
 

@@ -15,7 +15,6 @@ from saddlesvm.lab.progress import LabProgress
 from saddlesvm.lab.runs import run_peer, run_solver, warm_up
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.losses import Loss, loss_name, spelled
-from saddlesvm.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +61,7 @@ class Cell:
     """One run: a solver on a problem with a seed."""
 
     dataset: Dataset
-    problem: Problem
+    problem: Any
     entrant: Contender | Peer
     limits: Limits
     repeat: int

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.lab.charts import FEW_POINTS, SHADES, Chart, Grid, Series
+from saddlesvm.lab.charts import FEW_POINTS, NEGATIVE, OPACITY, PALETTE, POSITIVE, Chart, Grid, Series, Shade
 from saddlesvm.runtime.shown import shown
 
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 DIGITS = 5
 STANDOFF = 10
+OPACITIES = (0.06, 0.6)  # of a grid's squares, for a share of 0 and of 1 of the row: the page's ink is read on all
 
 
 def specification(item: Chart | Grid) -> dict[str, Any]:
@@ -21,11 +22,12 @@ def specification(item: Chart | Grid) -> dict[str, Any]:
 
 
 def _of_chart(chart: Chart) -> dict[str, Any]:
-    data = [trace for series in chart.series for trace in _traces(series)]
+    data = [] if chart.shade is None else [_shade(chart.shade)]
+    data += [trace for series in chart.series for trace in _traces(series)]
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x_title, chart.x_log),
         "yaxis": _axis(chart.y_title, chart.y_log),
-        "shapes": [_level(value) for value in chart.levels],
+        "shapes": [*(_level(value) for value in chart.levels), *(_upright(place) for place in chart.uprights)],
         "annotations": [_word(value, word, chart.y_log) for value, word in chart.levels.items()],
     }
     if chart.equal:
@@ -55,6 +57,11 @@ def _level(value: float) -> dict[str, Any]:
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value, "line": line}
 
 
+def _upright(place: float) -> dict[str, Any]:
+    line = {"width": 1, "dash": "dot", "color": "#888"}
+    return {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": place, "x1": place, "line": line}
+
+
 def _word(value: float, word: str, logarithmic: bool) -> dict[str, Any]:
     place = float(np.log10(value)) if logarithmic else value
     style = {"xanchor": "right", "yanchor": "bottom", "showarrow": False, "font": {"size": 10, "color": "#888"}}
@@ -63,6 +70,8 @@ def _word(value: float, word: str, logarithmic: bool) -> dict[str, Any]:
 
 def _traces(series: Series) -> list[dict[str, Any]]:
     """The line, with its band before it; a legend entry switches both."""
+    if series.steps:
+        return [_histogram(series)]
     group = series.follows or series.name
     main: dict[str, Any] = {
         "x": numbers(series.x),
@@ -74,7 +83,7 @@ def _traces(series: Series) -> list[dict[str, Any]]:
     }
     if series.dash == "none":
         sizes = 5 if series.size is None else numbers(np.sqrt(series.size) * 1.4)
-        main["marker"] |= {"size": sizes, "opacity": 0.8}
+        main["marker"] |= {"size": sizes, "opacity": 0.8, "line": {"width": 0}}
         return [main | {"type": "scatter", "mode": "markers"}]
     mode = "lines+markers" if 2 < series.x.size <= FEW_POINTS else "lines"
     main |= {"type": "scatter", "mode": mode, "line": {"color": series.colour, "dash": series.dash, "width": 2}}
@@ -83,16 +92,50 @@ def _traces(series: Series) -> list[dict[str, Any]]:
     return [_band(series, group), main]
 
 
+def translucent(colour: str, opacity: float) -> str:
+    """A hexadecimal colour that lets the paper shine through."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"
+
+
+def _histogram(series: Series) -> dict[str, Any]:
+    return {
+        "x": numbers(series.x),
+        "y": numbers(series.y),
+        "name": plain(series.name),
+        "type": "scatter",
+        "mode": "lines",
+        "fill": "tozeroy",
+        "fillcolor": translucent(series.colour, 0.5),
+        "line": {"color": series.colour, "width": 1, "shape": "hv"},
+    }
+
+
+def _shade(shade: Shade) -> dict[str, Any]:
+    ends = ((NEGATIVE, OPACITY), ("#ffffff", 0.0), (POSITIVE, OPACITY))
+    return {
+        "type": "heatmap",
+        "x": numbers(shade.x),
+        "y": numbers(shade.y),
+        "z": [numbers(row) for row in shade.values],
+        "zmin": -shade.bound,
+        "zmax": shade.bound,
+        "zsmooth": "best",
+        "colorscale": [[place / 2, translucent(*end)] for place, end in enumerate(ends)],
+        "colorbar": {"title": {"text": plain(shade.name), "side": "right"}, "thickness": 10, "outlinewidth": 0},
+        "hovertemplate": "%{z}<extra></extra>",
+    }
+
+
 def _band(series: Series, group: str) -> dict[str, Any]:
     assert series.low is not None and series.high is not None
-    red, green, blue = (int(series.colour[place : place + 2], 16) for place in (1, 3, 5))
     return {
         "x": numbers(np.concatenate([series.x, series.x[::-1]])),
         "y": numbers(np.concatenate([series.high, series.low[::-1]])),
         "type": "scatter",
         "mode": "lines",
         "fill": "toself",
-        "fillcolor": f"rgba({red},{green},{blue},0.18)",
+        "fillcolor": translucent(series.colour, 0.18),
         "line": {"width": 0},
         "hoverinfo": "skip",
         "legendgroup": group,
@@ -109,7 +152,7 @@ def _of_grid(grid: Grid) -> dict[str, Any]:
         "text": grid.values.tolist(),
         "texttemplate": "%{text}",
         "hovertemplate": "%{y} taken for %{x}: %{text}<extra></extra>",
-        "colorscale": [list(stop) for stop in enumerate(SHADES)],
+        "colorscale": [[place, translucent(PALETTE[0], opacity)] for place, opacity in enumerate(OPACITIES)],
         "zmin": 0,
         "zmax": 1,
         "showscale": False,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import datetime
+import gzip
 import html
 import io
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,7 @@ from saddlesvm.lab.machine import machine_rows
 from saddlesvm.lab.plotly_spec import specification
 from saddlesvm.runtime.shown import shown
 
+BETWEEN = "#7c8691"  # a grey that stands out from white as much as from the page's night
 NUMBER = re.compile(r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?\s?(%|s|ms|µs)?")
 
 
@@ -64,7 +66,26 @@ class Picture:
     draw: Callable[[], Any]
 
 
-Item = Prose | Table | Chart | Grid | Picture
+@dataclass(frozen=True)
+class Switch:
+    """Charts of which one is shown at a time.
+
+    Attributes
+    ----------
+    title, caption : str
+    names : tuple of str
+        What is switched, such as "quantity" and "against".
+    charts : dict of tuple of str to Chart
+        The chart for each choice of values, one a name; the first is shown at first.
+    """
+
+    title: str
+    caption: str
+    names: tuple[str, ...]
+    charts: dict[tuple[str, ...], Chart]
+
+
+Item = Prose | Table | Chart | Grid | Picture | Switch
 
 
 @dataclass
@@ -134,7 +155,7 @@ class Report:
             "command": words(self.command),
             "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
             "charts": embedded(page.charts),
-            "plotly": get_plotlyjs(),
+            "library": packed(get_plotlyjs()),
             "script": _part("report.js"),
         }
         return Template(_part("report.html")).substitute(parts)
@@ -149,7 +170,7 @@ class Report:
         Path(folder).mkdir(parents=True, exist_ok=True)
         paths = []
         for section in self.sections:
-            for item in section.items:
+            for item in each_drawn(section.items):
                 if isinstance(item, (Chart, Grid, Picture)):
                     stem = slug(f"{section.title} {item.title}")
                     ax = item.draw()
@@ -159,6 +180,12 @@ class Report:
                         save(ax, os.fspath(path), caption=caption if ending == formats[0] else "")
                         paths.append(path)
         return paths
+
+
+def each_drawn(items: Sequence[Item]) -> Iterator[Item]:
+    """The items, those of a switch one after the other."""
+    for item in items:
+        yield from item.charts.values() if isinstance(item, Switch) else (item,)
 
 
 class Page:
@@ -186,10 +213,30 @@ class Page:
         if isinstance(item, Picture):
             return f'<figure>{caption}<img alt="{words(item.title)}" src="{png(item.draw())}"></figure>'
         number = len(self.charts)
+        if isinstance(item, Switch):
+            self.charts.append({"choices": [{"keys": keys} | specification(one) for keys, one in item.charts.items()]})
+            label = words(f"{item.title}. {item.caption}")
+            place = f'<div class="chart" id="chart-{number}" role="img" aria-label="{label}"></div>'
+            return f"<figure>{caption}{switches(item, number)}{place}</figure>"
         self.charts.append(specification(item))
         square = ' class="chart square"' if isinstance(item, Grid) or item.equal else ' class="chart"'
         label = words(f"{item.title}. {item.caption}")
         return f'<figure>{caption}<div{square} id="chart-{number}" role="img" aria-label="{label}"></div></figure>'
+
+
+def switches(item: Switch, number: int) -> str:
+    """Buttons to choose a chart with, a row for each name."""
+    rows = []
+    for place, name in enumerate(item.names):
+        values = dict.fromkeys(keys[place] for keys in item.charts)
+        group = f"switch-{number}-{place}"
+        buttons = "".join(
+            f'<label><input type="radio" name="{group}" value="{words(value)}"{" checked" if first == 0 else ""}>'
+            f"<span>{words(value)}</span></label>"
+            for first, value in enumerate(values)
+        )
+        rows.append(f"<fieldset><legend>{words(name)}</legend>{buttons}</fieldset>")
+    return f'<div class="switch">{"".join(rows)}</div>'
 
 
 def table(item: Table) -> str:
@@ -211,10 +258,19 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"<dt>{words(name)}</dt><dd>{words(value)}</dd>" for name, value in pairs)
 
 
+def packed(script: str) -> str:
+    """A script, compressed, as text; the page's own script unpacks it. The same script gives the same text."""
+    return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode()
+
+
 def png(ax: Any) -> str:
-    """A figure as a data address."""
+    """A figure as a data address, with words that can be read on light and on dark paper, which shows through."""
+    from matplotlib.text import Text
+
+    for text in ax.figure.findobj(Text):
+        text.set_color(BETWEEN)
     buffer = io.BytesIO()
-    ax.figure.savefig(buffer, format="png", dpi=110)
+    ax.figure.savefig(buffer, format="png", dpi=110, transparent=True)
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 

@@ -21,19 +21,21 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget
 
 GROWTH = 0.1  # epochs between certificates, as a share of the epochs done
+KERNEL_GROWTH = 0.5  # the same for kernel machines, whose certificates compute kernel values anew
 WARM_ROWS = 256
 
 
-def warm_up(problem: Problem, solver: Any) -> None:
+def warm_up(problem: Any, solver: Any) -> None:
     """Run a solver for a moment, so that compiled kernels are loaded before the clock starts."""
     limits = Limits(tol=0.0, max_epochs=min(1.0, WARM_ROWS / problem.members.size))
     fit(problem, solver, limits)
-    evaluate(problem, Point(w=np.zeros(problem.n_features + 1)))
+    if isinstance(problem, Problem):
+        evaluate(problem, Point(w=np.zeros(problem.n_features + 1)))
 
 
 def run_solver(
     dataset: Dataset,
-    problem: Problem,
+    problem: Any,
     solver: Any,
     limits: Limits,
     *,
@@ -53,7 +55,8 @@ def run_solver(
     result : FitResult
     """
     records: list[Record] = []
-    rarer = replace(limits, certify_every=limits.certify_every or 1.0, certify_growth=GROWTH)
+    growth = GROWTH if isinstance(problem, Problem) else KERNEL_GROWTH
+    rarer = replace(limits, certify_every=limits.certify_every or 1.0, certify_growth=growth)
     callbacks: list[Any] = [records.append, *([] if ticker is None else [ticker])]
     result = fit(problem, solver, rarer, seed=seed, callbacks=callbacks, stop=stop)
     rows = rows_of(dataset, records)
@@ -85,6 +88,7 @@ def row_of(record: Record, train: float, test: float) -> dict[str, Any]:
         "train_error": train,
         "test_error": test,
         "active_rows": record.active,
+        "kernel_evaluations": record.kernel_evaluations,
         "change_of_w": record.change if math.isfinite(record.change) else math.nan,
         "remark": record.remark,
     }

@@ -34,6 +34,7 @@ COLUMNS: dict[str, str] = {
     "train_error": NUMBER,
     "test_error": NUMBER,
     "active_rows": WHOLE,
+    "kernel_evaluations": WHOLE,
     "change_of_w": NUMBER,
     "outcome": TEXT,
     "remark": TEXT,
@@ -56,7 +57,7 @@ def tidy(rows: list[dict[str, Any]]) -> pd.DataFrame:
     for name, kind in COLUMNS.items():
         blank: Any = {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind]
         column = frame[name] if name in frame else pd.Series([blank] * len(frame), dtype=object)
-        column = column.fillna("") if kind == TEXT else column
+        column = column if kind == NUMBER else column.fillna(blank)
         frame[name] = column.astype(kind)
     return with_suboptimality(frame[list(COLUMNS)])
 
@@ -151,6 +152,8 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise DataError(f"{os.fspath(path)}: is not a readable trace: {error}") from None
     if "form" not in frame:
         frame["form"] = "C"  # traces written before the lab knew the lambda form
+    if "kernel_evaluations" not in frame:
+        frame["kernel_evaluations"] = 0  # and before it had kernel solvers
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
         raise DataError(f"{os.fspath(path)}: is no trace of this lab: it has no column {missing[0]!r}")

@@ -32,7 +32,7 @@ from saddlesvm.lab.experiments.dcd_published import (
     published_counts,
 )
 from saddlesvm.lab.experiments.dcd_splits import accuracies, split_chart, split_table, split_verdict
-from saddlesvm.lab.pictures import confusion_grid, margins, misclassified, plane_chart, shrinking_charts
+from saddlesvm.lab.pictures import confusion_grid, margins_chart, misclassified, plane_chart, shrinking_charts
 from saddlesvm.lab.report import Picture, Prose, Section, Table
 from saddlesvm.lab.runs import run_solver
 from saddlesvm.lab.tidy import tidy
@@ -248,12 +248,17 @@ class DCDTables(Experiment):
         """The toy's plane and its shrinking by epoch; decision functions; the misclassified digits."""
         toy = self.sets["toy"]
         model = self.cells["toy", FITTED_WITH_CERTIFICATE, 1.0].model
-        plane = plane_chart(toy.X, toy.y, model.coef_[0], float(model.intercept_[0]), "toy: decision function")
-        shrunk = shrinking_charts(toy.problem(SquaredHinge(), 1.0, "regularized"), (1, 3, 5, 7, 9, 11))
+        plane = plane_chart(
+            toy.X, toy.y, model.decision_function, "toy: decision function",
+            names=toy.classes, alpha=model.duals_of(0),
+        )  # fmt: skip
+        epochs = (1, 3, 5, 7, 9, 11)
+        shrunk = shrinking_charts(toy.problem(SquaredHinge(), 1.0, "regularized"), epochs, names=toy.classes)
         self.report.sections.append(Section("The toy, epoch by epoch", [plane, *shrunk]))
         section = self.report.section("Decision functions")
         for name, data in self.sets.items():
-            section.items.append(margins_picture(name, data, self.cells[name, FITTED_WITH_CERTIFICATE, 1.0].model))
+            scores = self.cells[name, FITTED_WITH_CERTIFICATE, 1.0].model.decision_function(data.X)
+            section.items.append(margins_chart(scores, data.y, data.classes, f"{name}, C = 1"))
         self._digits()
 
     def _digits(self) -> None:
@@ -282,10 +287,3 @@ def timed_fit(model: Any, data: Dataset) -> tuple[float, Any]:
         began = time.perf_counter()
         model.fit(data.X, data.y)
         return time.perf_counter() - began, model
-
-
-def margins_picture(name: str, data: Dataset, model: Any) -> Picture:
-    """Histogram of the decision function on the training rows."""
-    coef, intercept = model.coef_[0], float(model.intercept_[0])
-    caption = "Training rows; the margin lies between the dotted lines."
-    return Picture(f"{name}, C = 1", caption, lambda: margins(data.X, data.y, coef, intercept))

@@ -125,8 +125,11 @@ class VLFeatSDCA(Experiment):
             section.items.append(Chart(f"{name}: weights", "epochs", "weight", series, x_log=True))
         result = fit(self.problem(Hinge()), SDCA(), Limits(tol=1e-6))
         section.items.append(
-            plane_chart(self.data.X, self.data.y, result.coef, result.intercept, "hinge: decision function")
-        )
+            plane_chart(
+                self.data.X, self.data.y, lambda rows: rows @ result.coef + result.intercept,
+                "hinge: decision function", names=self.data.classes, alpha=result.alpha,
+            )
+        )  # fmt: skip
 
     def strengths(self) -> None:
         """lambda against C = 1 / (lambda n): one model, two scales of the objective."""

@@ -33,16 +33,50 @@
     });
   }
 
+  function inked(data, printing) { // words in squares are in the page's ink
+    const ink = colours(printing).ink;
+    return data.map(function (one) { return one.texttemplate ? Object.assign({ textfont: { color: ink } }, one) : one; });
+  }
+
   function place(number) {
     return document.getElementById("chart-" + number);
+  }
+
+  function switchesOf(number) {
+    return Array.from(place(number).parentNode.querySelectorAll("fieldset"));
+  }
+
+  function chosen(number) {
+    const chart = charts[number];
+    if (!chart.choices) { return chart; }
+    const picked = switchesOf(number).map(function (row) { return row.querySelector("input:checked").value; });
+    return chart.choices.find(function (one) {
+      return one.keys.every(function (key, k) { return key === picked[k]; });
+    });
   }
 
   function draw(number) {
     const element = place(number);
     if (!element.dataset.drawn) {
       element.dataset.drawn = "yes";
-      Plotly.newPlot(element, charts[number].data, themed(charts[number].layout, false), config);
+      const chart = chosen(number);
+      Plotly.newPlot(element, inked(chart.data, false), themed(chart.layout, false), config);
+      switchesOf(number).forEach(function (row) {
+        row.addEventListener("change", function () {
+          const other = chosen(number);
+          Plotly.react(element, inked(other.data, false), themed(other.layout, false), config);
+        });
+      });
     }
+  }
+
+  async function unpack() {
+    const text = document.getElementById("library").textContent;
+    const bytes = Uint8Array.from(atob(text), function (letter) { return letter.charCodeAt(0); });
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
   }
 
   function recolour(printing) {
@@ -60,6 +94,10 @@
         change.height = printing ? (square ? 480 : 350) : null;
         change.autosize = !printing;
         Plotly.relayout(place(number), change);
+        const data = chosen(number).data;
+        if (data.some(function (one) { return one.texttemplate; })) {
+          Plotly.restyle(place(number), { "textfont.color": theme.ink });
+        }
       }
     });
   }
@@ -72,12 +110,20 @@
       }
     });
   }, { rootMargin: "600px" });
-  charts.forEach(function (chart, number) { near.observe(place(number)); });
 
-  dark.addEventListener("change", function () { recolour(false); });
-  window.addEventListener("beforeprint", function () {
-    charts.forEach(function (chart, number) { draw(number); });
-    recolour(true);
+  function begin() {
+    charts.forEach(function (chart, number) { near.observe(place(number)); });
+    dark.addEventListener("change", function () { recolour(false); });
+    window.addEventListener("beforeprint", function () {
+      charts.forEach(function (chart, number) { draw(number); });
+      recolour(true);
+    });
+    window.addEventListener("afterprint", function () { recolour(false); });
+  }
+
+  unpack().then(begin).catch(function () {
+    charts.forEach(function (chart, number) {
+      place(number).textContent = "This figure needs a browser of 2023 or later.";
+    });
   });
-  window.addEventListener("afterprint", function () { recolour(false); });
 })();
