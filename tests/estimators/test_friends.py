@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris
 
-from saddlesvm import KernelSVC, LinearSVC, LinearSVR, Outcome
+from saddlesvm import KernelSVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
 from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.persistence import load, save
 from support import matrix
 
 X, y = load_iris(return_X_y=True)
@@ -78,3 +81,37 @@ def test_no_intercept_means_the_same_in_both_ways_to_say_it(kind: Any) -> None:
     if kind is not KernelSVC:
         np.testing.assert_array_equal(named.coef_, told.coef_)
         assert certify_model(named, ROWS, SIGNS.astype(int)) == certify_model(told, ROWS, SIGNS.astype(int))
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [(LinearSVC(), y), (LinearSVC(penalty="l1", C=0.05), SIGNS), (LinearSVR(), ROWS[:, 0])],
+    ids=["classes", "l1", "regression"],
+)
+def test_sparse_weights_are_the_same_model(model: Any, target: np.ndarray, tmp_path: Path) -> None:
+    rows = X if len(target) == len(X) else ROWS
+    model.set_params(random_state=0).fit(rows, target)
+    plain, predicted, gap = model.coef_, model.predict(rows), model.certificate_.relative_gap
+    assert model.sparsify() is model and sparse.issparse(model.coef_)
+    for same in (rows, sparse.csr_array(rows)):
+        np.testing.assert_allclose(model.predict(same), predicted, rtol=1e-12)
+    assert certify_model(model, rows, target)[0].relative_gap <= max(gap, 1e-3)
+    assert model.top_features(2) and model.n_features_selected_ == np.atleast_2d(plain).any(axis=0).sum()
+    save(model, tmp_path / "m")
+    again: Any = load(tmp_path / "m")
+    assert sparse.issparse(again.coef_)
+    np.testing.assert_array_equal(again.densify().coef_, np.reshape(plain, again.coef_.shape))
+    np.testing.assert_array_equal(model.densify().coef_, plain)
+    model.sparsify().set_params(warm_start=True).fit(rows, target)
+    assert model.coef_.shape == plain.shape and not sparse.issparse(model.coef_)
+
+
+def test_notebooks_show_the_certificate() -> None:
+    model: Any = LinearSVC(random_state=0)
+    assert "relative gap" not in model._repr_html_()
+    model.fit(ROWS, SIGNS)
+    for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert "<b>certified</b>: relative gap" in shown and "(0.001 asked)" in shown
+    with pytest.warns(NotCertifiedWarning):
+        model.set_params(solver="pegasos", max_iter=1, tol=1e-9).fit(ROWS, SIGNS)
+    assert "<b>epoch limit</b>" in model._repr_html_()

@@ -13,6 +13,7 @@ from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss, spelled
+from saddlesvm.rows.scores import dense_weights
 
 
 def described(table: Table) -> dict[str, Any]:
@@ -139,8 +140,9 @@ def model_facts(model: Any, path: str) -> Facts:
         }
     }
     if hasattr(model, "coef_"):
-        facts["model"]["non-zero weights"] = int(np.count_nonzero(model.coef_))
-        facts["model"]["norm of the weights"] = float(np.linalg.norm(model.coef_))
+        weights = dense_weights(model.coef_)
+        facts["model"]["non-zero weights"] = int(np.count_nonzero(weights))
+        facts["model"]["norm of the weights"] = float(np.linalg.norm(weights))
     if hasattr(model, "kernel_"):
         facts["model"]["kernel"] = str(model.kernel_)
     if hasattr(model, "certificate_"):

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.notebook import ShownWithCertificate
 from saddlesvm.estimators.sklearn_callbacks import in_use
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
@@ -62,7 +63,7 @@ def all_or_nothing(
     return whole
 
 
-class Estimator(BaseEstimator):
+class Estimator(ShownWithCertificate, BaseEstimator):
     """Options that every estimator has, and the facts that every fit leaves behind."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON

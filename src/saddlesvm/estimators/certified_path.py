@@ -19,7 +19,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.path_bounds import Interval, Knot
-from saddlesvm.rows.scores import linear_scores
+from saddlesvm.rows.scores import dense_weights, linear_scores
 
 GRID = 61  # values of C in a default grid: ten per factor of 10, over six such factors
 
@@ -207,7 +207,7 @@ def knot_of(model: LinearModel, C: float, pulled: np.ndarray, missed: np.ndarray
     `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and `missed` how far it may be off, shape
     (k,).
     """
-    coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    coef, intercept = dense_weights(model.coef_), np.atleast_1d(model.intercept_)
     seen, seen_pulled = coef, pulled[:, :-1]
     if model.fit_intercept and model.intercept == "regularized":
         seen = np.hstack([coef, intercept[:, None] / float(model.intercept_scaling)])

@@ -17,6 +17,7 @@ from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, POSITIVE, check
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
@@ -162,7 +163,7 @@ def certify_model(
     strength = model._posed() if own else {"C": C, "lam": lam}
     posed = model.training_problems(y, sample_weight, design.shape[0])
     options = dict(weights=posed.weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
-    W = np.column_stack([np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_) / (plain.bias or 1.0)])
+    W = np.column_stack([dense_weights(model.coef_), np.atleast_1d(model.intercept_) / (plain.bias or 1.0)])
     duals = getattr(model, "dual_coef_", None) if own else None
     duals = None if duals is None or duals.shape[1] != design.shape[0] else duals
     found = []

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.rows.scores import dense_weights
+
 SPREAD = 100.0  # quotient of the largest and the smallest feature norm above which scaling helps
 BLOCK_VALUES = 4_000_000
 NAMED = 5
@@ -66,7 +68,8 @@ def scale_hint(X: Any) -> list[Finding]:
 def separability(model: Any) -> list[Finding]:
     """A finding where the losses hardly count in the objective of a fitted model: C is then larger than needed."""
     certificate = model.certificate_
-    norm = 0.5 * float(np.sum(np.square(model.coef_))) * (1.0 if certificate.form == "C" else (model.lam or 1.0))
+    scale = 1.0 if certificate.form == "C" else (model.lam or 1.0)
+    norm = 0.5 * float(np.sum(np.square(dense_weights(model.coef_)))) * scale
     if certificate.primal <= 0.0 or norm < (1.0 - HARDLY) * certificate.primal:
         return []
     return [

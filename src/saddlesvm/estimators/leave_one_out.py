@@ -17,6 +17,7 @@ from saddlesvm.estimators.calibration import fitted_curves
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.interrupt import part_of_a_search
 from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, row_estimates
 
@@ -196,7 +197,7 @@ class Estimation:
             intercept=self.kind,
             norms=self.rows.norms,
         )
-        w = np.append(np.atleast_2d(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
+        w = np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
         gap = certificate.gap * (n * C if certificate.form == "lambda" else 1.0)
         return row_estimates(problem, self.design, w, model.duals_of(k), max(gap, 0.0))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +31,7 @@ from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
-from saddlesvm.rows.scores import linear_scores
+from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
@@ -79,7 +79,20 @@ class LinearModel(CallbackSupport, Estimator):
     def n_features_selected_(self) -> int:
         """Features with a weight other than zero in any of the sub-problems."""
         check_is_fitted(self)
-        return int(np.atleast_2d(self.coef_).any(axis=0).sum())
+        return int(dense_weights(self.coef_).any(axis=0).sum())
+
+    def sparsify(self) -> Self:
+        """Make a CSR matrix of ``coef_``, which saves memory where most weights are 0; a fit makes an array again."""
+        check_is_fitted(self)
+        self.coef_ = sparse.csr_array(dense_weights(self.coef_))
+        return self
+
+    def densify(self) -> Self:
+        """Make an array of ``coef_`` again, after :meth:`sparsify`."""
+        check_is_fitted(self)
+        if sparse.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray() if np.ndim(self.intercept_) else self.coef_.toarray()[0]
+        return self
 
     def top_features(self, n: int = 10, names: Any = None) -> Top:
         """The features with the largest weights, largest first.
@@ -160,7 +173,7 @@ class LinearModel(CallbackSupport, Estimator):
         """The former fit that a warm start continues; None without one."""
         if not self.warm_start or not hasattr(self, "_fitted_C"):
             return None
-        coef, intercept = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
+        coef, intercept = dense_weights(self.coef_), np.ravel(self.intercept_)
         uses_lambda = self.certificate_.form == "lambda"
         phases = getattr(self, "_phases", [])
         return FormerFit(getattr(self, "dual_coef_", None), coef, intercept, self._fitted_C, uses_lambda, phases)

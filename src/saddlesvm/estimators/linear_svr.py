@@ -197,7 +197,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         check_is_fitted(self)
         X = inputs.check_design(self, X, reset=False)
         inputs.finite_norms(rows.as_rows(X))
-        return self.decide(linear_scores(X, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)))
+        return self.decide(linear_scores(X, self.coef_, np.atleast_1d(self.intercept_)))
 
     def decide(self, scores: np.ndarray) -> np.ndarray:
         """The predicted targets for scores of shape (n, 1) or (n, k), shape (n,) or (n, k)."""

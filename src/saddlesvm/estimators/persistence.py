@@ -24,6 +24,7 @@ from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import UnregisteredLoss, is_loss, loss_from_plain, loss_name, make_loss, plain_loss
 from saddlesvm.rows.kernels import Kernel
+from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
@@ -195,7 +196,7 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     classes = getattr(model, "classes_", None)
     write_liblinear(
         path,
-        np.atleast_2d(model.coef_),
+        dense_weights(model.coef_),
         np.atleast_1d(model.intercept_),
         classes,
         intercept_scaling=model.intercept_scaling if model._intercept_kind() != "none" else None,

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.rows.scores import dense_weights
+
 __all__ = ["Top", "strongest"]
 
 Top = dict[Any, list[tuple[Any, float]]]
@@ -14,7 +16,7 @@ Top = dict[Any, list[tuple[Any, float]]]
 
 def strongest(model: Any, n: int, names: Any = None) -> Top:
     """The `n` features that speak most for each class; see :meth:`saddlesvm.LinearSVC.top_features`."""
-    W = np.atleast_2d(model.coef_)
+    W = dense_weights(model.coef_)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n must be a whole number of at least 1; got {n!r}")
     if names is None:

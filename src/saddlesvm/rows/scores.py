@@ -12,23 +12,32 @@ from saddlesvm.rows.layouts import CSR, Dense, Rows
 BLOCK_VALUES = 4_000_000
 
 
-def linear_scores(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+def dense_weights(coef: Any) -> np.ndarray:
+    """The weights of a model, dense or sparse, of shape (d,) or (k, d), as an array of shape (k, d)."""
+    return np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef)
+
+
+def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
     """``X @ coef.T + intercept`` in float64, shape (n, k), without widening the whole of X.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d)
-    coef : ndarray of shape (k, d), float64
+    coef : ndarray of shape (k, d) or (d,), or sparse matrix of shape (k, d), float64
     intercept : ndarray of shape (k,)
     """
     n, d = X.shape
+    coef = coef if sparse.issparse(coef) else np.atleast_2d(coef)
     scores = np.empty((n, coef.shape[0]))
     a_row = X.nnz // max(n, 1) if sparse.issparse(X) else d
     block = n if X.dtype == np.float64 else max(1, BLOCK_VALUES // max(a_row, 1))
     for start in range(0, n, max(block, 1)):
         part = slice(start, start + block)
         if sparse.issparse(X):
-            scores[part] = (X if block >= n else X[part]) @ coef.T
+            products = (X if block >= n else X[part]) @ coef.T
+            scores[part] = products.toarray() if sparse.issparse(products) else products
+        elif sparse.issparse(coef):
+            scores[part] = X[part].astype(np.float64, copy=False) @ coef.T
         else:
             np.matmul(X[part].astype(np.float64, copy=False), coef.T, out=scores[part])
     return scores + intercept
