@@ -111,7 +111,7 @@ def test_notebooks_show_the_certificate() -> None:
     assert "relative gap" not in model._repr_html_()
     model.fit(ROWS, SIGNS)
     for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
-        assert "<b>certified</b>: relative gap" in shown and "(0.001 asked)" in shown
+        assert "<b>certified</b>: relative gap" in shown and "(0.0001 asked)" in shown
     with pytest.warns(NotCertifiedWarning):
         model.set_params(solver="pegasos", max_iter=1, tol=1e-9).fit(ROWS, SIGNS)
     assert "<b>epoch limit</b>" in model._repr_html_()
