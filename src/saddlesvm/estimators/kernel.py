@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -236,9 +235,11 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
 
     def _keep(self, X: Any, codes: np.ndarray, results: list[FitResult]) -> None:
         """Set the attributes of a fitted model."""
-        coefficients = sparse.vstack([result.coef for result in results], format="csr")
-        self.support_ = np.unique(coefficients.indices)
-        self.dual_coef_ = coefficients[:, self.support_].toarray()
+        coefficients: list[Any] = [result.coef for result in results]
+        self.support_ = np.unique(np.concatenate([one.rows for one in coefficients]))
+        self.dual_coef_ = np.zeros((len(results), self.support_.size))
+        for k, one in enumerate(coefficients):
+            self.dual_coef_[k, np.searchsorted(self.support_, one.rows)] = one.values
         self.intercept_ = np.array([result.intercept for result in results])
         precomputed = self.kernel_.precomputed
         self.support_vectors_ = np.empty((0, X.shape[1])) if precomputed else X[self.support_]

@@ -21,8 +21,9 @@ from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import SVM, TRUTH, check_share
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
-from saddlesvm.problem.kernel import check_kernel_loss
+from saddlesvm.problem.kernel import check_kernel_loss, has_shared
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, NuClassification
 from saddlesvm.rows.kernels import Kernel, expand
@@ -63,36 +64,57 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
             self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=sample_weight
         )
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
-        results = self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine)
+        order = np.argsort(codes, kind="stable") if self._shares(X) else None
+        results = self._solve_pairs(X, codes, loss, weights, machine, order)
         self._check_results(results)
-        self._keep_pairs(codes, results)
+        self._keep_pairs(codes, results, order)
         self._keep_vectors(X, results)
         if self.probability:
             self._calibrate(X, codes, sample_weight)
 
+    def _shares(self, X: Any) -> bool:
+        """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
+        return self.classes_.size > 2 and has_shared(self.kernel_, X, self.cache_size)
+
+    def _solve_pairs(
+        self, X: Any, codes: np.ndarray, loss: Loss, weights: Any, machine: Machine, order: np.ndarray | None
+    ) -> list[FitResult]:
+        """Solve the problems of all pairs, over the rows in this order."""
+        if order is not None:
+            X, codes, weights = X[order], codes[order], None if weights is None else weights[order]
+        return self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine)
+
     def _check_results(self, results: list[FitResult]) -> None:
         """Raise ValueError for results that no model can be made of."""
 
-    def _keep_pairs(self, codes: np.ndarray, results: list[FitResult]) -> None:
+    def _keep_pairs(self, codes: np.ndarray, results: list[FitResult], order: np.ndarray | None) -> None:
         """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.
 
         A support vector of class i has its coefficient against class j in row ``j - 1`` where j is later, else in row
         j. Scores of pairs are positive for the earlier class; those of two classes alone for the later one.
+
+        Parameters
+        ----------
+        order : ndarray, optional
+            The rows in the order in which they were fitted, if that is another.
         """
-        K = self.classes_.size
-        found = sparse.vstack([result.coef for result in results], format="csr")
-        support = np.unique(found.indices)
+        K, parts = self.classes_.size, [Coefficients(*result.coef) for result in results]
+        if order is not None:
+            parts = [Coefficients(order[rows], values) for rows, values in parts]
+        place = np.full(codes.size, -1)
+        for rows, _ in parts:
+            place[rows] = 0
+        support = np.flatnonzero(place == 0)
         support = support[np.argsort(codes[support], kind="stable")]
+        place[support] = np.arange(support.size)
         own, sign = codes[support], 1.0 if K == 2 else -1.0
         self.support_ = support.astype(np.int32)
         self.n_support_ = np.bincount(own, minlength=K).astype(np.int32)
         self.intercept_ = sign * np.array([result.intercept for result in results])
         self.dual_coef_ = np.zeros((K - 1, support.size))
-        columns = found.tocsc()[:, support].tocsr()
-        for k, (i, j) in enumerate(combinations(range(K), 2)):
-            row = sign * columns[[k]].toarray()[0]
-            self.dual_coef_[j - 1, own == i] = row[own == i]
-            self.dual_coef_[i, own == j] = row[own == j]
+        for (i, j), (rows, values) in zip(combinations(range(K), 2), parts, strict=True):
+            at = place[rows]
+            self.dual_coef_[np.where(own[at] == i, j - 1, i), at] = sign * values
 
     def _calibrate(self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None) -> None:
         """Fit a curve from score to probability for each class, to scores of rows in folds that were left out."""
@@ -478,7 +500,7 @@ decision_function_shape, break_ties, random_state, max_time, certify_every, solv
         early = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
         for result in results:
             coefficients: Any = result.coef
-            if coefficients.nnz == 0 and result.outcome not in early:
+            if coefficients.rows.size == 0 and result.outcome not in early:
                 raise ValueError(f"nu={self.nu:g} leaves no margin between the classes: lower nu")
 
     @all_or_nothing

@@ -59,8 +59,8 @@ class SVM(KernelMachine):
         made: Sequence[Callable[[], SubProblem]] = [lambda: SubProblem(0, "", y)]
         [result] = self._solve(X, made, loss, weights, machine)
         coefficients: Any = result.coef
-        self.support_ = np.array(coefficients.indices, dtype=np.int32)
-        self.dual_coef_ = coefficients.data[None, :]
+        self.support_ = coefficients.rows.astype(np.int32)
+        self.dual_coef_ = coefficients.values[None, :]
         self.intercept_ = np.array([result.intercept])
         self.n_support_ = np.array([self.support_.size], dtype=np.int32)
         self._keep_vectors(X, [result])

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
+from saddlesvm.problem.kernel import KernelFacts, KernelProblem, make_kernel_problem, shared_facts
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import Kernel, Matrix
@@ -49,6 +48,20 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     return parse_solver(solver, KERNEL_SOLVERS)
 
 
+class Coefficients(NamedTuple):
+    """Those coefficients of the points that are not zero.
+
+    Attributes
+    ----------
+    rows : int ndarray of shape (support,)
+        Numbers of the points.
+    values : ndarray of shape (support,)
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
+
+
 @dataclass(kw_only=True)
 class KernelFits(Fits):
     """The fits of a kernel machine's sub-problems; see :class:`~saddlesvm.multiclass.fits.Fits`.
@@ -72,21 +85,27 @@ class KernelFits(Fits):
 
     def __post_init__(self) -> None:
         self.members: dict[int, np.ndarray] = {}
+        self.facts: KernelFacts | None = None
+
+    def solve(self) -> list[FitResult]:
+        """Solve all sub-problems; several share the kernel matrix of all points where that fits into the cache."""
+        if len(self.makers) > 1:
+            self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
+        return super().solve()
 
     def problem(self, sub: SubProblem) -> KernelProblem:
         """The regularised risk problem behind a sub-problem."""
         problem, self.members[sub.index] = make_kernel_problem(
-            self.X, self.kernel, sub.y, self.loss, members=sub.members, **self.options
+            self.X, self.kernel, sub.y, self.loss, members=sub.members, facts=self.facts, **self.options
         )
         return self.machine.posed(problem)
 
     def finished(self, fit: Fit) -> FitResult:
-        """The result with the coefficients of all points: a CSR array of shape (1, points)."""
+        """The result with the coefficients of those points that have one."""
         result, members = super().finished(fit), self.members.pop(fit.index)
         beta, intercept = np.zeros(members.size), 0.0
         if result.alpha.size == fit.problem.y.size == result.coef.size:
             beta, intercept = self.machine.model(fit.problem, result.coef, result.intercept)  # type: ignore[arg-type]
         support = np.flatnonzero(beta)
-        parts = (beta[support], members[support], [0, support.size])
-        coef = sparse.csr_array(parts, shape=(1, self.X.shape[0]))
+        coef: Any = Coefficients(members[support], beta[support])
         return dataclasses.replace(result, coef=coef, intercept=intercept)

@@ -31,9 +31,10 @@ from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, resolve_C
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
-from saddlesvm.rows.kernels import Kernel, Matrix, expand, gram, weighted_sums
+from saddlesvm.rows.kernels import Kernel, Matrix, block_of, expand, gram, weighted_sums
 
 FEW = 512  # points whose kernel matrix is held whole, in float64
+PRODUCTS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "cosine")  # kernels that a matrix product computes
 
 
 class Views(NamedTuple):
@@ -62,6 +63,36 @@ class Views(NamedTuple):
         found = np.zeros((self.size, *beta.shape[1:]))
         np.add.at(found, self.points, (beta.T * self.signs).T)
         return found
+
+
+class KernelFacts(NamedTuple):
+    """What problems over the same points need not find out one by one.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (points, points), float64
+        The kernel matrix, without what an intercept adds.
+    errors : KernelErrors
+    """
+
+    gram: np.ndarray
+    errors: KernelErrors
+
+    def among(self, chosen: np.ndarray) -> KernelFacts:
+        """The facts of some of the points; their numbers ascend."""
+        return KernelFacts(block_of(self.gram, chosen), self.errors.among(chosen))
+
+
+def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
+    """The facts of all points, for several problems over them; None where the kernel matrix is too large, or takes long
+    to compute: such kernels are asked for the rows that a solver needs.
+    """
+    return KernelFacts(gram(kernel, X), kernel_errors(kernel, X)) if has_shared(kernel, X, megabytes) else None
+
+
+def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
+    """Whether :func:`shared_facts` gives any."""
+    return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS
 
 
 class Group(NamedTuple):
@@ -129,6 +160,8 @@ class KernelProblem:
         The rows as views of the points; left out, each point is a row.
     groups : tuple of Group
         Rows with an offset of their own; empty: all share that of `intercept`.
+    facts : KernelFacts, optional
+        What is known of the points already.
     """
 
     X: Matrix
@@ -144,6 +177,7 @@ class KernelProblem:
     threads: int = 1
     views: Views | None = None
     groups: tuple[Group, ...] = ()
+    facts: KernelFacts | None = None
 
     @property
     def n(self) -> int:
@@ -178,7 +212,7 @@ class KernelProblem:
     @cached_property
     def errors(self) -> KernelErrors:
         """What bounds on the rounding of kernel values need to know of the rows."""
-        return kernel_errors(self.kernel, self.X)
+        return kernel_errors(self.kernel, self.X) if self.facts is None else self.facts.errors
 
     @cached_property
     def members(self) -> np.ndarray:
@@ -220,20 +254,21 @@ class KernelProblem:
 
     def box(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds of ``beta_i``, C times those of ``a_i``, shape (n,) each."""
-        low, high = self.bounds()
+        low, high = self.bounds
         return self.C * low, self.C * high
 
+    @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds of ``a_i``, shape (n,) each; they are proportional to the row weights."""
-        negative, positive = (self.loss.bounds(sign, 1.0) for sign in (-1.0, 1.0))
-        of_unit = (np.where(self.y > 0.0, *ends) for ends in zip(positive, negative, strict=True))
-        low, high = (end * self.row_weights for end in of_unit)
-        return low, high
+        (least, most), (low, high) = self.loss.bounds(-1.0, 1.0), self.loss.bounds(1.0, 1.0)
+        ahead = self.y > 0.0
+        below, above = np.where(ahead, low, least), np.where(ahead, high, most)
+        return (below * self.weights, above * self.weights) if self.weights.size else (below, above)
 
     def ridge(self) -> np.ndarray:
         """What the conjugate of the loss adds to the diagonal of the kernel matrix, shape (n,); zero for the hinge."""
         loss: Any = self.loss
-        return loss.ridge() / (self.C * self.row_weights)
+        return loss.ridge() / (self.C * self.row_weights) if loss.ridge() else np.zeros(self.n)
 
     @property
     def is_regression(self) -> bool:
@@ -248,7 +283,11 @@ class KernelProblem:
 
     @cached_property
     def gram(self) -> np.ndarray | None:
-        """The kernel matrix of the points, without what an intercept adds, where they are few; None otherwise."""
+        """The kernel matrix of the points, without what an intercept adds, where they are few or share it with other
+        problems; None otherwise.
+        """
+        if self.facts is not None:
+            return self.facts.gram
         return gram(self.kernel, self.X) if self.X.shape[0] <= FEW else None
 
     def of_points(self, beta: np.ndarray) -> np.ndarray:
@@ -294,6 +333,7 @@ def make_kernel_problem(
     intercept: InterceptName | Intercept = "free",
     scale: float = 1.0,
     cache_size: float = 200.0,
+    facts: KernelFacts | None = None,
 ) -> tuple[KernelProblem, np.ndarray]:
     """Assemble a problem from checked parts; also the numbers of the rows that take part.
 
@@ -308,6 +348,8 @@ def make_kernel_problem(
     intercept : {"none", "regularized", "free"} or an intercept
     scale : float, default=1.0
         Value of the virtual constant feature of an intercept that is given by name.
+    facts : KernelFacts, optional
+        Of all rows.
 
     Raises
     ------
@@ -326,6 +368,7 @@ def make_kernel_problem(
         s = np.asarray(weights, dtype=np.float64)[chosen]
     if chosen.size < y.size:
         X = X[np.ix_(chosen, chosen)] if kernel.precomputed else X[chosen]
+        facts = None if facts is None else facts.among(chosen)
     problem = KernelProblem(
         X=X,
         kernel=kernel,
@@ -337,5 +380,6 @@ def make_kernel_problem(
         intercept=kind,
         cache_size=cache_size,
         uses_lambda=uses_lambda,
+        facts=facts,
     )
     return problem, chosen

@@ -110,7 +110,8 @@ def certified_values(
         sums += (paid, conjugates, charged)
         asked += intercept.paid(float(offsets[k]))
     found = Sums(float(sums[0]) + asked, float(sums[1]), half_norm(beta, f), half_norm(feasible, dual_f))
-    own, other = Expansion(beta, f, offsets), Expansion(feasible, dual_f, np.zeros_like(offsets))
+    own = Expansion(beta, f, offsets)
+    other = own if feasible is beta else Expansion(feasible, dual_f, offsets)
     rounded = _rounded(problem, found, own, other, alpha, (float(sums[0]), float(sums[2])))
     certificate = Certificate.of(problem.strength, rounded)
     told: Any = offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
@@ -168,17 +169,16 @@ def _rounded(
     paid, charged = parts
     loss, C, n = problem.loss, problem.C, problem.n
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
-    slips = [_expansion_error(problem, one) for one in (model, dual)]
+    slips = [_expansion_error(problem, model)]
+    slips.append(slips[0] if dual is model else _expansion_error(problem, dual))
     away, label = np.abs(model.offsets)[problem.side_of], np.abs(problem.y) if problem.is_regression else 0.0
     s, e = problem.row_weights, slips[0] + 4.0 * UNIT * (away + np.abs(model.f) + label)
     rows = RowSizes(float(n), 0.0, 0.0, float(s @ e), float(s @ (e * e)), float(e.max(initial=0.0)))
     sizes = np.abs(alpha)
     paired = float((sizes * label).sum()) if problem.is_regression else float(sizes.sum())
     point = PointSizes(0.0, 0.0, 0.0, paired, *_signs(alpha))
-    own, reached = (
-        0.5 * (float(np.abs(one.beta) @ slip) + gamma(n + 4.0) * float(np.abs(one.beta) @ np.abs(one.f)))
-        for one, slip in zip((model, dual), slips, strict=True)
-    )
+    own = _norm_error(model, slips[0], n)
+    reached = own if dual is model else _norm_error(dual, slips[1], n)
 
     def around(move: float) -> float:
         terms, nothing = problem.terms, np.zeros(n)
@@ -214,7 +214,7 @@ def _to_the_sum(problem: KernelProblem, side: Group, alpha: np.ndarray, charged:
     if total == 0.0 or point.positive - point.negative > total:
         share = unbalance(point, size, total)
         return share * np.abs(own), share * charged
-    high = problem.bounds()[1]
+    high = problem.bounds[1]
     room = high[side.rows] - own
     missing = total - (point.positive - point.negative)
     missing += gamma(own.size + 8.0) * (point.positive + point.negative) + UNIT * abs(total)
@@ -231,6 +231,12 @@ def _expansion_error(problem: KernelProblem, one: Expansion) -> np.ndarray:
     return slip + gamma(problem.n + 4.0) * problem.offset * size
 
 
+def _norm_error(one: Expansion, slip: np.ndarray, n: int) -> float:
+    """How far half the squared norm of an expansion can be off, whose values can be off by `slip`."""
+    size = np.abs(one.beta)
+    return 0.5 * (float(size @ slip) + gamma(n + 4.0) * float(size @ np.abs(one.f)))
+
+
 def _signs(alpha: np.ndarray) -> tuple[float, float]:
     return float(np.maximum(alpha, 0.0).sum()), float(np.maximum(-alpha, 0.0).sum())
 
@@ -242,7 +248,7 @@ def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
 
 def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     """``a = beta / C``, kept inside the bounds that rounding may have crossed."""
-    return np.clip(beta / problem.C, *problem.bounds())
+    return np.clip(beta / problem.C, *problem.bounds)
 
 
 def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ Values of a precomputed kernel or of a function of the user's are the kernel: on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -43,6 +43,10 @@ class KernelErrors:
     d: int
     radii: np.ndarray
     lengths: np.ndarray
+
+    def among(self, chosen: np.ndarray) -> KernelErrors:
+        """Bounds for some of the rows; of a precomputed kernel their own part of the matrix is meant."""
+        return replace(self, radii=self.radii[chosen], lengths=self.lengths[chosen])
 
     def of_expansion(self, coefficients: np.ndarray, unit: float) -> np.ndarray:
         """How far ``f_i = sum_j beta_j k(x_i, x_j)`` can be off, shape (n,); `unit` is that of a rounding."""

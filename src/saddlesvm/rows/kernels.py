@@ -21,6 +21,9 @@ Matrix: TypeAlias = Any  # a dense array, a CSR matrix or a CSR array
 KERNELS: tuple[str, ...] = (*sorted(set(PAIRWISE_KERNEL_FUNCTIONS)), "precomputed")
 WORTH_DENSE = 0.05  # share of non-zeros above which dense arithmetic on a sparse matrix is faster
 BLOCK_VALUES = 2**21  # values of a float64 block of the kernel matrix
+RUNS = 8  # of consecutive numbers, up to which blocks are copied instead of single values
+HUGE = 1e300  # exponents of the radial kernel whose sums may overflow
+STRIPE = 64  # rows of a kernel matrix that are worked on while they are near
 
 
 @dataclass(frozen=True)
@@ -97,17 +100,40 @@ def gram(kernel: Kernel, X: Matrix) -> np.ndarray:
     X = dense_if_quicker(X.astype(np.float64))
     if kernel.metric != "rbf" or sparse.issparse(X):
         return np.ascontiguousarray(kernel(X, X))
-    squares = np.einsum("ij,ij->i", X, X)
-    values = X @ X.T
-    values *= 2.0
-    values -= squares
-    values -= squares[:, None]
-    np.minimum(values, 0.0, out=values)
-    values *= kernel.gamma
-    np.exp(values, out=values)
-    if not np.isfinite(values).all():
+    return _radial(kernel, np.ascontiguousarray(X))
+
+
+def _radial(kernel: Kernel, X: np.ndarray) -> np.ndarray:
+    """``exp(-gamma ||x - z||^2)`` of all pairs of rows: the upper triangle, some rows at a time, and its reflection."""
+    n, scaled = X.shape[0], (2.0 * kernel.gamma) * X
+    half = 0.5 * np.einsum("ij,ij->i", scaled, X)
+    if not half.max(initial=0.0) < HUGE:
         raise ValueError(f"the kernel {kernel.name} gave values that are not finite: no model can be made of them")
-    return values
+    out = np.empty((n, n))
+    for start in range(0, n, STRIPE):
+        end = min(n, start + STRIPE)
+        values = scaled[start:end] @ X[start:].T
+        values -= half[start:]
+        values -= half[start:end, None]
+        np.minimum(values, 0.0, out=values)
+        np.exp(values, out=values)
+        out[start:end, start:] = values
+        out[end:, start:end] = values[:, end - start :].T
+    return out
+
+
+def block_of(K: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """``K[chosen][:, chosen]`` for ascending numbers, shape (chosen, chosen): by blocks where these are few runs."""
+    ends = np.flatnonzero(np.diff(chosen) != 1) + 1
+    if ends.size > RUNS:
+        return np.ascontiguousarray(K[chosen].take(chosen, axis=1))
+    out = np.empty((chosen.size, chosen.size), K.dtype)
+    places = [slice(a, b) for a, b in zip([0, *ends], [*ends, chosen.size], strict=True) if a < b]
+    for rows in places:
+        for columns in places:
+            own, others = chosen[rows], chosen[columns]
+            out[rows, columns] = K[own[0] : own[-1] + 1, others[0] : others[-1] + 1]
+    return out
 
 
 def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | None = None) -> float:

@@ -119,6 +119,12 @@ def allocating_kernel(function: Function) -> Function:
     return compiled
 
 
+def searching_kernel(function: Function) -> Function:
+    """An :func:`allocating_kernel` that meets no NaN: the search for a largest number then takes several at a time."""
+    compiled: Any = cached(njit(function, nogil=True, fastmath=REASSOCIATE | {"nnan"}, error_model="numpy"), function)
+    return compiled
+
+
 def inlined(function: Function) -> Function:
     """Compile a small helper that becomes part of the kernels that call it, and so needs no cache of its own.
 

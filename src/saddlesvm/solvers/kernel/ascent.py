@@ -12,8 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.slopes import soft_threshold
-from saddlesvm.runtime.compiled import allocating_kernel, inlined, kernel
+from saddlesvm.runtime.compiled import allocating_kernel, inlined, kernel, searching_kernel
 
+NEVER = 1e300  # a slope that no step follows
+LANES = 8  # values of which the least is found one by one
 TAU = 1e-12  # the least curvature along a coordinate or a pair, as in LIBSVM
 COLUMNS = 2048  # columns of the kernel rows that are summed while their part of f is near
 
@@ -72,46 +74,92 @@ def falling(g: float, b: float, tube: float) -> float:
     return g + (tube if b > 0.0 else -tube)
 
 
-@allocating_kernel
+@inlined
+def ways(b: float, low: float, high: float, tube: float) -> tuple[float, float]:
+    """What the tube adds to the slope upwards and downwards from b; beyond every slope where b can not go there."""
+    up = (tube if b >= 0.0 else -tube) if b < high else NEVER
+    down = (tube if b > 0.0 else -tube) if b > low else -NEVER
+    return up, down
+
+
+@inlined
+def least_of(values: np.ndarray, scratch: np.ndarray) -> float:
+    """The least of some values: halves are compared place by place, then the halves of what is left, and so on."""
+    size = (values.size + 1) // 2
+    for t in range(size):
+        scratch[t] = values[t]
+    for t in range(values.size - size):
+        scratch[t] = min(scratch[t], values[size + t])
+    while size > LANES:
+        half = (size + 1) // 2
+        for t in range(size - half):
+            scratch[t] = min(scratch[t], scratch[half + t])
+        size = half
+    least = NEVER
+    for t in range(size):
+        least = min(least, scratch[t])
+    return least
+
+
+@inlined
+def place_of(value: float, values: np.ndarray) -> int:
+    """The first place of a value; the last place where it is nowhere, as after an overflow."""
+    t = 0
+    while t < values.size - 1 and values[t] != value:
+        t += 1
+    return t
+
+
+@searching_kernel
 def ascend_pairs(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
     """Pair steps until the violation is at most `accuracy` or `most` were made; the number of steps made.
 
     ``i = argmax {-g_t : beta_t < high_t}``, ``j = argmax {(g_t - g_i)^2 / a_it : beta_t > low_t, g_t > g_i}`` with
     ``a_it = K_ii + K_tt - 2 K_it`` (Fan, Chen and Lin 2005, WSS 2), in the group where that is largest; then
     ``beta_i += s``, ``beta_j -= s`` with ``s = (g_j - g_i) / a_ij`` cut to the box.
+
+    Extremes are found without their places first, by loops without branches, several rows at a time.
     """
     K, ridge, low, high, tube, starts = small
-    own = np.empty(g.size)
+    own, up, down = np.empty(g.size), np.empty(g.size), np.empty(g.size)
+    values, scratch = np.empty(g.size), np.empty(g.size)
     for t in range(g.size):
         own[t] = K[t, t] + ridge[t]
+        up[t], down[t] = ways(beta[t], low[t], high[t], tube)
     for step in range(most):
         i, j, best, worst, least = -1, -1, 0.0, 0.0, 0.0
         for group in range(starts.size - 1):
-            p, lowest = -1, 0.0
-            for t in range(starts[group], starts[group + 1]):
-                if beta[t] < high[t]:
-                    slope = rising(g[t], beta[t], tube)
-                    if p < 0 or slope < lowest:
-                        p, lowest = t, slope
-            if p < 0:
+            first, end = starts[group], starts[group + 1]
+            slopes, upwards, downwards, bends = g[first:end], up[first:end], down[first:end], own[first:end]
+            found, room = values[first:end], scratch[first:end]
+            for t in range(found.size):
+                found[t] = slopes[t] + upwards[t]
+            lowest = least_of(found, room)
+            if lowest >= 0.5 * NEVER:
                 continue
-            Kp = K[p]
-            for t in range(starts[group], starts[group + 1]):
-                slope = falling(g[t], beta[t], tube) - lowest
-                if beta[t] > low[t] and slope > 0.0:
-                    worst = max(worst, slope)
-                    gain = slope * slope / max(own[p] + own[t] - 2.0 * Kp[t], TAU)
-                    if gain > best:
-                        i, j, best, least = p, t, gain, lowest
+            p = first + place_of(lowest, found)
+            across, bend = K[p][first:end], own[p]
+            for t in range(found.size):
+                found[t] = -(slopes[t] + downwards[t])
+            steepest = -least_of(found, room) - lowest
+            for t in range(found.size):
+                slope = min(found[t] + lowest, 0.0)
+                found[t] = -slope * slope / max(bend + bends[t] - 2.0 * across[t], TAU)
+            worst = max(worst, steepest)
+            gained = -least_of(found, room)
+            if gained > best:
+                i, j, best, least = p, first + place_of(-gained, found), gained, lowest
         if j < 0 or worst <= accuracy:
             return step
         Ki, Kj = K[i], K[j]
         top = 0.0 if tube > 0.0 and beta[i] < 0.0 < high[i] else high[i]
         floor = 0.0 if tube > 0.0 and beta[j] > 0.0 > low[j] else low[j]
         room_i, room_j = top - beta[i], beta[j] - floor
-        s = min((falling(g[j], beta[j], tube) - least) / max(own[i] + own[j] - 2.0 * Ki[j], TAU), room_i, room_j)
+        s = min((g[j] + down[j] - least) / max(own[i] + own[j] - 2.0 * Ki[j], TAU), room_i, room_j)
         beta[i] = top if s == room_i else beta[i] + s
         beta[j] = floor if s == room_j else beta[j] - s
+        up[i], down[i] = ways(beta[i], low[i], high[i], tube)
+        up[j], down[j] = ways(beta[j], low[j], high[j], tube)
         for t in range(g.size):
             g[t] += s * (Ki[t] - Kj[t])
         g[i] += s * ridge[i]

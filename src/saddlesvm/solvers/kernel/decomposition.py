@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.kernel import KernelProblem
+from saddlesvm.problem.kernel import FEW, KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint, alpha_of, nearest_feasible
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums
@@ -42,6 +42,7 @@ INNER_STEPS = 100_000
 SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
 PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
+USUAL = 2.0  # violation, relative to the gap, that usually proves it where margins are about 1
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem
 
@@ -58,8 +59,8 @@ class KernelState(State):
         Numbers of the rows that are not set aside, ascending: the points of the cache.
     source : RowSource
         Kernel rows over all points.
-    random : RandomState or ndarray of shape (1,), uint64
-        The run's own generator.
+    random : ndarray of shape (1,)
+        The run's own generator, or the seed of one.
     offsets : ndarray of shape (groups,)
     held : int
         Kernel values in the matrix that is held whole.
@@ -75,7 +76,7 @@ class KernelState(State):
     high: np.ndarray = field(kw_only=True)
     ridge: np.ndarray = field(kw_only=True)
     at_work: np.ndarray = field(kw_only=True)
-    random: Any = field(kw_only=True)
+    random: np.ndarray = field(kw_only=True)
     source: RowSource = field(kw_only=True)
     cache: RowCache = field(kw_only=True)
     offsets: np.ndarray = field(kw_only=True)
@@ -131,16 +132,21 @@ class KernelDecomposition(SolverBase):
 
     def init(self, problem: KernelProblem, seed: int, start: KernelPoint | None = None) -> KernelState:
         """The state at `start`, made feasible, or at zero."""
-        state = KernelState(**beginning(problem, start), random=np.random.RandomState(seed))
-        measure(problem, state)
+        state = KernelState(**beginning(problem, start), random=np.array([seed], dtype=np.int64))
+        if not self.is_whole(problem, state):
+            measure(problem, state)
         return state
+
+    def is_whole(self, problem: KernelProblem, state: KernelState) -> bool:
+        """Whether all rows make one working set, their kernel matrix at hand."""
+        return problem.gram is not None and state.at_work.size == problem.n <= max(FEW, self.working_set)
 
     def step(self, problem: KernelProblem, state: KernelState, budget: Budget) -> KernelState:
         """Working sets until about ``budget.rows`` rows were visited, or the gap seems small enough."""
         last = state.rows_touched + budget.rows
         end = clock() + budget.seconds
         while True:
-            if problem.gram is not None and state.at_work.size == problem.n:
+            if self.is_whole(problem, state):
                 self.improve_all(problem, state, budget.relative_gap)
             else:
                 if self.shrinking:
@@ -152,8 +158,8 @@ class KernelDecomposition(SolverBase):
     def improve_all(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
         """All rows as one working set, on the kernel matrix that is held whole.
 
-        The accuracy within is what the gap asked for needs where margins are about 1, and ten times as fine each time
-        that this was not enough.
+        The accuracy within is what the gap asked for needs, mostly, where margins are about 1, and ten times as fine
+        each time that this was not enough.
         """
         assert problem.gram is not None
         order = np.argsort(problem.side_of, kind="stable") if problem.groups else problem.members
@@ -163,7 +169,7 @@ class KernelDecomposition(SolverBase):
         starts = np.searchsorted(problem.side_of[order], np.arange(len(problem.sides) + 1))
         small = Small(K, ridge, state.low[order], state.high[order], problem.tube, starts)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
-        accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, relative_gap))
+        accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, USUAL * relative_gap))
         state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
         state.beta[order] = beta
         state.f[order] = g - ridge * beta + y
@@ -218,8 +224,8 @@ class KernelDecomposition(SolverBase):
     def first(self, problem: KernelProblem, state: KernelState, block: int) -> np.ndarray:
         """The first working set, where all rows look alike: `block` random rows of each class."""
         y = problem.y[state.at_work]
-        sides = [np.flatnonzero(y > 0.0), np.flatnonzero(y < 0.0)]
-        return np.concatenate([state.random.permutation(side)[:block] for side in sides])
+        sides, random = [np.flatnonzero(y > 0.0), np.flatnonzero(y < 0.0)], np.random.RandomState(state.random[0])
+        return np.concatenate([random.permutation(side)[:block] for side in sides])
 
     def solution(self, problem: KernelProblem, state: KernelState) -> KernelPoint:
         """The last iterate, which is dual feasible."""
@@ -228,6 +234,9 @@ class KernelDecomposition(SolverBase):
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
         """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
         rebuilt(problem, state, evaluation)
+        if self.is_whole(problem, state):
+            return state
+        measure(problem, state)
         aside = np.ones(problem.n, dtype=bool)
         aside[state.at_work] = False
         if (violates(problem, state) & aside).any():
@@ -256,7 +265,7 @@ def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, An
         "w": np.empty(0),
         "active": problem.n,
         "beta": beta,
-        "f": problem.margins(beta),
+        "f": problem.margins(beta) if beta.any() else np.zeros(problem.n),
         "low": low,
         "high": high,
         "ridge": problem.ridge(),
@@ -279,7 +288,6 @@ def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None
     if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
         sizes = np.abs(state.beta) @ problem.at_rows(problem.errors.lengths)
         state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
-    measure(problem, state)
 
 
 def whole_matrix(problem: KernelProblem, order: np.ndarray) -> np.ndarray:

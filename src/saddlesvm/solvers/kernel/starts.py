@@ -25,7 +25,7 @@ def first_sums(problem: KernelProblem) -> np.ndarray:
         beta[sample] = problem.C * total / sample.size
     hard = problem.margins(beta) - problem.y
     beta[:] = 0.0
-    high = problem.bounds()[1]
+    high = problem.bounds[1]
     for rows, total in asked:
         order = rows[np.argsort(hard[rows], kind="stable")]
         room = np.cumsum(high[order])

@@ -281,6 +281,7 @@ class KernelSDCA(SolverBase):
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
         """Take the rebuilt float64 f over."""
         rebuilt(problem, state, evaluation)
+        measure(problem, state)
         return state
 
 
