@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,35 @@ def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     assert np.allclose(alpha[chosen], a)
     assert not alpha[:10].any()
     assert told.bent == pytest.approx([np.count_nonzero(bend), C * bend.sum()])
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", SMOOTH, ids=named)
+def test_the_change_of_the_matrix_leads_from_one_point_to_another(loss: Loss, layout: str) -> None:
+    X = matrix(60, 4, density=0.6)
+    problem = make_problem(as_rows(X if layout == "dense" else csr(X)), labels(X, loss), loss, C=0.7)
+    base, w = np.random.default_rng(2).normal(size=(2, 5))
+    matrices = []
+    for ask in (Ask(base, np.empty(0)), Ask(w, np.empty(0), base=base), Ask(w, base, base=base), Ask(w, np.empty(0))):
+        told = Told.nothing(5)
+        look(problem.terms, problem.members, ask, told, np.empty(0))
+        matrices.append(np.tril(told.matrix))
+    before, change, same, after = matrices
+    assert np.allclose(before + change, after, rtol=0.0, atol=1e-12 * np.abs(before).max())
+    assert np.array_equal(change, same)
+
+
+def test_features_that_are_nearly_alike_are_summed_in_double_precision(tmp_path: Path) -> None:
+    """Two columns apart by 1e-4 of their size: sums in single precision would hide the difference."""
+    X = matrix(N, D).astype(np.float32)
+    X[:, 1] = X[:, 0] * (1.0 + np.float32(1e-4) * X[:, 2])
+    problem = many_blocks(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge(), C=1e8)
+    solver = NewtonOnFiles()
+    assert fit(problem, solver, Limits(tol=1e-6, max_epochs=40)).outcome is Outcome.CERTIFIED
+    state = solver.init(problem, 0)
+    for _ in range(3 * problem.reader.n_blocks):
+        state = solver.step(problem, state, Budget(1))
+    assert state.walk.precise
 
 
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
@@ -169,6 +199,25 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp
         resumed = fit(problem(), solver, limits, checkpoint=Checkpoint(path))
         assert np.array_equal(resumed.coef, undisturbed.coef)
         assert resumed.certificate == undisturbed.certificate
+
+
+def test_a_checkpoint_from_before_the_matrix_was_kept_goes_on(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    file, y, path = mapped(X, tmp_path), labels(X, SquaredHinge()), tmp_path / "run"
+    limits = Limits(tol=1e-6, max_epochs=40)
+    with pytest.raises(KeyboardInterrupt):
+        begun = many_blocks(file, y, SquaredHinge(), C=1e3)
+        fit(begun, NewtonOnFiles(), limits, callbacks=[StopAt(8)], checkpoint=Checkpoint(path, 1e9, 1))
+    with np.load(path) as stored:
+        arrays = {name: one for name, one in stored.items() if name not in ("state.walk_base", "state.walk_matrix")}
+    header = json.loads(arrays["header"].tobytes())
+    header["same"] = {name: one for name, one in header["same"].items() if name != "state.walk_base"}
+    del header["state"]["walk_changes"], header["state"]["walk_precise"], header["state"]["proves_itself"]
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with path.open("wb") as opened:
+        np.savez(opened, **arrays)
+    resumed = fit(many_blocks(file, y, SquaredHinge(), C=1e3), NewtonOnFiles(), limits, checkpoint=Checkpoint(path))
+    assert resumed.outcome is Outcome.CERTIFIED
 
 
 def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> None:

@@ -39,7 +39,12 @@ class Asks(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
-        return sum(ask.w.nbytes + ask.back.nbytes for ask in self.asks)
+        return sum(ask.w.nbytes + ask.back.nbytes + _bytes_beside(ask) for ask in self.asks)
+
+
+def _bytes_beside(ask: Ask) -> int:
+    """Bytes of the point whose matrix is known, where it is not the beginning of the line, too."""
+    return 0 if ask.base is None or ask.base is ask.back else ask.base.nbytes
 
 
 class Answers(NamedTuple):
@@ -115,7 +120,7 @@ class NewtonRounds(Rounds):
                 "solver='auto' or 'rounds', or loss='squared_hinge'"
             )
         super().__init__(plan, engine, watch)
-        self.walks = [Walk.begin(w.copy()) for w in self.W]
+        self.walks = [Walk.begin(w.copy(), plan.loss) for w in self.W]
 
     def one_round(self) -> Outcome | None:
         """A round; CERTIFIED where it has proven every problem."""

@@ -35,12 +35,17 @@ MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
-    "walk_back", "kept",
+    "walk_back", "walk_base", "walk_matrix", "kept",
 }  # fmt: skip
-LATER = {"kept"}  # arrays that older runs did not store: they go on with those of a run that has just begun
+LATER = {
+    "kept",
+    "walk_base",
+    "walk_matrix",
+}  # arrays that older runs did not store: they go on with those of a run that has just begun
 FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
+    "walk_base", "walk_matrix",
 )  # fmt: skip
 
 
@@ -220,7 +225,10 @@ class State:
         """Raise ValueError for a place or an index out of range."""
         self.counters()
         if "walk_back" in self.arrays:
-            demand(self.arrays["walk_back"].size in (0, self.fresh.w.size), "its walk_back has another width")
+            width = self.fresh.w.size
+            demand(self.arrays["walk_back"].size in (0, width), "its walk_back has another width")
+            sizes = self.arrays["walk_base"].size, self.arrays["walk_matrix"].shape
+            demand(sizes in ((0, (0, 0)), (width, (width, width))), "its walk_matrix has another width")
         if "phase" in self.plain:
             demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
             phases = ("coordinate descent", "blocks", "Newton", "dense Newton", "interior point")

@@ -36,7 +36,7 @@ BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the l
 SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per power of ten that the gap falls by
 FEWEST = 2  # sweeps of coordinate descent before the first comparison
 PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
-MATRICES = 3.0  # matrices held for each problem: the sum, its factor, and room to lift the diagonal
+MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
 SHARE = 0.25  # of the memory, that they may take
 DESCENT, NEWTON = "blocks", "Newton"
 
@@ -76,7 +76,7 @@ class AutoOnFiles(SolverBase):
         """Begin with coordinate descent."""
         begun = Blocks().init(problem, seed, start)
         given = {column.name: getattr(begun, column.name) for column in fields(BlocksState)}
-        return OnFilesState(**given, walk=Walk.begin(np.zeros(problem.n_features + 1)))
+        return OnFilesState(**given, walk=Walk.begin(np.zeros(problem.n_features + 1), problem.loss))
 
     def step(self, problem: Problem, state: OnFilesState, budget: Budget) -> OnFilesState:
         """Read one block."""
@@ -132,7 +132,7 @@ class AutoOnFiles(SolverBase):
             judged = problem.regularizer.value(state.last.model) + problem.C * state.last.primal_paid
             far = judged > problem.C * sums_without_rows(problem, state.alpha)[0]
         state.phase = NEWTON
-        state.walk = Walk.begin(np.zeros(state.w.size) if far else state.w.astype(np.float64))
+        state.walk = Walk.begin(np.zeros(state.w.size) if far else state.w.astype(np.float64), problem.loss)
         state.w, state.epochs, state.work = state.walk.at, float(state.sweeps), SweepWork()
 
     def solution(self, problem: Problem, state: OnFilesState) -> Point:

@@ -14,14 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.intercepts import shorten, signed_sums
+from saddlesvm.problem.loss import Loss, is_cornerless, traits_of
 from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among, point_sizes
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms
-from saddlesvm.rows.layouts import CSR, Rows, dot_rows, n_features
+from saddlesvm.rows.layouts import CSR, Rows, dot_rows, dtype_of, n_features
+from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, combine, respond
-from saddlesvm.solvers.second_order.linear_algebra import add_outer
+from saddlesvm.solvers.second_order.linear_algebra import add_outer, squares_cost
 
 STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at together: the cache holds them
+WIDE_VALUES = 2**22  # values of the rows whose squares are summed in single precision, at most
 NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the matrix leaves a row out (R is 1)
 TRIALS = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)  # places on a line, where 1 is the point looked at
 LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
@@ -40,11 +43,18 @@ class Ask(NamedTuple):
     shorten : tuple of (float, float, bool), optional
         The multipliers are to be shortened so before their sums and their pull are taken, see
         :func:`~saddlesvm.problem.intercepts.shorten`: those of a free intercept have a given sum.
+    base : ndarray of shape (d + 1,), optional
+        A point whose matrix is known: the change of the matrix from there to w is told.
+    precise : bool
+        Rows of single precision are widened before their squares are added up; else strips of them are summed in single
+        precision, which takes half the time.
     """
 
     w: np.ndarray
     back: np.ndarray
     shorten: tuple[float, float, bool] | None = None
+    base: np.ndarray | None = None
+    precise: bool = False
 
 
 class Told(NamedTuple):
@@ -63,7 +73,7 @@ class Told(NamedTuple):
     pull : ndarray of shape (d + 1,)
         ``sum_i a_i x_i`` of the multipliers at w.
     matrix : ndarray of shape (d + 1, d + 1)
-        ``C sum_i s_i phi_i'' x_i x_i'``, its lower triangle; in Fortran order.
+        ``C sum_i s_i phi_i'' x_i x_i'``, its lower triangle, or the change of it; in Fortran order.
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of the multipliers, see :class:`~saddlesvm.problem.rounding.PointSizes`.
     """
@@ -109,38 +119,76 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
     alpha : ndarray of shape (n,)
         In the numbering of `terms`; or of shape (0,), where nobody needs them.
     """
-    for chosen in _strips(terms.X, members):
-        y, s = terms.y[chosen], terms.weights[chosen] if terms.weights.size else terms.weights
-        points, every = Pointwise(terms.loss, y, s), np.arange(chosen.size)
-        z = np.empty(chosen.size)
-        dot_rows(terms.X, chosen, ask.w, z)
-        answers = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
-        respond(SmoothedTerms(terms.loss, y, s, terms.C, np.empty(0), 0.0, False), z, answers)
-        told.signed[:] += signed_sums(points, every, answers.alpha)
-        if ask.shorten is not None:
-            shorten(points, every, answers.alpha, *ask.shorten)
-        told.sums[:] += loss_sums(points, every, z, 0.0, answers.alpha)
-        combine(terms.X, chosen, answers.alpha, told.pull)
-        if ask.back.size:
-            former = np.empty(z.size)
-            dot_rows(terms.X, chosen, ask.back, former)
-            for k, place in enumerate(TRIALS):
-                told.line[k] += loss_sums(points, every, former + place * (z - former), 0.0, answers.alpha)[0]
-        norms = terms.norms[chosen]
-        active = np.flatnonzero(answers.bend * norms > NEGLIGIBLE)
-        add_outer(terms.X, chosen[active], answers.bend[active], told.matrix)
-        told.bent[:] += active.size, float(answers.bend.sum())
-        sizes = point_sizes(terms.loss, y, norms, s, every, answers.alpha, signs=ask.shorten is not None)
-        add_sizes(told.sizes, np.array(sizes), LARGEST)
-        if alpha.size:
-            alpha[chosen] = answers.alpha
+    single = not ask.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
+    for wide in _strips(terms.X, members, WIDE_VALUES):
+        total = np.zeros(told.matrix.shape, dtype=np.float32, order="F") if single else told.matrix
+        for chosen in _strips(terms.X, wide, STRIP_VALUES):
+            _add_squares(terms, chosen, _look(terms, chosen, ask, told, alpha), total)
+        if single:
+            told.matrix[:] += total
 
 
-def _strips(X: Rows, members: np.ndarray) -> Iterator[np.ndarray]:
-    """The members, a few at a time."""
+def changes_alone(loss: Loss) -> bool:
+    """Whether the matrix is best told by its change: the second derivatives of most rows stay as they are."""
+    return traits_of(loss).parabolic or not is_cornerless(loss)
+
+
+def _look(terms: Terms, chosen: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray) -> np.ndarray:
+    """Look at a strip of rows, for everything but the matrix: their second derivatives, or the changes of them."""
+    y, s = terms.y[chosen], terms.weights[chosen] if terms.weights.size else terms.weights
+    points, every = Pointwise(terms.loss, y, s), np.arange(chosen.size)
+    smoothed = SmoothedTerms(terms.loss, y, s, terms.C, np.empty(0), 0.0, False)
+    z = _margins(terms, chosen, ask.w)
+    answers = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
+    respond(smoothed, z, answers)
+    told.signed[:] += signed_sums(points, every, answers.alpha)
+    if ask.shorten is not None:
+        shorten(points, every, answers.alpha, *ask.shorten)
+    told.sums[:] += loss_sums(points, every, z, 0.0, answers.alpha)
+    combine(terms.X, chosen, answers.alpha, told.pull)
+    former = np.empty(0)
+    if ask.back.size:
+        former = _margins(terms, chosen, ask.back)
+        for k, place in enumerate(TRIALS):
+            told.line[k] += loss_sums(points, every, former + place * (z - former), 0.0, answers.alpha)[0]
+    norms = terms.norms[chosen]
+    told.bent[:] += np.count_nonzero(answers.bend * norms > NEGLIGIBLE), float(answers.bend.sum())
+    sizes = point_sizes(terms.loss, y, norms, s, every, answers.alpha, signs=ask.shorten is not None)
+    add_sizes(told.sizes, np.array(sizes), LARGEST)
+    if alpha.size:
+        alpha[chosen] = answers.alpha
+    if ask.base is None:
+        return answers.bend
+    if ask.base is not ask.back:
+        former = _margins(terms, chosen, ask.base)
+    before = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
+    respond(smoothed, former, before)
+    return answers.bend - before.bend
+
+
+def _margins(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The margins of some rows."""
+    z = np.empty(chosen.size)
+    dot_rows(terms.X, chosen, w, z)
+    return z
+
+
+def _add_squares(terms: Terms, chosen: np.ndarray, bends: np.ndarray, total: np.ndarray) -> None:
+    """``total += sum_k bends_k x_chosen[k] x_chosen[k]'``, its lower triangle."""
+    X, sizes = terms.X, bends * terms.norms[chosen]
+    per_row = X.data.size / max(X.indptr.size - 1, 1) if isinstance(X, CSR) else 0.0
+    for sign in (1.0, -1.0):
+        some = np.flatnonzero(sign * sizes > NEGLIGIBLE)
+        if some.size:
+            with blas_for(squares_cost(X, some.size, per_row, total.itemsize / 8.0)):
+                add_outer(X, chosen[some], sign * bends[some], total, sign)
+
+
+def _strips(X: Rows, members: np.ndarray, values: int) -> Iterator[np.ndarray]:
+    """The members, rows of about so many values at a time."""
     width = n_features(X) + 1
     if isinstance(X, CSR):
         width = X.data.size // max(X.indptr.size - 1, 1) + 1
-    size = max(FEWEST_ROWS, STRIP_VALUES // width)
+    size = max(FEWEST_ROWS, values // width)
     for start in range(0, members.size, size):
         yield members[start : start + size]

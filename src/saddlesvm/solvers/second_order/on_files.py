@@ -55,6 +55,8 @@ class FilesState(State):
     alpha : ndarray of shape (n_all,)
         The multipliers at the point that this sweep looked at.
     sweeps : int
+    proves_itself : bool
+        Each sweep proves its point: a certificate reads nothing.
     walk : Walk
     work : SweepWork
         The sweep under way.
@@ -62,6 +64,7 @@ class FilesState(State):
 
     alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
     sweeps: int = 0
+    proves_itself: bool = False
     walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
     work: SweepWork = field(default_factory=SweepWork, repr=False)
 
@@ -83,7 +86,7 @@ class NewtonOnFiles(SolverBase):
         streamed.duals[:] = start_alpha(problem, start)
         given = None if start is None else start.w
         w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
-        walk = Walk.begin(w)
+        walk = Walk.begin(w, problem.loss)
         return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, walk=walk)
 
     def step(self, problem: Problem, state: FilesState, budget: Budget) -> FilesState:
@@ -122,7 +125,7 @@ class NewtonOnFiles(SolverBase):
         state.estimate = state.walk.take(problem.C, problem.regularizer, told)
         state.w, state.active, state.satisfied = state.walk.at, state.walk.bent, state.walk.ended
         state.sweeps += 1
-        state.epochs = float(state.sweeps)
+        state.epochs, state.proves_itself = float(state.sweeps), not problem.intercept.constrained
         state.remark = f"Newton step {state.walk.steps}: {state.active} rows bend"
         state.work = SweepWork()
 

@@ -22,6 +22,7 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.intercepts import shortening
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, unbalance
@@ -30,10 +31,16 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky
-from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, TRIALS, Ask, Told
+from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, TRIALS, Ask, Told, changes_alone
 
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point looked at is taken
 ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
+ALIKE = 1e-3  # share of a diagonal entry left to its pivot below which sums in single precision are too coarse
+
+
+def no_matrix() -> np.ndarray:
+    """An empty matrix: none is kept."""
+    return np.empty((0, 0))
 
 
 @dataclass
@@ -63,6 +70,14 @@ class Walk(Group):
         Rows that bend there.
     ended : bool
         Rounding hides what a further step could gain.
+    changes : bool
+        The matrix is kept from pass to pass, and a pass tells how it changes: few rows begin or cease to bend.
+    base : ndarray of shape (d + 1,) or (0,)
+        The point that `matrix` belongs to.
+    matrix : ndarray of shape (d + 1, d + 1) or (0, 0)
+        The matrix kept; empty where it is asked for anew.
+    precise : bool
+        Sums in single precision do not do: the features are too alike.
     """
 
     at: np.ndarray
@@ -78,23 +93,38 @@ class Walk(Group):
     steps: int = 0
     bent: int = 0
     ended: bool = False
+    changes: bool = False
+    base: np.ndarray = field(default_factory=nothing)
+    matrix: np.ndarray = field(default_factory=no_matrix)
+    precise: bool = False
+
+    def __post_init__(self) -> None:
+        self.changes, self.precise = bool(self.changes), bool(self.precise)  # older checkpoints do not have them
 
     @classmethod
-    def begin(cls, w: np.ndarray) -> Walk:
+    def begin(cls, w: np.ndarray, loss: Loss) -> Walk:
         """A walk that begins at these weights."""
-        nowhere = np.zeros(w.size)
-        return cls(w, model=nowhere, pull=nowhere, sums=np.zeros(LOSS_SUMS), sizes=np.zeros(SIZES), signed=np.zeros(4))
+        nowhere, sums, sizes = np.zeros(w.size), np.zeros(LOSS_SUMS), np.zeros(SIZES)
+        kept = changes_alone(loss)
+        return cls(w, model=nowhere, pull=nowhere, sums=sums, sizes=sizes, signed=np.zeros(4), changes=kept)
 
     def ask(self) -> Ask:
         """What the next pass is to find out."""
-        return Ask(self.at, self.back)
+        if not self.base.size:
+            return Ask(self.at, self.back, precise=self.precise)
+        same = np.array_equal(self.base, self.back)
+        return Ask(self.at, self.back, base=self.back if same else self.base, precise=self.precise)
 
     def take(self, C: float, regularizer: Regularizer, told: Told) -> float:
         """Learn from a pass, and choose the point of the next one; returns an estimate of the relative gap.
 
-        `told` is used up: the factor of its matrix takes its place.
+        `told` is used up: its matrix may be kept.
         """
         w = self.at
+        if self.base.size:
+            self.matrix += told.matrix
+        else:
+            self.matrix = told.matrix
         self.model, self.pull, self.sums, self.sizes = w, C * told.pull, told.sums, told.sizes
         self.signed = told.signed
         self.bent, self.looks = int(told.bent[0]), self.looks + 1
@@ -106,12 +136,21 @@ class Walk(Group):
         elif self.back.size and not primal < self.before:
             self._shorten()
         else:
-            step, fall = newton_step(w, self.pull, regularizer, told)
+            step, fall, alike = newton_step(w, self.pull, regularizer, self.matrix)
+            self._use_precision(alike)
             self.at, self.back, self.before, self.promised = w + step, w, primal, 2.0 * fall
             self.steps += 1
             if regularizer.intercept.constrained:  # these multipliers have another sum: the dual is no bound
                 dual = primal - fall
+        self.base = w if self.changes and self.matrix.size else nothing()
+        if not self.base.size:
+            self.matrix = no_matrix()
         return relative(max(primal - dual, 0.0), primal, dual)
+
+    def _use_precision(self, alike: float) -> None:
+        """Ask for a precise matrix from now on, where the features are so alike that single precision hides them."""
+        if alike < ALIKE and not self.precise:
+            self.precise, self.matrix = True, no_matrix()
 
     def _better_place(self, C: float, regularizer: Regularizer, told: Told, primal: float) -> float:
         """The place on the line where the objective falls much lower than at the point looked at; 0 for none."""
@@ -147,15 +186,23 @@ class Walk(Group):
         return summed(facts, tuple(sums), PointSizes(*sizes), self.model, self.pull)
 
 
-def newton_step(w: np.ndarray, pull: np.ndarray, regularizer: Regularizer, told: Told) -> tuple[np.ndarray, float]:
-    """The step from w to the minimum of the quadratic model, and what the model falls by; uses the matrix up."""
-    bent, matrix = regularizer.curvature(w), told.matrix
+def newton_step(
+    w: np.ndarray, pull: np.ndarray, regularizer: Regularizer, matrix: np.ndarray
+) -> tuple[np.ndarray, float, float]:
+    """The step from w to the minimum of the quadratic model, what the model falls by, and how alike the features are:
+    the least share of a diagonal entry that is left to its pivot."""
+    bent = regularizer.curvature(w)
     gradient = bent * w - pull
     diagonal = np.arange(bent.size)
-    matrix[diagonal, diagonal] += np.maximum(bent, FREE_PENALTY)
+    kept = matrix[diagonal, diagonal]
+    lifted = kept + np.maximum(bent, FREE_PENALTY)
+    matrix[diagonal, diagonal] = lifted
+    alike = 1.0
     with blas_for(bent.size**3 / (3.0 * BLAS_SPEED)):
         try:
-            step = -dpotrs(cholesky(matrix), gradient, lower=1)[0]
+            factor = cholesky(matrix)
+            step, alike = -dpotrs(factor, gradient, lower=1)[0], float((factor.diagonal() ** 2 / lifted).min())
         except np.linalg.LinAlgError:
-            step = -gradient / matrix[diagonal, diagonal]
-    return step, -0.5 * float(gradient @ step)
+            step, alike = -gradient / lifted, 0.0
+    matrix[diagonal, diagonal] = kept
+    return step, -0.5 * float(gradient @ step), alike
