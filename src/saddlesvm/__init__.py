@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from saddlesvm.data import Store
-from saddlesvm.estimators.certify import certify
-from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.linear_svr import LinearSVR
-from saddlesvm.estimators.register import register_estimator
-from saddlesvm.estimators.warmup import warmup
-from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.losses import register as register_loss
-from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos, register_solver
+from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
+    from saddlesvm import data as data
+    from saddlesvm import estimators as estimators
+    from saddlesvm import losses as losses
+    from saddlesvm import solvers as solvers
+    from saddlesvm.data.store import Store
+    from saddlesvm.estimators.certify import certify
     from saddlesvm.estimators.certify_kernel import certify_kernel
     from saddlesvm.estimators.cross_validation import LinearSVCCV
     from saddlesvm.estimators.first_weight import C_max
     from saddlesvm.estimators.kernel import KernelSVC
     from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
+    from saddlesvm.estimators.linear_svc import LinearSVC
+    from saddlesvm.estimators.linear_svr import LinearSVR
     from saddlesvm.estimators.one_class import OneClassSVM
+    from saddlesvm.estimators.register import register_estimator
     from saddlesvm.estimators.svc import SVC, NuSVC
     from saddlesvm.estimators.svr import SVR, NuSVR
+    from saddlesvm.estimators.warmup import warmup
+    from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+    from saddlesvm.problem.certificate import Certificate
+    from saddlesvm.problem.losses import register as register_loss
+    from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos, register_solver
     from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
     from saddlesvm.solvers.kernel.pegasos import KernelPegasos
     from saddlesvm.solvers.kernel.stochastic import KernelSDCA
@@ -64,25 +68,48 @@ __all__ = [
     "warmup",
 ]
 
-LOADED_WHEN_USED = {
+HOMES = {
     "C_max": "saddlesvm.estimators.first_weight",
+    "Certificate": "saddlesvm.problem.certificate",
+    "DCD": "saddlesvm.solvers",
+    "SDCA": "saddlesvm.solvers",
+    "Auto": "saddlesvm.solvers",
+    "KernelDecomposition": "saddlesvm.solvers.kernel.decomposition",
+    "KernelPegasos": "saddlesvm.solvers.kernel.pegasos",
+    "KernelSDCA": "saddlesvm.solvers.kernel.stochastic",
     "KernelSVC": "saddlesvm.estimators.kernel",
-    "certify_kernel": "saddlesvm.estimators.certify_kernel",
+    "LeaveOneOut": "saddlesvm.estimators.leave_one_out",
+    "LinearSVC": "saddlesvm.estimators.linear_svc",
+    "LinearSVCCV": "saddlesvm.estimators.cross_validation",
+    "LinearSVR": "saddlesvm.estimators.linear_svr",
+    "Newton": "saddlesvm.solvers",
+    "NotCertifiedWarning": "saddlesvm.fit.outcome",
     "NuSVC": "saddlesvm.estimators.svc",
     "NuSVR": "saddlesvm.estimators.svr",
     "OneClassSVM": "saddlesvm.estimators.one_class",
+    "Outcome": "saddlesvm.fit.outcome",
+    "Pegasos": "saddlesvm.solvers",
     "SVC": "saddlesvm.estimators.svc",
     "SVR": "saddlesvm.estimators.svr",
-    "LeaveOneOut": "saddlesvm.estimators.leave_one_out",
+    "Store": "saddlesvm.data.store",
+    "certify": "saddlesvm.estimators.certify",
+    "certify_kernel": "saddlesvm.estimators.certify_kernel",
     "leave_one_out": "saddlesvm.estimators.leave_one_out",
-    "KernelDecomposition": "saddlesvm.solvers.kernel.decomposition",
-    "KernelSDCA": "saddlesvm.solvers.kernel.stochastic",
-    "KernelPegasos": "saddlesvm.solvers.kernel.pegasos",
-    "LinearSVCCV": "saddlesvm.estimators.cross_validation",
+    "register_estimator": "saddlesvm.estimators.register",
+    "register_loss": "saddlesvm.losses",
+    "register_solver": "saddlesvm.solvers",
+    "warmup": "saddlesvm.estimators.warmup",
+    # rooms that were always there after ``import saddlesvm``
+    "data": "",
+    "estimators": "",
+    "fit": "",
+    "losses": "",
+    "multiclass": "",
+    "problem": "",
+    "rows": "",
+    "runtime": "",
+    "solvers": "",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in LOADED_WHEN_USED:
-        return getattr(importlib.import_module(LOADED_WHEN_USED[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a name that is not there is then an error of the type checker
+    __getattr__, __dir__ = lazily(__name__, HOMES)

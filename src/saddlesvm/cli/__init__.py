@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from saddlesvm.runtime.lazy import Later
+
+INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; see :func:`saddlesvm.cli.parser.main`."""
-    from saddlesvm.cli.parser import main as run
+    """Run the command line; see :func:`saddlesvm.cli.parser.main`.
 
-    return run(arguments)
+    Ctrl-C before the command itself has begun ends it without a word.
+    """
+    try:
+        return int(Later("saddlesvm.cli.parser:main")(arguments))
+    except KeyboardInterrupt:
+        return INTERRUPTED

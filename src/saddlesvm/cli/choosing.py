@@ -10,44 +10,10 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
 
+from saddlesvm.cli.arguments import FOLDS
 from saddlesvm.data import DataError, Table
 from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
 from saddlesvm.estimators.linear_svc import LinearSVC
-
-FOLDS = 5  # folds where several values of C are given, and no number of folds
-
-
-def strength(text: str) -> float | str | tuple[float, ...]:
-    """C of the command line: a number, several with commas, or words such as "auto"."""
-    try:
-        numbers = tuple(map(float, text.split(",")))
-    except ValueError:
-        if text[:1].isdigit():
-            raise argparse.ArgumentTypeError(
-                f"{text!r}: a number, several with commas, as in 0.1,1,10, or auto is allowed"
-            ) from None
-        return text
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def share(text: str) -> float:
-    """A share of the rows, above 0 and below 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = np.nan
-    if not 0.0 < number < 1.0:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: a share of the rows is needed, above 0 and below 1 (0.2); a file goes with --test"
-        )
-    return number
-
-
-def fold_count(text: str) -> int:
-    """A number of folds, at least 2."""
-    if not text.isdigit() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number of folds is needed, at least 2")
-    return int(text)
 
 
 def check_choice(options: argparse.Namespace) -> None:

@@ -14,9 +14,10 @@ from scipy import sparse
 from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
 from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import store_info
-from saddlesvm.cli.dask import fit_on_cluster, is_pattern, stores_of
+from saddlesvm.cli.dask import fit_on_cluster, stores_of
 from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
 from saddlesvm.cli.missing import Filling
+from saddlesvm.cli.places import is_pattern
 from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
 from saddlesvm.cli.report import check_possible, write_report
 from saddlesvm.cli.tables import Facts, show
@@ -116,23 +117,9 @@ def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
     return entry.kind(**{name: one for name, one in given.items() if one is not None and name in entry.parameters})
 
 
-def check_outputs(paths: list[str]) -> None:
-    """Raise DataError for a file that could not be written, or would be written twice."""
-    for path in paths:
-        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise DataError(f"{path}: its folder does not exist")
-        if os.path.isdir(path):
-            raise DataError(f"{path}: is a folder; a file name is needed")
-    real = [os.path.realpath(path) for path in paths]
-    for path, one in zip(paths, real, strict=True):
-        if real.count(one) > 1:
-            raise DataError(f"{path}: is given for two outputs; each needs a file of its own")
-
-
 def train(options: argparse.Namespace) -> int:
     """``saddlesvm train``: read, fit, test, save, and print the results."""
     task, entry = task_of(options), estimator_kind(options)
-    check_outputs([path for path in (options.model, options.liblinear, options.checkpoint, options.report) if path])
     check_possible(options.report)
     check_choice(options)
     if options.dask and is_pattern(options.data):

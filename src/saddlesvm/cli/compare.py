@@ -8,16 +8,19 @@ import shlex
 import sys
 from typing import Any
 
+from saddlesvm.cli.arguments import number_or_name
 from saddlesvm.cli.console import print_error
-from saddlesvm.cli.own_loss import loss_text
-from saddlesvm.cli.values import number_or_name
-from saddlesvm.data import DataError
-from saddlesvm.data.columns import check_names
+from saddlesvm.cli.own_loss import LOSSES, loss_text
+from saddlesvm.data.errors import DataError
 from saddlesvm.lab.experiments import HOMES
-from saddlesvm.problem.losses import LOSSES, make_loss, split_losses, traits_of
-from saddlesvm.rows.kernels import KERNELS
+from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.shown import shown
+from saddlesvm.runtime.words import KERNEL_NAMES
 
+check_names = Later("saddlesvm.data.columns:check_names")
+make_loss = Later("saddlesvm.problem.losses:make_loss")
+split_losses = Later("saddlesvm.problem.losses:split_losses")
+traits_of = Later("saddlesvm.problem.losses:traits_of")
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
@@ -56,7 +59,7 @@ def add_compare(subparsers: Any) -> None:
     parser.add_argument("--tol", type=float, default=1e-6, help="relative duality gap that ends a run (default 1e-6)")
     parser.add_argument("--intercept", choices=("none", "regularized", "free"), default="regularized")
     kernel = parser.add_argument_group("kernel machines in place of linear ones")
-    kernel.add_argument("--kernel", choices=[name for name in KERNELS if name != "precomputed"])
+    kernel.add_argument("--kernel", choices=[name for name in KERNEL_NAMES if name != "precomputed"])
     kernel.add_argument("--gamma", type=number_or_name, default="scale", help="of the kernel: scale, auto or a number")
     kernel.add_argument("--degree", type=float, default=3.0, help="of the polynomial kernel (default 3)")
     kernel.add_argument("--coef0", type=float, default=0.0, help="of the polynomial and sigmoid kernels (default 0)")
@@ -69,7 +72,7 @@ def add_compare(subparsers: Any) -> None:
     parser.add_argument("--figures", metavar="DIR", help="write every figure here, as PNG and SVG")
     parser.add_argument("--report", metavar="PATH", required=True, help="the HTML report to write")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run_compare)
+    parser.set_defaults(run=Later("saddlesvm.cli.compare:run_compare"), reads=("data", "test"))
 
 
 def add_reproduce(subparsers: Any) -> None:
@@ -83,7 +86,7 @@ def add_reproduce(subparsers: Any) -> None:
     parser.add_argument("--figures", metavar="DIR", help="write every figure here as PNG")
     parser.add_argument("--quick", action="store_true", help="a part of the data, in seconds")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run_reproduce)
+    parser.set_defaults(run=Later("saddlesvm.cli.compare:run_reproduce"))
 
 
 def run(arguments: argparse.Namespace) -> int:

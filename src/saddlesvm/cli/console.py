@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from saddlesvm.data import DataError
+from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.shown import one_line, shown, unbroken
 
 __all__ = ["give_up_output", "print_error", "ready_output", "safe_label", "why_not_written", "write_output"]

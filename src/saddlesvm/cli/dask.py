@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import importlib
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,11 +78,6 @@ def as_dask(X: Any, parts: int) -> Any:
         da.from_delayed(dask.delayed(X[start:stop]), (stop - start, d), X.dtype) for start, stop in pairwise(cuts)
     ]
     return da.concatenate(blocks)
-
-
-def is_pattern(data: str) -> bool:
-    """Whether DATA is a pattern of several names rather than a name."""
-    return any(sign in data for sign in "*?[") and not os.path.exists(data)
 
 
 def stores_of(pattern: str) -> list[Store]:

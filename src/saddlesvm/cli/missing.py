@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.cli.arguments import MISSING
 from saddlesvm.data import DataError, Table
 
-WAYS = ("error", "drop", "mean", "median")
 NOTE = "missing values"  # where a model file keeps what was learnt
 
 
@@ -58,7 +58,7 @@ class Filling:
             The notes do not hold one that this version knows.
         """
         noted = notes.get(NOTE, {"how": "error", "values": []})
-        fine = isinstance(noted, dict) and noted.keys() == {"how", "values"} and noted["how"] in WAYS
+        fine = isinstance(noted, dict) and noted.keys() == {"how", "values"} and noted["how"] in MISSING
         if not fine or not all(isinstance(one, (int, float)) and np.isfinite(one) for one in noted["values"]):
             raise DataError(f"the model's note on {NOTE} cannot be read: {str(noted)[:80]}")
         return cls(**noted)

@@ -1,14 +1,30 @@
-"""``--estimator`` of the command line: a registered name, or a class of the user's own."""
+"""``--estimator`` of the command line: a registered name, or a class of the user's own. Light to import."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from typing import Any
 
+from saddlesvm.cli.faces import Face, face_of, own_faces
 from saddlesvm.cli.own_module import imported
-from saddlesvm.estimators import register
+from saddlesvm.estimators import HOMES
 
 OWN_ESTIMATOR = "MODULE:CLASS, an estimator registered in a Python file of yours, from here or from PYTHONPATH"
+REGISTER = "saddlesvm.estimators.register"
+
+
+def entries() -> list[Any]:
+    """The estimators that are registered by now."""
+    register = sys.modules.get(REGISTER)
+    return [] if register is None else register.known()
+
+
+def known_faces() -> list[Face]:
+    """The package's own estimators, then those of the user."""
+    others = [face_of(one.name, one.kind, one.options) for one in entries() if one.name not in HOMES]
+    return [*own_faces(), *others]
 
 
 def estimator_text(text: str) -> str:
@@ -16,17 +32,20 @@ def estimator_text(text: str) -> str:
 
     ``module:Class`` imports the module, which registers the class; no module is imported because a file names it.
     """
+    if text in HOMES:
+        return text
     module, colon, cls = text.partition(":")
     try:
-        kind = imported(module, cls) if colon else getattr(register.named(text), "kind", None)
+        kind = imported(module, cls) if colon else None
     except ImportError as error:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from None
-    entry = next((one for one in register.known() if one.kind is kind), None)
+    entry = next((one for one in entries() if (one.kind is kind if colon else one.name == text)), None)
     if entry is None:
-        names = ", ".join(one.name for one in register.known())
+        names = ", ".join(dict.fromkeys([*HOMES, *(one.name for one in entries())]))
         how = "declare the class with @saddlesvm.register_estimator" if colon else f"use {names}, or MODULE:CLASS"
         raise argparse.ArgumentTypeError(f"there is no estimator {text}: {how}")
-    return entry.name
+    name: str = entry.name
+    return name
 
 
 def made_known(arguments: Sequence[str]) -> None:

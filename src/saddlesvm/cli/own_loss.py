@@ -1,19 +1,32 @@
-"""``--loss`` of the command line: a name, alone or with options, or a class of the user's own."""
+"""``--loss`` of the command line: a name, alone or with options, or a class of the user's own. Light to import."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from saddlesvm.cli.own_module import imported
-from saddlesvm.problem.losses import is_loss, loss_name, make_loss
+from saddlesvm.runtime.lazy import Later
+from saddlesvm.runtime.words import CLASSIFICATION_LOSSES, LOSS_ALIASES, REGRESSION_LOSSES
 
+LOSSES = (*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES)
 WITH_OPTIONS = "Options: pinball:tau=0.8"
 OWN_LOSS = "MODULE:CLASS, a loss registered in a Python file of yours, from here or from PYTHONPATH."
+REGISTRY = "saddlesvm.problem.loss_registry"
+
+make_loss = Later("saddlesvm.problem.losses:make_loss")
+is_loss = Later("saddlesvm.problem.losses:is_loss")
+loss_name = Later("saddlesvm.problem.losses:loss_name")
 
 
 def loss_argument(text: str) -> str:
-    """:func:`loss_text` for argparse: errors become argparse's own."""
+    """:func:`loss_text` for argparse: errors become argparse's own, and names are judged without loading anything."""
+    name, colon, _ = text.partition(":")
+    if not colon and (name in LOSSES or name in LOSS_ALIASES):
+        return text
+    if not colon and REGISTRY not in sys.modules:  # nothing of the user's can have registered another
+        raise argparse.ArgumentTypeError(f"unknown loss {text!r}: use one of {', '.join(LOSSES)}, or MODULE:CLASS")
     try:
         return loss_text(text)
     except ValueError as error:

@@ -1,13 +1,15 @@
-"""``--solver`` of the command line: a name, alone or with options, or a class of the user's own."""
+"""``--solver`` of the command line: a name, alone or with options, or a class of the user's own. Light to import."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 
 from saddlesvm.cli.own_module import imported
-from saddlesvm.solvers import SOLVERS
+from saddlesvm.runtime.words import SOLVER_NAMES
 
 OWN_SOLVER = "Or MODULE:CLASS, a solver registered in a Python file of yours."
+REGISTER = "saddlesvm.solvers.register"
 
 
 def solver_text(text: str) -> str:
@@ -15,12 +17,17 @@ def solver_text(text: str) -> str:
     module, _, rest = text.partition(":")
     cls, _, options = rest.partition(":")
     if not cls or "=" in cls:
+        if module not in SOLVER_NAMES and REGISTER not in sys.modules:  # nothing of the user's can be registered
+            raise argparse.ArgumentTypeError(
+                f"unknown solver {module!r}: use one of {', '.join(SOLVER_NAMES)}, or MODULE:CLASS"
+            )
         return text
     try:
         kind = imported(module, cls)
     except ImportError as error:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from None
-    name = next((name for name, known in SOLVERS.items() if known is kind), None)
+    known = getattr(sys.modules.get(REGISTER), "SOLVERS", {})
+    name = next((name for name, one in known.items() if one is kind), None)
     if name is None:
         raise argparse.ArgumentTypeError(
             f"{module} has no solver {cls}: declare the class with @saddlesvm.register_solver"

@@ -1,32 +1,31 @@
-"""The parser of the command line, a thin layer: every option means the same as the parameter in Python."""
+"""The parser of the command line, a thin layer: every option means the same as the parameter in Python.
+
+Nothing heavy is loaded here, so that help and errors come at once: a subcommand's own options are added when it is
+asked for, its function is imported when it runs, and the files that it names are looked for before.
+"""
 
 from __future__ import annotations
 
 import argparse
-import inspect
-import re
 import sys
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from saddlesvm import __version__
-from saddlesvm.cli import choosing, commands, path, warmup, watch
+from saddlesvm.cli import arguments as kinds
 from saddlesvm.cli import compare as lab
-from saddlesvm.cli import convert as convert_command
+from saddlesvm.cli import warmup, watch
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
-from saddlesvm.cli.missing import WAYS
-from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, made_known
-from saddlesvm.cli.own_loss import OWN_LOSS, WITH_OPTIONS, loss_argument
+from saddlesvm.cli.faces import Face
+from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, known_faces, made_known
+from saddlesvm.cli.own_loss import LOSSES, OWN_LOSS, WITH_OPTIONS, loss_argument
 from saddlesvm.cli.own_solver import OWN_SOLVER, solver_text
-from saddlesvm.cli.values import number_or_name
-from saddlesvm.data import BUNDLED, DataError
-from saddlesvm.estimators import register
-from saddlesvm.estimators.path_search import GAP
-from saddlesvm.fit.outcome import NotCertifiedWarning
-from saddlesvm.problem.losses import LOSSES
-from saddlesvm.rows.kernels import KERNELS
-from saddlesvm.runtime.compiling import telling
+from saddlesvm.cli.places import check_outputs, check_sources
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.sources import BUNDLED
+from saddlesvm.estimators.path_defaults import GAP
+from saddlesvm.runtime.lazy import Later
+from saddlesvm.runtime.words import INTERCEPTS, KERNEL_NAMES
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 DATA_HELP = (
@@ -36,23 +35,32 @@ DATA_HELP = (
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line on standard error, exit code 2."""
+    """An argument parser whose errors are one line on standard error, exit code 2.
+
+    Parameters
+    ----------
+    fill : callable, optional
+        Adds the parser's options; called when the parser is first used, or by :func:`make_parser`.
+    """
+
+    def __init__(self, *given: Any, fill: Callable[[Parser], Any] | None = None, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.filling = fill
+
+    def fill(self) -> None:
+        """Add the options, once."""
+        filling, self.filling = self.filling, None
+        if filling is not None:
+            filling(self)
+
+    def parse_known_args(self, *given: Any, **named: Any) -> Any:
+        """As argparse, with all options in place."""
+        self.fill()
+        return super().parse_known_args(*given, **named)
 
     def error(self, message: str) -> NoReturn:
         print_error(f"{self.prog}: error: {message}")
         raise SystemExit(USAGE_ERROR)
-
-
-def documented(*kinds: type) -> dict[str, str]:
-    """The text of each parameter in the docstrings of `kinds`: the help texts of the options of the same name."""
-    found: dict[str, str] = {}
-    for kind in kinds:
-        text = inspect.cleandoc(kind.__doc__ or "") + "\n"  # Python 3.13 strips the indentation itself
-        section = text.partition("Parameters\n")[2].partition("Attributes\n")[0]
-        for name, text in re.findall(r"^(\w+) : .*\n((?:    .*\n)*)", section, re.M):
-            text = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", text)
-            found.setdefault(name, re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", text).strip())
-    return {name: text.replace("%", "%%") for name, text in found.items()}
 
 
 # How the command line reads those options of estimators whose default value does not tell the type.
@@ -61,9 +69,18 @@ OF_ESTIMATORS: dict[str, dict[str, Any]] = {
     "checkpoint": {"metavar": "PATH"},
     "memory": {"metavar": "BYTES"},
     "liblinear": {"metavar": "PATH", "help": "write the model here as a LIBLINEAR text model"},
-    "kernel": {"choices": [name for name in KERNELS if name != "precomputed"]},
-    "gamma": {"type": number_or_name},
+    "kernel": {"choices": [name for name in KERNEL_NAMES if name != "precomputed"]},
+    "gamma": {"type": kinds.number_or_name},
 }
+
+
+def texts_of(faces: list[Face]) -> dict[str, str]:
+    """The help text of each parameter, from the first estimator that has one."""
+    found: dict[str, str] = {}
+    for face in faces:
+        for name, text in face.texts.items():
+            found.setdefault(name, text)
+    return found
 
 
 def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
@@ -85,47 +102,51 @@ def add_own_loss(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loss", type=loss_argument, help=f"where the model has a loss of yours: {OWN_LOSS}")
 
 
-def add_train(commands_: Any) -> None:
+def fill_train(parser: Parser) -> None:
     """``saddlesvm train``."""
-    texts = documented(*(entry.kind for entry in register.known()))
-    parser = commands_.add_parser("train", help="train a linear model and say how good, and how optimal, it is")
+    faces = known_faces()
+    texts = texts_of(faces)
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("--test", metavar="DATA", help="data to test the model on")
-    parser.add_argument("--validation", type=choosing.share, metavar="SHARE", help="rows to hold out for a test: 0.2")
+    parser.add_argument("--validation", type=kinds.share, metavar="SHARE", help="rows to hold out for a test: 0.2")
     parser.add_argument(
-        "--cv", type=choosing.fold_count, metavar="FOLDS",
-        help=f"folds by which C is chosen among several, --C 0.1,1,10; {choosing.FOLDS} by default",
+        "--cv", type=kinds.fold_count, metavar="FOLDS",
+        help=f"folds by which C is chosen among several, --C 0.1,1,10; {kinds.FOLDS} by default",
     )  # fmt: skip
     strength = parser.add_mutually_exclusive_group()
-    strength.add_argument("--C", type=choosing.strength, help=f"{texts['C']} Several, with commas: see --cv.")
+    strength.add_argument("--C", type=kinds.strength, help=f"{texts['C']} Several, with commas: see --cv.")
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
     add_shared(parser, texts)
     parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
     parser.add_argument("--model", metavar="PATH", help="write the model here")
     parser.add_argument("--report", metavar="PATH", help="write an HTML report with pictures and top features here")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
-    add_options_of_estimators(parser, texts)
+    add_options_of_estimators(parser, faces, texts)
     add_reading(parser)
     parser.add_argument(
-        "--missing", choices=WAYS, default="error",
+        "--missing", choices=kinds.MISSING, default="error",
         help="what happens to missing values: an error, or their rows are left out, or they are filled in with the "
         "mean or median of their column in the training rows, by predict too",
     )  # fmt: skip
-    parser.set_defaults(run=commands.train)
+    parser.set_defaults(
+        run=Later("saddlesvm.cli.commands:train"),
+        reads=("data", "test"),
+        writes=("model", "liblinear", "checkpoint", "report"),
+    )
 
 
-def add_path(commands_: Any) -> None:
+def fill_path(parser: Parser) -> None:
     """``saddlesvm path``."""
-    texts = documented(*(entry.kind for entry in register.known()))
-    parser = commands_.add_parser("path", help="prove a model for every C between two ends, and help to choose one")
+    faces = known_faces()
+    texts = texts_of(faces)
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     strength = parser.add_mutually_exclusive_group()
-    strength.add_argument("--C", type=path.two_ends, metavar="LOW,HIGH", help="the ends; 1e-3,1e3 by default")
-    strength.add_argument("--lambda", dest="lam", type=path.two_ends, metavar="LOW,HIGH", help="the same in lambda")
+    strength.add_argument("--C", type=kinds.two_ends, metavar="LOW,HIGH", help="the ends; 1e-3,1e3 by default")
+    strength.add_argument("--lambda", dest="lam", type=kinds.two_ends, metavar="LOW,HIGH", help="the same in lambda")
     parser.add_argument(
-        "--Cs", type=path.count_of_Cs, default=path.COUNT, metavar="N",
+        "--Cs", type=kinds.count_of_Cs, default=kinds.COUNT, metavar="N",
         help=f"values of C with --penalty l1 or elasticnet, from the first weight on unless --C says from where; "
-        f"{path.COUNT} by default",
+        f"{kinds.COUNT} by default",
     )  # fmt: skip
     parser.add_argument("--gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default")
     parser.add_argument("--validation", metavar="DATA", help="rows to measure the error along the path on")
@@ -136,9 +157,9 @@ def add_path(commands_: Any) -> None:
     parser.add_argument("--model", metavar="PATH", help="write the model for the chosen C here (the largest, if none)")
     add_shared(parser, texts)
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
-    add_options_of_estimators(parser, texts)
+    add_options_of_estimators(parser, faces, texts)
     add_reading(parser)
-    parser.set_defaults(run=path.run)
+    parser.set_defaults(run=Later("saddlesvm.cli.path:run"), reads=("data", "validation"), writes=("report", "model"))
 
 
 def add_shared(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
@@ -152,45 +173,32 @@ def add_shared(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
     parser.add_argument("--tol", type=float, help=texts["tol"])
     parser.add_argument("--max-iter", dest="max_iter", type=int, help=texts["max_iter"])
     parser.add_argument("--max-time", dest="max_time", type=float, help=texts["max_time"])
-    parser.add_argument("--intercept", choices=("none", "regularized", "free"), help=texts["intercept"])
+    parser.add_argument("--intercept", choices=INTERCEPTS, help=texts["intercept"])
     parser.add_argument("--intercept-scaling", dest="intercept_scaling", type=float, help="value of that feature")
     parser.add_argument("--n-jobs", dest="n_jobs", type=int, help=texts["n_jobs"])
     parser.add_argument("--seed", type=int, default=0, help="of the random choices; 0 by default")
 
 
-def add_options_of_estimators(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
+def add_options_of_estimators(parser: argparse.ArgumentParser, faces: list[Face], texts: dict[str, str]) -> None:
     """Add the options of registered estimators beyond those that all of them have."""
     seen: set[str] = set()
-    for entry in register.known():
-        group: Any = parser.add_argument_group(f"options of {entry.name}")
-        for name in entry.options:
+    for face in faces:
+        group: Any = parser.add_argument_group(f"options of {face.name}")
+        for name in face.options:
             if name in seen:
                 continue
             seen.add(name)
-            told = {"help": texts.get(name)} | (OF_ESTIMATORS.get(name) or {"type": type_of(entry, name)})
+            told = {"help": texts.get(name)} | (OF_ESTIMATORS.get(name) or {"type": type_of(face.defaults[name])})
             group.add_argument(f"--{name.replace('_', '-')}", dest=name, **told)
 
 
-def whole_or_number(text: str) -> float:
-    """A whole number where the text is one, else a number."""
-    return int(text) if text.lstrip("+-").isdigit() else float(text)
-
-
-def type_of(entry: register.Entry, name: str) -> Any:
+def type_of(default: Any) -> Any:
     """The type of an option: that of its default, a number where the default is a whole number, else text."""
-    default = entry.kind().get_params()[name]
     if isinstance(default, bool):
-        return truth
+        return kinds.truth
     if isinstance(default, int):
-        return whole_or_number
+        return kinds.whole_or_number
     return float if isinstance(default, float) else str
-
-
-def truth(text: str) -> bool:
-    """True or False of "yes" or "no"."""
-    if text not in ("yes", "no"):
-        raise argparse.ArgumentTypeError(f"{text!r}: yes or no is allowed")
-    return text == "yes"
 
 
 def add_own_estimator(parser: argparse.ArgumentParser) -> None:
@@ -200,9 +208,8 @@ def add_own_estimator(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_predict(commands_: Any) -> None:
+def fill_predict(parser: Parser) -> None:
     """``saddlesvm predict``."""
-    parser = commands_.add_parser("predict", help="print a model's predictions, a line a row")
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_own_estimator(parser)
@@ -210,12 +217,11 @@ def add_predict(commands_: Any) -> None:
     add_own_loss(parser)
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
     add_reading(parser)
-    parser.set_defaults(run=commands.predict)
+    parser.set_defaults(run=Later("saddlesvm.cli.commands:predict"), reads=("data",), models=("model",))
 
 
-def add_certify(commands_: Any) -> None:
+def fill_certify(parser: Parser) -> None:
     """``saddlesvm certify``."""
-    parser = commands_.add_parser("certify", help="prove how far a model is from the optimum on DATA, at most")
     parser.add_argument("model", metavar="MODEL", help="a saved model, or a LIBLINEAR text model")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_own_estimator(parser)
@@ -227,24 +233,22 @@ def add_certify(commands_: Any) -> None:
     parser.add_argument("--tol", type=float, help="exit with 3 unless the relative gap is at most this")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_reading(parser)
-    parser.set_defaults(run=commands.certify)
+    parser.set_defaults(run=Later("saddlesvm.cli.commands:certify"), reads=("data",), models=("model",))
 
 
-def add_info(commands_: Any) -> None:
+def fill_info(parser: Parser) -> None:
     """``saddlesvm info``."""
-    parser = commands_.add_parser("info", help="describe a model or a data set")
     parser.add_argument("source", metavar="MODEL|DATA", help=DATA_HELP)
     add_own_estimator(parser)
     add_own_loss(parser)
     parser.add_argument("--verify", action="store_true", help="read all of a store, and compare its checksums")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_reading(parser)
-    parser.set_defaults(run=commands.info)
+    parser.set_defaults(run=Later("saddlesvm.cli.commands:info"), reads=("source",))
 
 
-def add_convert(commands_: Any) -> None:
+def fill_convert(parser: Parser) -> None:
     """``saddlesvm convert``."""
-    parser = commands_.add_parser("convert", help="write data files of any size as one store, which training maps")
     parser.add_argument("data", metavar="DATA", nargs="+", help=f"{DATA_HELP}; the rows of several follow each other")
     parser.add_argument("store", metavar="STORE", help="the folder to make")
     parser.add_argument("--dtype", choices=("float32", "float64"), help="of the values (that of the data by default)")
@@ -253,26 +257,36 @@ def add_convert(commands_: Any) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace a store of that name")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_reading(parser, cache=False)
-    parser.set_defaults(run=convert_command.convert)
+    parser.set_defaults(run=Later("saddlesvm.cli.convert:convert"), reads=("data",))
 
 
-def make_parser() -> Parser:
-    """The whole command line."""
+COMMANDS: dict[str, tuple[str, Callable[[Parser], Any]]] = {
+    "train": ("train a linear model and say how good, and how optimal, it is", fill_train),
+    "path": ("prove a model for every C between two ends, and help to choose one", fill_path),
+    "predict": ("print a model's predictions, a line a row", fill_predict),
+    "certify": ("prove how far a model is from the optimum on DATA, at most", fill_certify),
+    "info": ("describe a model or a data set", fill_info),
+    "convert": ("write data files of any size as one store, which training maps", fill_convert),
+}
+
+
+def make_parser(whole: bool = True) -> Parser:
+    """The command line.
+
+    Parameters
+    ----------
+    whole : bool, default=True
+        Give every subcommand its options at once, rather than when it is used.
+    """
     parser = Parser(prog="saddlesvm", description="Support vector machines trained fast to a certified optimum.")
     parser.add_argument("--version", action="version", version=f"saddlesvm {__version__}")
-    commands_ = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for add in (
-        add_train,
-        add_path,
-        add_predict,
-        add_certify,
-        add_info,
-        add_convert,
-        lab.add_arguments,
-        watch.add_arguments,
-        warmup.add_arguments,
-    ):
-        add(commands_)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for name, (text, fill) in COMMANDS.items():
+        made = commands.add_parser(name, help=text, fill=fill)
+        if whole:
+            made.fill()
+    for add in (lab.add_arguments, watch.add_arguments, warmup.add_arguments):
+        add(commands)
     return parser
 
 
@@ -287,25 +301,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         made_known(sys.argv[1:] if arguments is None else arguments)
-        parser = make_parser()
+        parser = make_parser(whole=False)
     except (argparse.ArgumentTypeError, argparse.ArgumentError) as error:
         print_error(f"saddlesvm: error: {error}")
         return USAGE_ERROR
     options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore", NotCertifiedWarning)
-    warnings.filterwarnings("ignore", "X does not have valid feature names")  # check_features compares them already
     try:
         ready_output()
-        with telling(options.run is not warmup.run):
-            code = int(options.run(options))
+        check_sources(options)
+        check_outputs(options)
+        code = int(Later("saddlesvm.cli.running:run")(options))
         sys.stdout.flush()
         return code
     except (DataError, ValueError) as error:
         print_error(f"saddlesvm: error: {error}")
         return USAGE_ERROR
-    except KeyboardInterrupt:
-        print_error("saddlesvm: interrupted")
-        return INTERRUPTED
     except MemoryError as error:
         print_error(f"saddlesvm: error: not enough memory: {error}")
         return USAGE_ERROR

@@ -1,6 +1,6 @@
 """``saddlesvm path``: a model and a proof for every C between two ends, or for a grid of C where weights may be zero.
 
-Its options, and the functions that run it.
+The functions that run it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from saddlesvm.cli.commands import (
     NOT_CERTIFIED,
     OK,
-    check_outputs,
     labels_of,
     make_estimator,
     read_table,
@@ -29,37 +28,16 @@ from saddlesvm.estimators import persistence
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.first_weight import takes_features
 from saddlesvm.estimators.leave_one_out import leave_one_out
-from saddlesvm.estimators.path import ENDS, RegularizationPath, fit_path, grid_for
+from saddlesvm.estimators.path import RegularizationPath, fit_path, grid_for
+from saddlesvm.estimators.path_defaults import ENDS
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.fit.outcome import Outcome
 
 SHOWN = 9  # number of values of C to print
-COUNT = 13  # values of C of a grid
-
-
-def two_ends(text: str) -> tuple[float, float]:
-    """Two numbers with a comma."""
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: two numbers with a comma are needed, as in 1e-3,1e3") from None
-    return low, high
-
-
-def count_of_Cs(text: str) -> int:
-    """A number of values of C, at least one."""
-    try:
-        count = int(text)
-    except ValueError:
-        count = 0
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: a number of values is needed, as in 13")
-    return count
 
 
 def run(options: argparse.Namespace) -> int:
     """Compute the path, choose a C on it if asked, then print and draw the proven gaps."""
-    check_outputs([path for path in (options.report, options.model) if path])
     task = task_of(options)
     table = read_table(options, options.data, task=task)
     y = labels_of(table)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.cli.convert import HEADER, ZERO_BASED
+from saddlesvm.cli.places import STANDARD_INPUT
 from saddlesvm.cli.share_bar import share_bar
 from saddlesvm.data import BUNDLED, DataError, Table, read
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
-STANDARD_INPUT = "-"
 CALLED = "standard input"
 
 

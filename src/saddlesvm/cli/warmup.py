@@ -6,9 +6,12 @@ import argparse
 import sys
 from typing import Any
 
-from saddlesvm.estimators.warmup import DTYPES, LAYOUTS, LOSSES, USUAL, warmup
+from saddlesvm.runtime.lazy import Later
+from saddlesvm.runtime.words import DTYPES, INTERCEPTS, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
 
 __all__ = ["add_arguments", "run"]
+
+warmup = Later("saddlesvm.estimators.warmup:warmup")
 
 
 def add_arguments(subparsers: Any) -> None:
@@ -20,13 +23,17 @@ def add_arguments(subparsers: Any) -> None:
         What ``ArgumentParser.add_subparsers()`` returned.
     """
     parser = subparsers.add_parser("warmup", help="compile ahead what first fits would otherwise wait for")
-    parser.add_argument("--loss", default=",".join(LOSSES), help=f"one or more, by commas; {', '.join(LOSSES)}")
     parser.add_argument(
-        "--layout", default=",".join(USUAL), help=f"of {', '.join(LAYOUTS)}; {' and '.join(USUAL)} by default"
+        "--loss", default=",".join(USUAL_LOSSES), help=f"one or more, by commas; {', '.join(USUAL_LOSSES)}"
+    )
+    parser.add_argument(
+        "--layout",
+        default=",".join(USUAL_LAYOUTS),
+        help=f"of {', '.join(LAYOUTS)}; {' and '.join(USUAL_LAYOUTS)} by default",
     )
     parser.add_argument("--dtype", default="float64", help=f"of {', '.join(DTYPES)}; float64 by default")
-    parser.add_argument("--intercept", choices=("none", "regularized", "free"), default="regularized")
-    parser.set_defaults(run=run)
+    parser.add_argument("--intercept", choices=INTERCEPTS, default="regularized")
+    parser.set_defaults(run=Later("saddlesvm.cli.warmup:run"))
 
 
 def run(arguments: argparse.Namespace) -> int:

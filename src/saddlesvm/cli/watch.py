@@ -8,8 +8,9 @@ import shlex
 import sys
 from typing import Any
 
-from saddlesvm.data import DataError
-from saddlesvm.problem.losses import names_of
+from saddlesvm.data.errors import DataError
+from saddlesvm.runtime.lazy import Later
+from saddlesvm.runtime.words import CLASSIFICATION_LOSSES
 
 
 def add_arguments(subparsers: Any) -> None:
@@ -29,7 +30,7 @@ def add_arguments(subparsers: Any) -> None:
     strength = parser.add_mutually_exclusive_group()
     strength.add_argument("--C", type=float, help="instead of lambda")
     strength.add_argument("--lam", "--lambda", dest="lam", type=float, help="default 0.05")
-    parser.add_argument("--loss", default="hinge", help=f"{', '.join(names_of('classification'))} (default hinge)")
+    parser.add_argument("--loss", default="hinge", help=f"{', '.join(CLASSIFICATION_LOSSES)} (default hinge)")
     parser.add_argument("--intercept", choices=("none", "regularized"), default="regularized")
     parser.add_argument("--rows", type=int, default=60, help="rows at most, drawn at random (default 60)")
     parser.add_argument("--epochs", type=float, default=8.0, help="passes over them at most (default 8)")
@@ -38,7 +39,7 @@ def add_arguments(subparsers: Any) -> None:
     parser.add_argument("--label", help="label column of a table, by name or position")
     parser.add_argument("--scale", type=float, default=1.0, help="multiply every value by this")
     parser.add_argument("--report", metavar="PATH", default="watch.html", help="the page to write (default watch.html)")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=Later("saddlesvm.cli.watch:run"), reads=("data",))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from saddlesvm.data.convert import convert, read_with
+from saddlesvm.data.conversion import convert, read_with
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store import Store, is_store
 

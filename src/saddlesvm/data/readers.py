@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from saddlesvm.data.arrays import read_npz
-from saddlesvm.data.bundled import BUNDLED, raw_bundled
+from saddlesvm.data.bundled import raw_bundled
 from saddlesvm.data.cache import cached
 from saddlesvm.data.delimited import read_delimited
 from saddlesvm.data.errors import DataError
@@ -19,6 +19,7 @@ from saddlesvm.data.idx import read_idx
 from saddlesvm.data.libsvm import read_libsvm
 from saddlesvm.data.parquet import read_parquet
 from saddlesvm.data.reading_options import check_applicable, check_options, located
+from saddlesvm.data.sources import BUNDLED
 from saddlesvm.data.store import Store
 from saddlesvm.data.table import Label, Missing, Raw, Table, Task, ready_labels, ready_matrix
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.bundled import BUNDLED
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.sources import BUNDLED, check_there
 from saddlesvm.data.streams import format_of
 from saddlesvm.data.table import Label
 
@@ -51,10 +51,5 @@ def located(name: str) -> str:
     DataError
         There is no such source, or its format is not known.
     """
-    if name in BUNDLED:
-        return "bundled"
-    path = Path(name)
-    if not path.exists():
-        names = ", ".join(BUNDLED)
-        raise DataError(f"{name}: no such file; the bundled data sets are {names}")
-    return format_of(path)
+    check_there(name)
+    return "bundled" if name in BUNDLED else format_of(Path(name))

@@ -1,6 +1,28 @@
 """The estimators that users see, with scikit-learn's interface."""
 
-from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.linear_svr import LinearSVR
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from saddlesvm.runtime.lazy import lazily
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.linear_svc import LinearSVC
+    from saddlesvm.estimators.linear_svr import LinearSVR
 
 __all__ = ["LinearSVC", "LinearSVR"]
+
+# The package's own registered estimators, in the order in which the command line and the register list them.
+HOMES = {
+    "LinearSVC": "saddlesvm.estimators.linear_svc",
+    "LinearSVR": "saddlesvm.estimators.linear_svr",
+    "KernelSVC": "saddlesvm.estimators.kernel",
+    "OneClassSVM": "saddlesvm.estimators.one_class",
+    "SVC": "saddlesvm.estimators.svc",
+    "NuSVC": "saddlesvm.estimators.svc",
+    "SVR": "saddlesvm.estimators.svr",
+    "NuSVR": "saddlesvm.estimators.svr",
+}
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, HOMES)

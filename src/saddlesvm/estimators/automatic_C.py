@@ -15,8 +15,8 @@ from saddlesvm.data.columns_of_labels import refuse_columns
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import FOLDS, LeaveOneOut, leave_one_out
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.path import ENDS
-from saddlesvm.estimators.path_search import GAP, certified_path
+from saddlesvm.estimators.path_defaults import ENDS, GAP
+from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.runtime.allowed import POSITIVE, check
 from saddlesvm.runtime.interrupt import part_of_a_search
 

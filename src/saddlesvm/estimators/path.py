@@ -12,12 +12,12 @@ from sklearn.base import clone
 
 from saddlesvm.estimators.first_weight import C_max, takes_features
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.path_defaults import ENDS
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.interrupt import interruptible
 
-ENDS = (1e-3, 1e3)  # smallest and largest C of a path by default
 SAME = 1e-12  # relative distance between values of C that are taken for one
 DECADES = 3.0  # powers of ten from the C where the first weight appears to the largest of a grid
 

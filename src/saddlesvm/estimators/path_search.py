@@ -15,8 +15,9 @@ from sklearn.base import clone
 from saddlesvm.data import inputs
 from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.path import ENDS, RegularizationPath, check_model, fit_path, grid_for
+from saddlesvm.estimators.path import RegularizationPath, check_model, fit_path, grid_for
 from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
+from saddlesvm.estimators.path_defaults import ENDS, GAP
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.path_bounds import Knot
@@ -28,7 +29,6 @@ from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.interrupt import interruptible
 
 FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
-GAP = 1e-2  # relative gap of a path by default
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
 
 Fitted = tuple[Knot, Any]

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
+from saddlesvm.estimators import HOMES
+
 __all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "register_estimator"]
 
 Task = Literal["classification", "regression", "novelty"]
@@ -165,8 +167,9 @@ def origin_of(kind: type) -> str:
 
 
 def known() -> list[Entry]:
-    """All registered kinds, in the order of registration."""
-    return list(ENTRIES.values())
+    """All registered kinds: those of the package first, the others in the order of registration."""
+    own = [ENTRIES[name] for name in HOMES if name in ENTRIES]
+    return [*own, *(entry for name, entry in ENTRIES.items() if name not in HOMES)]
 
 
 def named(name: str) -> Entry | None:

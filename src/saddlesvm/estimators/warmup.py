@@ -18,12 +18,9 @@ from saddlesvm.problem.losses import make_loss, traits_of
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiling import seconds_compiling
+from saddlesvm.runtime.words import DTYPES, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
 from saddlesvm.solvers.base import one_of
 
-LAYOUTS = ("dense", "csr", "csr64")
-USUAL = ("dense", "csr")
-DTYPES = ("float64", "float32")
-LOSSES = ("squared_hinge", "epsilon_insensitive")  # those that LinearSVC and LinearSVR have by default
 # Newton's equations over features, and over rows; more values than small problems have, which need no kernels.
 TALL, WIDE = (8_000, 8), (300, 600)
 FITS = ((TALL, "dcd"), (TALL, "newton"), (WIDE, "newton"), (TALL, "auto"))
@@ -31,8 +28,8 @@ CLASSES = 4  # that begin together
 
 
 def warmup(
-    loss: str | Sequence[str] = LOSSES,
-    layout: str | Sequence[str] = USUAL,
+    loss: str | Sequence[str] = USUAL_LOSSES,
+    layout: str | Sequence[str] = USUAL_LAYOUTS,
     dtype: str | Sequence[str] = "float64",
     *,
     watch: Callable[[str, float], Any] | None = None,

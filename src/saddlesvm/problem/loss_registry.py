@@ -8,15 +8,10 @@ from typing import Any, TypeVar
 from saddlesvm.problem.loss import ARGUMENTS, Loss, Shape, Task, Traits, is_loss, loss_name, traits_of
 from saddlesvm.runtime.allowed import Allowed, check
 from saddlesvm.runtime.class_sources import mark_source
+from saddlesvm.runtime.words import LOSS_ALIASES
 
 ESTIMATORS: dict[str, str] = {"classification": "LinearSVC", "regression": "LinearSVR"}
-ALIASES: dict[str, str] = {
-    "l1": "hinge",
-    "l2": "squared_hinge",
-    "log_loss": "logistic",
-    "squared_error": "squared",
-    "absolute_error": "absolute",
-}
+ALIASES = LOSS_ALIASES
 
 LOSSES: dict[str, type] = {}  # every registered loss by its name
 Kind = TypeVar("Kind", bound=type)

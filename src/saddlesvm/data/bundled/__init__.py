@@ -19,11 +19,10 @@ import numpy as np
 
 from saddlesvm.data.delimited import read_delimited
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.sources import BUNDLED
 from saddlesvm.data.table import Raw
 
-__all__ = ["BUNDLED", "raw_bundled"]
-
-BUNDLED = ("banknote", "heart", "toy")
+__all__ = ["raw_bundled"]
 
 _TOY_ROWS = 2000
 _TOY_SEED = 20110317

@@ -1,0 +1,70 @@
+"""The words that options take: types for editors and type checkers, and choices where nothing heavy is loaded.
+
+The objects that the words stand for are registered elsewhere; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+__all__ = [
+    "CLASSIFICATION_LOSSES",
+    "DTYPES",
+    "INTERCEPTS",
+    "KERNEL_NAMES",
+    "LAYOUTS",
+    "LOSS_ALIASES",
+    "REGRESSION_LOSSES",
+    "SOLVER_NAMES",
+    "USUAL_LAYOUTS",
+    "USUAL_LOSSES",
+    "Calibration",
+    "ClassificationLoss",
+    "DualOption",
+    "Intercept",
+    "KernelName",
+    "KernelSolver",
+    "MultiClass",
+    "Penalty",
+    "RegressionLoss",
+    "ScoreShape",
+    "SolverName",
+    "TubeLoss",
+]
+
+ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "l2", "log_loss"]
+RegressionLoss: TypeAlias = Literal[
+    "squared", "absolute", "epsilon_insensitive", "squared_epsilon_insensitive", "huber", "pinball",
+    "squared_error", "absolute_error",
+]  # fmt: skip
+TubeLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"]
+Penalty: TypeAlias = Literal["l2", "l1", "elasticnet"]
+Intercept: TypeAlias = Literal["regularized", "free", "none"]
+MultiClass: TypeAlias = Literal["ovr", "ovo", "crammer_singer", "multinomial", "top_k"]
+ScoreShape: TypeAlias = Literal["ovr", "ovo"]
+DualOption: TypeAlias = Literal["auto"] | bool
+Calibration: TypeAlias = Literal["sigmoid", "isotonic"]
+SolverName: TypeAlias = Literal["auto", "dcd", "sdca", "pegasos", "newton", "blocks", "columns"]
+KernelSolver: TypeAlias = Literal["auto", "kernel-decomposition", "kernel-sdca", "kernel-pegasos"]
+KernelName: TypeAlias = Literal[
+    "additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid", "precomputed"
+]
+
+LOSS_ALIASES: dict[str, str] = {  # other names, some of them scikit-learn's
+    "l1": "hinge",
+    "l2": "squared_hinge",
+    "log_loss": "logistic",
+    "squared_error": "squared",
+    "absolute_error": "absolute",
+}
+CLASSIFICATION_LOSSES: tuple[str, ...] = tuple(one for one in get_args(ClassificationLoss) if one not in LOSS_ALIASES)
+REGRESSION_LOSSES: tuple[str, ...] = tuple(one for one in get_args(RegressionLoss) if one not in LOSS_ALIASES)
+INTERCEPTS: tuple[str, ...] = ("none", "regularized", "free")
+SOLVER_NAMES: tuple[str, ...] = tuple(dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver))))
+KERNEL_NAMES: tuple[str, ...] = get_args(KernelName)
+
+# What ``warmup`` compiles for.
+LAYOUTS = ("dense", "csr", "csr64")
+USUAL_LAYOUTS = ("dense", "csr")
+DTYPES = ("float64", "float32")
+USUAL_LOSSES = ("squared_hinge", "epsilon_insensitive")  # those that LinearSVC and LinearSVR have by default
