@@ -53,6 +53,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
+    "capture_repr": (),  # what a block prints is shown, not the object that its last line happens to return
     "download_all_examples": False,
     "image_srcset": ["2x"],
     "min_reported_time": 1,
@@ -63,7 +64,13 @@ sphinx_gallery_conf = {
     "reset_modules_order": "before",
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,  # its page loads scripts from elsewhere
 }
+
+# `python -m sphinx -b linkcheck -D plot_gallery=0 docs links` follows the links that lead out; it needs the network.
+linkcheck_timeout = 20
+linkcheck_retries = 2
+linkcheck_report_timeouts_as_broken = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "saddlesvm"
@@ -72,6 +79,7 @@ html_css_files = ["saddlesvm.css"]
 html_favicon = "_static/saddle.svg"
 html_copy_source = False
 html_show_sourcelink = False
+html_domain_indices = False  # the reference lists the modules
 html_sidebars = {"index": []}
 html_theme_options = {
     "logo": {

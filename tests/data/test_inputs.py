@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 
 from saddlesvm import LinearSVC
 from saddlesvm.data import inputs
@@ -43,9 +44,15 @@ def test_labels_with_fractions_are_refused(labels):
         inputs.encoded(labels)
 
 
-def test_labels_that_look_like_targets_are_warned_about():
-    with pytest.warns(UserWarning, match="number of unique classes"):
-        inputs.encoded(np.arange(30))
+def test_labels_that_look_like_targets_are_warned_about_if_scikit_learn_does():
+    labels = np.arange(30)
+    with warnings.catch_warnings(record=True) as theirs:
+        warnings.simplefilter("always")
+        check_classification_targets(labels)  # warns from version 1.7 on
+    with warnings.catch_warnings(record=True) as ours:
+        warnings.simplefilter("always")
+        inputs.encoded(labels)
+    assert [str(warning.message) for warning in ours] == [str(warning.message) for warning in theirs]
 
 
 @pytest.mark.parametrize("convert", [np.asarray, np.asfortranarray, np.ndarray.tolist, lambda X: X.astype(">f8")])

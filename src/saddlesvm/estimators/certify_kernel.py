@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.multiclass.one_vs_one import one_vs_one
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.certificate import Certificate
@@ -146,9 +146,7 @@ def _class_weights(model: Any, name: str, codes: np.ndarray, weights: np.ndarray
     ours = type(model).__module__.partition(".")[0] == OWN
     if model.class_weight is None or (name == "NuSVC" and not ours):  # scikit-learn's ignores them
         return weights
-    factors = compute_class_weight(
-        model.class_weight, classes=model.classes_, y=model.classes_[codes], sample_weight=weights if ours else None
-    )
+    factors = class_factors(model.class_weight, model.classes_, codes, weights if ours else None)
     return factors[codes] * (1.0 if weights is None else weights)
 
 

@@ -10,13 +10,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin, clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import fitted_curves, probabilities
+from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import SVM, TRUTH, check_share
 from saddlesvm.fit.outcome import Outcome
@@ -60,9 +60,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         codes = self._encode(y, X.shape[0])
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
         weights = self._weights(sample_weight, codes)
-        self.class_weight_ = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=sample_weight
-        )
+        self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
         order = np.argsort(codes, kind="stable") if self._shares(X) else None
         results = self._solve_pairs(X, codes, loss, weights, machine, order)

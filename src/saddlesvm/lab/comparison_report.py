@@ -83,7 +83,7 @@ def endings(trace: pd.DataFrame) -> Table:
     for (loss, C, solver, options), runs in ends.groupby(["loss", "C", "solver", "options"], sort=False):
         middle = runs[["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]].median()
         outcome = ", ".join(sorted(set(runs["outcome"])))
-        errors = [share(runs[column].median()) for column in ("train_error", "test_error")]
+        errors = [share(runs[column].dropna().median()) for column in ("train_error", "test_error")]
         rows.append(
             [str(loss), written[float(C)], label_of(str(solver), str(options)), outcome, f"{middle['primal']:.8g}",
              f"{middle['relative_gap']:.2g}", count(middle["epoch"]), seconds(middle["seconds_solving"]),
