@@ -4,7 +4,7 @@ A page is written by hand around blocks that this script fills from the experime
 
     <!-- found -->                      the sentences at the top of the report
     <!-- table 2 of Tables -->          the second table of the section "Tables", with its caption
-    <!-- machine -->                    processor, cores and versions
+    <!-- machine -->                    processor, cores and versions, and what the run took
     <!-- end -->                        closes each of them
 
 What depends on the clock or on the load of the machine is marked, as in ``<!-- table 2 of Tables (by the clock) -->``:
@@ -31,6 +31,7 @@ from saddlesvm.lab.reproduction import EXPERIMENTS, reproduce
 
 PAGES = Path(__file__).parents[2] / "docs" / "experiments"
 BLOCK = re.compile(r"<!-- (found|machine|table \d+ of [^>]+?)( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL)
+TIMES = re.compile(r"<!-- times -->\n(.*?)<!-- end -->", re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 NEARLY, CLOSE = 0.2, 0.15  # relative and absolute: what another processor's rounding may change in a repeated run
 ON_PAGES = ("processor", "cores for this process", "Python", "numpy", "numba", "scikit-learn")
@@ -51,7 +52,7 @@ def block(name: str, report: Report) -> str:
         return "\n".join(f"- {sentence}" for sentence in report.verdict)
     if name == "machine":
         known = dict(machine_rows())
-        return "; ".join(f"{word}: {known[word]}" for word in ON_PAGES)
+        return "; ".join(f"{word}: {told}" for word, told in (*((one, known[one]) for one in ON_PAGES), *report.took))
     number, _, title = name.removeprefix("table ").partition(" of ")
     sections = [section for section in report.sections if section.title == title]
     tables = [item for section in sections for item in section.items if isinstance(item, Table)]
@@ -101,6 +102,25 @@ def fill(page: Path, report: Report, keep_clock: bool = False) -> None:
         file.write(text.encode())
 
 
+def times(pages: Path) -> str:
+    """A table of what each experiment took, from the pages."""
+    lines, sums = ["| command | seconds on the clock | processor seconds |", "|---|---|---|"], [0, 0]
+    for name in EXPERIMENTS:
+        found = re.search(r"seconds on the clock: (\d+); processor seconds: (\d+)", (pages / f"{name}.md").read_text())
+        if found:
+            lines.append(f"| `saddlesvm reproduce {name}` | {found[1]} | {found[2]} |")
+            sums = [so_far + int(took) for so_far, took in zip(sums, found.groups(), strict=True)]
+    return "\n".join([*lines, f"| all | {sums[0]} | {sums[1]} |"])
+
+
+def fill_times(pages: Path) -> None:
+    """Write the table of times into the index of the pages."""
+    index = pages / "index.md"
+    text = index.read_text(encoding="utf-8")
+    with atomic_write(index) as file:
+        file.write(TIMES.sub(lambda _: f"<!-- times -->\n{times(pages)}\n<!-- end -->", text).encode())
+
+
 def main() -> int:
     """Run the experiments and fill their pages, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -124,6 +144,7 @@ def main() -> int:
             continue
         (options.pages / name).mkdir(exist_ok=True)
         fill(options.pages / f"{name}.md", report, options.keep_clock)
+        fill_times(options.pages)
         print(f"{name}: done", flush=True)
     return 1 if stale else 0
 

@@ -44,3 +44,16 @@ def test_a_changed_table_is_found_and_what_the_clock_says_is_kept(tmp_path):
     assert maker.stale_blocks(page, report) == ["table 1 of Tables"]
     maker.fill(page, report)
     assert "It took 2 s." in page.read_text()
+
+
+def test_the_index_sums_what_the_experiments_took(tmp_path):
+    for name, took in (("rates", (10, 20)), ("vlfeat-sdca", (1, 2))):
+        report = Report("A page", [], seconds=took[0], processor_seconds=took[1])
+        (tmp_path / f"{name}.md").write_text("<!-- machine -->\n<!-- end -->\n")
+        maker.fill(tmp_path / f"{name}.md", report)
+    for name in set(maker.EXPERIMENTS) - {"rates", "vlfeat-sdca"}:
+        (tmp_path / f"{name}.md").write_text("nothing measured")
+    (tmp_path / "index.md").write_text("<!-- times -->\nold\n<!-- end -->\n")
+    maker.fill_times(tmp_path)
+    text = (tmp_path / "index.md").read_text()
+    assert "| `saddlesvm reproduce rates` | 10 | 20 |" in text and "| all | 11 | 22 |" in text and "old" not in text

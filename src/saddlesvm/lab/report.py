@@ -110,6 +110,8 @@ class Report:
         Facts of the data.
     command : str
         The command that repeats the report.
+    seconds, processor_seconds : float
+        What the work took, on the clock and of all cores; zero where nobody measured.
     """
 
     title: str
@@ -117,6 +119,15 @@ class Report:
     sections: list[Section] = field(default_factory=list)
     data: list[tuple[str, str]] = field(default_factory=list)
     command: str = ""
+    seconds: float = 0.0
+    processor_seconds: float = 0.0
+
+    @property
+    def took(self) -> list[tuple[str, str]]:
+        """What the work took, as pairs of words."""
+        if not self.seconds:
+            return []
+        return [("seconds on the clock", f"{self.seconds:.0f}"), ("processor seconds", f"{self.processor_seconds:.0f}")]
 
     def section(self, title: str, *items: Item) -> Section:
         """Append a section and return it."""
@@ -151,7 +162,7 @@ class Report:
             "contents": "\n".join(page.contents),
             "body": body,
             "data": facts(self.data),
-            "machine": facts(machine_rows()),
+            "machine": facts(machine_rows() + self.took),
             "command": words(self.command),
             "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
             "charts": embedded(page.charts),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import time
 from pathlib import Path
 
 from saddlesvm.lab.experiments import HOMES
@@ -79,7 +80,10 @@ def reproduce(
                     one.report.verdict.insert(0, f"Interrupted before: {words}. This is what was done.")
                     break
                 bar.begin(f"{one.name}: {words}")
+                began, on_cores = time.perf_counter(), time.process_time()
                 work()
+                one.report.seconds += time.perf_counter() - began
+                one.report.processor_seconds += time.process_time() - on_cores
                 bar.done()
             done[one.name] = one.report
             if report is not None:

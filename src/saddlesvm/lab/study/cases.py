@@ -22,6 +22,7 @@ from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
+from saddlesvm.solvers.kernel.stochastic import KernelSDCA
 
 ROWS, FEATURES, CLASSES, SEED = 60, 4, 3, 7
 
@@ -90,15 +91,20 @@ def pegasos_cases() -> Iterator[Case]:
         yield Case(words, (X, y, lam, T), ("w", "b"), (point.w[:-1], point.w[-1] * problem.scale), options)
 
 
+def kernel_problem(lam: float) -> KernelProblem:
+    """The problem over these rows with a Gaussian kernel, as a matrix of its values."""
+    X, y = two_classes()
+    return KernelProblem(
+        X=np.exp(-0.5 * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)), kernel=Kernel("precomputed"), y=y,
+        weights=np.empty(0), loss=Hinge(), C=1.0 / (lam * ROWS), n_lambda=ROWS, intercept=Absent(),
+    )  # fmt: skip
+
+
 def kernel_pegasos_cases() -> Iterator[Case]:
     """A Gaussian kernel, two lengths of run."""
-    X, y = two_classes()
-    K = np.exp(-0.5 * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
     lam = 0.05
-    problem = KernelProblem(
-        X=K, kernel=Kernel("precomputed"), y=y, weights=np.empty(0), loss=Hinge(),
-        C=1.0 / (lam * ROWS), n_lambda=ROWS, intercept=Absent(),
-    )  # fmt: skip
+    problem = kernel_problem(lam)
+    K, y = np.asarray(problem.X), problem.y
     for T in (10, 300):
         solver = KernelPegasos()
         state = solver.step(problem, solver.init(problem, SEED), Budget(T))
@@ -117,6 +123,17 @@ def sdca_cases() -> Iterator[Case]:
             assert point.w is not None
             words = f"start={start!r}, {epochs} epochs"
             yield Case(words, (X, y, lam, epochs), ("alpha", "w"), (state.alpha, point.w[:-1]), {"start": start})
+
+
+def kernel_sdca_cases() -> Iterator[Case]:
+    """The same kernel, two lengths of run."""
+    lam = 0.05
+    problem = kernel_problem(lam)
+    K, y = np.asarray(problem.X), problem.y
+    for epochs in (1, 5):
+        solver = KernelSDCA()
+        state = solver.step(problem, solver.init(problem, SEED), Budget(epochs * ROWS))
+        yield Case(f"{epochs} epochs", (K, y, lam, epochs), ("alpha",), (state.beta / problem.C,))
 
 
 def dcd_cases() -> Iterator[Case]:
@@ -165,6 +182,7 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
     "pegasos": pegasos_cases,
     "kernel_pegasos": kernel_pegasos_cases,
     "sdca": sdca_cases,
+    "kernel_sdca": kernel_sdca_cases,
     "dcd": dcd_cases,
     "second_order": second_order_cases,
     "crammer_singer": crammer_singer_cases,

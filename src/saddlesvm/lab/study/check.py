@@ -60,6 +60,7 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
         pegasos             X, y, lam, T, draws, k=1, project=False, bias=False           w, b
         kernel_pegasos      K, y, lam, T, draws                                           counts
         sdca                X, y, lam, epochs, draws, start="zero"                        alpha, w
+        kernel_sdca         K, y, lam, epochs, draws                                      alpha
         dcd                 X, y, C, eps, draws, shrink=True                              alpha, w
         second_order        X, y, C, steps, loss="hinge"                                  w
         crammer_singer      X, y, K, C, passes, draws                                     alpha, W
