@@ -30,8 +30,10 @@ def parts_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     return X, y, sample_weight
 
 
-def check_design(estimator: Any, X: Any, *, reset: bool) -> Any:
+def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) -> Any:
     """X as a C-contiguous array or CSR matrix of float32 or float64, its feature names and number noted or compared.
+
+    With `repeats` a row may name a column twice, as it may for products.
 
     Raises
     ------
@@ -51,7 +53,17 @@ def check_design(estimator: Any, X: Any, *, reset: bool) -> Any:
         order="C",
         ensure_all_finite=False,
     )
-    return canonical(checked) if sparse.issparse(checked) else checked
+    if not sparse.issparse(checked) or (repeats and in_range(checked)):
+        return checked
+    return canonical(checked)
+
+
+def in_range(X: Any) -> bool:
+    """Whether a CSR matrix names none but its own columns, and its parts fit together."""
+    fine = X.data.size == X.indices.size and X.indptr.size == X.shape[0] + 1 and X.indptr[0] == 0
+    if not fine or X.indptr[-1] > X.indices.size or (X.indptr[1:] < X.indptr[:-1]).any():
+        return False
+    return not X.indices.size or bool(X.indices.min() >= 0 and X.indices.max() < X.shape[1])
 
 
 def usable(X: Any) -> bool:
@@ -123,6 +135,19 @@ def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
         kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
         raise ValueError(f"Input X contains {kind} in row {i}: all values must be finite.")
     return norms
+
+
+def finite_scores(scores: np.ndarray, X: Any, coef: Any) -> np.ndarray:
+    """The scores of rows X, shape (n, k), checked: a value that is not finite makes none of its row's scores finite.
+
+    Raises
+    ------
+    ValueError
+        X holds NaN or infinity; the message names the row.
+    """
+    if sparse.issparse(coef) or not np.isfinite(scores).all():
+        finite_norms(rows.as_rows(X))
+    return scores
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:

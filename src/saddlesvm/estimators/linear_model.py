@@ -373,6 +373,5 @@ class LinearModel(CallbackSupport, Estimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = inputs.check_design(self, X, reset=False)
-        inputs.finite_norms(rows.as_rows(X))
-        return linear_scores(X, self.coef_, self.intercept_)
+        X = inputs.check_design(self, X, reset=False, repeats=True)
+        return inputs.finite_scores(linear_scores(X, self.coef_, self.intercept_), X, self.coef_)

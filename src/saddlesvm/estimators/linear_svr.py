@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
@@ -21,8 +20,6 @@ from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.scores import linear_scores
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -194,10 +191,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
-        check_is_fitted(self)
-        X = inputs.check_design(self, X, reset=False)
-        inputs.finite_norms(rows.as_rows(X))
-        return self.decide(linear_scores(X, self.coef_, np.atleast_1d(self.intercept_)))
+        return self.decide(self._scores(X))
 
     def decide(self, scores: np.ndarray) -> np.ndarray:
         """The predicted targets for scores of shape (n, 1) or (n, k), shape (n,) or (n, k)."""
