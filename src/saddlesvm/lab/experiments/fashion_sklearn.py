@@ -1,8 +1,8 @@
 """scikit-learn's linear machine on Fashion-MNIST, beside the figure that was published of it.
 
 Published: 80.37 % test accuracy of scikit-learn, without its estimator, options or pixel scale. A linear machine by
-stochastic gradients is nearest to what the report compares it with: scikit-learn's SGDClassifier with the hinge loss, here
-with five epochs, the default of its early versions.
+stochastic gradients is nearest to what the report compares it with: scikit-learn's SGDClassifier with the hinge loss,
+here with five epochs, the default of its early versions.
 """
 
 from __future__ import annotations
