@@ -21,9 +21,11 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.loss import traits_of
+from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength, is_classification
 from saddlesvm.problem.proven_sums import Facts, Sums, norm_of, objectives, summed
 from saddlesvm.problem.rounding import UNIT, margin_errors, point_sizes, unbalance
+from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import (
     conjugate_sum,
     dual_of_margins,
@@ -36,6 +38,7 @@ from saddlesvm.problem.sums import (
 from saddlesvm.problem.terms import Pointwise
 
 ASSEMBLING = 32  # roundings between the sums and a certificate in the user's form
+COARSE = 1e-8  # rounding of the dual objective, relative to it, for which a pull is summed again
 PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; steps below them where a top is trusted
 
 
@@ -323,6 +326,12 @@ def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.nd
     return z, offset if given else problem.intercept.best(problem.pointwise, problem.members, z, offset)
 
 
+def _mostly_rounding(C: float, sums: Sums) -> bool:
+    """Whether the bound on the rounding of the dual objective is most of a gap, and not a small one."""
+    primal, dual = objectives(C, sums)
+    return sums.dual_rounding > max(abs(primal - dual), COARSE * max(abs(primal), abs(dual)))
+
+
 def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | None) -> Evaluation:
     """The model and its certificate; `pull` is ``v(alpha)`` from the rows, None for a glance."""
     w, alpha, offset = point.w, point.alpha, seen.offset
@@ -340,7 +349,11 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
     share = unbalance(sizes, problem.row_sizes, getattr(kind, "total", 0.0)) if kind.constrained else 0.0
     errors = margin_errors(problem.row_sizes, norm_of(weights), added, shifted=added != offset)
     facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
-    sums = summed(facts, seen.sums, sizes, weights, pull, errors=errors, share=share, around=around)
+    given_pull = facts, seen.sums, sizes, weights, pull
+    sums = summed(*given_pull, errors=errors, share=share, around=around)
+    if pull is not None and not holds_square(problem.penalty) and _mostly_rounding(problem.C, sums):
+        near = pulled_by_short_sums(problem, alpha)
+        sums = summed(*given_pull, errors=errors, share=share, around=around, near=near)
     sums = sums._replace(paid=sums.paid + kind.paid(offset))
     certificate = Certificate.of(problem.strength, sums)
     return Evaluation(w[:-1].copy(), kind.told(w, offset), alpha, certificate)

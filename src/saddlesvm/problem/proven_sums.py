@@ -58,6 +58,24 @@ def objectives(C: float, sums: Sums) -> tuple[float, float]:
     return sums.regularizer + C * sums.paid, -C * sums.conjugates - sums.regularizer_conjugate
 
 
+class NearPull(NamedTuple):
+    """A pull, and how far from it the exact one may be; arrays of shape (d + 1,), the virtual feature's place last.
+
+    Attributes
+    ----------
+    pull : ndarray
+        ``C sum_i a_i x_i``.
+    sizes : ndarray
+        ``C sum_i |a_i x_ij|``, no smaller than it is.
+    errors : ndarray
+        Of each place of the pull, at most.
+    """
+
+    pull: np.ndarray
+    sizes: np.ndarray
+    errors: np.ndarray
+
+
 class Facts(NamedTuple):
     """What a certificate needs to know of a problem beside the sums over its rows."""
 
@@ -77,6 +95,7 @@ def summed(
     errors: MarginErrors | None = None,
     share: float = 0.0,
     around: Around | None = None,
+    near: NearPull | None = None,
 ) -> Sums:
     """The sums of a certificate with bounds on their rounding.
 
@@ -96,6 +115,8 @@ def summed(
         By which the heavier sign of the dual variables must be shortened, see :func:`unbalance`.
     around : callable, optional
         See :func:`paid_rounding`.
+    near : NearPull, optional
+        Where the pull is known better, and the penalty holds no square: it is taken instead.
     """
     paid, conjugates, coupled, charged, crossed = found
     loss, C, regularizer, rows = facts
@@ -113,8 +134,11 @@ def summed(
         through = C * coupled - own, pairs + gamma(w.size + 4.0) * own
         reached, off = _reached(regularizer, w, pull, through, drift, shift)
     else:
-        reached = regularizer.conjugate(pull)
-        off = C * charged * regularizer.beyond(pull, drift + shift + 4.0 * UNIT * norm_of(pull))
+        distance: float | np.ndarray = drift + shift + 4.0 * UNIT * norm_of(pull)
+        if near is not None:
+            pull, distance = near.pull, near.errors + share * near.sizes + 4.0 * UNIT * np.abs(near.pull)
+        shorter = regularizer.beyond(pull, distance)
+        reached, off = regularizer.conjugate((1.0 - shorter) * pull), C * charged * shorter
     above, below = SLACK * (above + underflow), SLACK * (below + off + underflow)
     return Sums(paid, conjugates, own, reached, above, below)
 

@@ -124,8 +124,10 @@ class Regularizer:
             return 1.0
         return min(least_domain_factor(self.penalty, v[:-1]), self.last.domain_scale(self._seen_last(v)))
 
-    def beyond(self, v: np.ndarray, distance: float) -> float:
+    def beyond(self, v: np.ndarray, distance: float | np.ndarray) -> float:
         """The share by which dual variables must be shortened for R* to be finite at every pull so near to v.
+
+        `distance` is one for all places, or that of each.
 
         Shortened by it, they lose no more than that share of what they gain: conjugates are convex, and zero at zero.
         """
