@@ -17,7 +17,7 @@ from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel, n
 from saddlesvm.problem.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.kernel.ascent import Small, ascend_pairs, ascend_singly
+from saddlesvm.solvers.kernel.ascent import ascend_pairs, ascend_singly, plain
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos, draw_rows
 
@@ -73,7 +73,7 @@ def test_ascent_reaches_the_optimality_conditions_and_keeps_the_gradient(data, a
     ridge = np.full(80, 0.05)
     low, high = np.minimum(0.0, y), np.maximum(0.0, y)
     beta, g = np.zeros(80), -y.copy()
-    small = Small(K, ridge, low, high, 0.0, np.array([0, 80]))
+    small = plain(K, ridge, (low, high), 0.0, np.array([0, 80]))
     steps = ascend(small, g, beta, 1e-9, 100_000)
     assert 0 < steps < 100_000
     np.testing.assert_allclose(g, (K + np.diag(ridge)) @ beta - y, atol=1e-12)

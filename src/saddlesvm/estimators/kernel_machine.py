@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data import inputs
@@ -15,7 +14,7 @@ from saddlesvm.estimators.base import Estimator
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
-from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.multiclass.sub_problems import SubProblem, workers
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows import layouts as rows
@@ -114,7 +113,7 @@ class KernelMachine(Estimator):
                 "weights": weights,
                 "intercept": kind,
                 "scale": float(self.intercept_scaling),
-                "cache_size": self.cache_size / min(effective_n_jobs(self.n_jobs), len(problems)),
+                "cache_size": self.cache_size / workers(len(problems), self.n_jobs),
                 **self._strength(),
             },
         )

@@ -136,7 +136,7 @@ def _against_rest(codes: np.ndarray, k: int) -> np.ndarray:
 
 def workers(problems: int, n_jobs: int | None) -> int:
     """Threads over `problems` sub-problems, as `n_jobs` asks."""
-    return max(1, min(effective_n_jobs(n_jobs), problems))
+    return 1 if problems == 1 else max(1, min(effective_n_jobs(n_jobs), problems))
 
 
 def threads_each(jobs: int, n_jobs: int | None) -> int:

@@ -43,15 +43,20 @@ def add_kernel_rows(table: np.ndarray, slots: np.ndarray, delta: np.ndarray, f: 
 
 
 class Small(NamedTuple):
-    """The quadratic program over a working set of m rows.
+    """The quadratic program over a working set of m rows, one group after the other.
 
     Attributes
     ----------
-    K : ndarray of shape (m, m)
+    K : ndarray of shape (points, points)
+        Kernel values; m points, or fewer where rows are signed views of the same points.
     ridge, low, high : ndarray of shape (m,)
     tube : float
     starts : ndarray of shape (groups + 1,)
         Where the rows of each group begin, and m.
+    columns : ndarray of shape (groups,)
+        The point of the first row of each group; the others follow.
+    signs : ndarray of shape (groups,)
+        -1.0 and 1.0: the kernel value of two rows is that of their points times both signs.
     """
 
     K: np.ndarray
@@ -60,6 +65,15 @@ class Small(NamedTuple):
     high: np.ndarray
     tube: float
     starts: np.ndarray
+    columns: np.ndarray
+    signs: np.ndarray
+
+
+def plain(
+    K: np.ndarray, ridge: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], tube: float, starts: np.ndarray
+) -> Small:
+    """The program whose rows are points of their own."""
+    return Small(K, ridge, *bounds, tube, starts, starts[:-1], np.ones(starts.size - 1))
 
 
 @inlined
@@ -120,15 +134,17 @@ def ascend_pairs(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float,
 
     Extremes are found without their places first, by loops without branches, several rows at a time.
     """
-    K, ridge, low, high, tube, starts = small
+    K, ridge, low, high, tube, starts, columns, signs = small
     own, up, down = np.empty(g.size), np.empty(g.size), np.empty(g.size)
     values, scratch = np.empty(g.size), np.empty(g.size)
-    for t in range(g.size):
-        own[t] = K[t, t] + ridge[t]
-        up[t], down[t] = ways(beta[t], low[t], high[t], tube)
+    for group in range(columns.size):
+        for t in range(starts[group], starts[group + 1]):
+            point = columns[group] + t - starts[group]
+            own[t] = K[point, point] + ridge[t]
+            up[t], down[t] = ways(beta[t], low[t], high[t], tube)
     for step in range(most):
-        i, j, best, worst, least = -1, -1, 0.0, 0.0, 0.0
-        for group in range(starts.size - 1):
+        i, j, side, best, worst, least = -1, -1, 0, 0.0, 0.0, 0.0
+        for group in range(columns.size):
             first, end = starts[group], starts[group + 1]
             slopes, upwards, downwards, bends = g[first:end], up[first:end], down[first:end], own[first:end]
             found, room = values[first:end], scratch[first:end]
@@ -138,7 +154,8 @@ def ascend_pairs(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float,
             if lowest >= 0.5 * NEVER:
                 continue
             p = first + place_of(lowest, found)
-            across, bend = K[p][first:end], own[p]
+            across = K[columns[group] + p - first][columns[group] : columns[group] + end - first]
+            bend = own[p]
             for t in range(found.size):
                 found[t] = -(slopes[t] + downwards[t])
             steepest = -least_of(found, room) - lowest
@@ -148,20 +165,25 @@ def ascend_pairs(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float,
             worst = max(worst, steepest)
             gained = -least_of(found, room)
             if gained > best:
-                i, j, best, least = p, first + place_of(-gained, found), gained, lowest
+                i, j, side, best, least = p, first + place_of(-gained, found), group, gained, lowest
         if j < 0 or worst <= accuracy:
             return step
-        Ki, Kj = K[i], K[j]
+        shift = columns[side] - starts[side]
+        Ki, Kj = K[i + shift], K[j + shift]
         top = 0.0 if tube > 0.0 and beta[i] < 0.0 < high[i] else high[i]
         floor = 0.0 if tube > 0.0 and beta[j] > 0.0 > low[j] else low[j]
         room_i, room_j = top - beta[i], beta[j] - floor
-        s = min((g[j] + down[j] - least) / max(own[i] + own[j] - 2.0 * Ki[j], TAU), room_i, room_j)
+        s = min((g[j] + down[j] - least) / max(own[i] + own[j] - 2.0 * Ki[j + shift], TAU), room_i, room_j)
         beta[i] = top if s == room_i else beta[i] + s
         beta[j] = floor if s == room_j else beta[j] - s
         up[i], down[i] = ways(beta[i], low[i], high[i], tube)
         up[j], down[j] = ways(beta[j], low[j], high[j], tube)
-        for t in range(g.size):
-            g[t] += s * (Ki[t] - Kj[t])
+        for group in range(columns.size):
+            slopes, first = g[starts[group] : starts[group + 1]], columns[group]
+            move = s * signs[side] * signs[group]
+            rises, falls = Ki[first : first + slopes.size], Kj[first : first + slopes.size]
+            for t in range(slopes.size):
+                slopes[t] += move * (rises[t] - falls[t])
         g[i] += s * ridge[i]
         g[j] -= s * ridge[j]
     return most
@@ -174,7 +196,7 @@ def ascend_singly(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float
     ``s_t = clip(soft(beta_t - g_t / q_t, tube / q_t)) - beta_t`` with ``q_t = K_tt + r_t`` gains
     ``-s_t g_t - q_t s_t^2 / 2`` and what the absolute value falls by.
     """
-    K, ridge, low, high, tube, _ = small
+    K, ridge, low, high, tube = small.K, small.ridge, small.low, small.high, small.tube
     for step in range(most):
         i, best, worst, s = -1, 0.0, 0.0, 0.0
         for t in range(g.size):

@@ -34,7 +34,7 @@ from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, submatrix
+from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, plain, submatrix
 from saddlesvm.solvers.kernel.starts import first_sums
 
 INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
@@ -163,11 +163,11 @@ class KernelDecomposition(SolverBase):
         """
         assert problem.gram is not None
         order = np.argsort(problem.side_of, kind="stable") if problem.groups else problem.members
-        K = whole_matrix(problem, order)
+        starts = np.searchsorted(problem.side_of[order], np.arange(len(problem.sides) + 1))
         beta, ridge, y = state.beta[order], state.ridge[order], problem.y[order]
         g = state.f[order] + ridge * beta - y
-        starts = np.searchsorted(problem.side_of[order], np.arange(len(problem.sides) + 1))
-        small = Small(K, ridge, state.low[order], state.high[order], problem.tube, starts)
+        K, columns, signs = whole_matrix(problem, order, starts)
+        small = Small(K, ridge, state.low[order], state.high[order], problem.tube, starts, columns, signs)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, USUAL * relative_gap))
         state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
@@ -191,7 +191,7 @@ class KernelDecomposition(SolverBase):
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         starts = np.searchsorted(sides, np.arange(len(problem.sides) + 1))
         K = submatrix(table, slots, chosen)
-        small = Small(K, ridge, state.low[rows], state.high[rows], problem.tube, starts)
+        small = plain(K, ridge, (state.low[rows], state.high[rows]), problem.tube, starts)
         state.inner_steps += ascend(small, g, beta, INNER_ACCURACY * state.violation, INNER_STEPS)
         delta = beta - state.beta[rows]
         moved = np.flatnonzero(delta)
@@ -290,16 +290,27 @@ def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None
         state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
 
 
-def whole_matrix(problem: KernelProblem, order: np.ndarray) -> np.ndarray:
-    """The kernel matrix of all rows in this order, signs and what a regularized intercept adds included."""
+def whole_matrix(problem: KernelProblem, order: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The kernel matrix of all points, what a regularized intercept adds included, and the columns and signs of groups,
+    see :class:`~saddlesvm.solvers.kernel.ascent.Small`. Each group has rows of one sign.
+
+    Parameters
+    ----------
+    order : ndarray of shape (n,)
+        The rows, one group after the other.
+    starts : ndarray of shape (groups + 1,)
+        Where each group begins.
+    """
     assert problem.gram is not None
-    if problem.views is None and problem.offset == 0.0 and not problem.groups:
-        return problem.gram
-    K = problem.gram + problem.offset
-    if problem.views is None:
-        return K[np.ix_(order, order)] if problem.groups else K
-    points, signs = problem.views.points[order], problem.views.signs[order]
-    return K[np.ix_(points, points)] * signs * signs[:, None]
+    K = problem.gram + problem.offset if problem.offset else problem.gram
+    firsts, sizes = starts[:-1], np.diff(starts)
+    points, signs = order, np.ones(firsts.size)
+    if problem.views is not None:
+        points, signs = problem.views.points[order], problem.views.signs[order[firsts]]
+    columns = points[firsts].astype(np.int64)
+    if np.array_equal(points - np.repeat(columns - firsts, sizes), np.arange(points.size)):
+        return K, columns, signs
+    return K[np.ix_(points, points)], firsts, signs
 
 
 def wishes(problem: KernelProblem, state: KernelState, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
