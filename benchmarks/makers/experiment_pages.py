@@ -33,7 +33,9 @@ PAGES = Path(__file__).parents[2] / "docs" / "experiments"
 BLOCK = re.compile(r"<!-- (found|machine|table \d+ of [^>]+?)( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL)
 TIMES = re.compile(r"<!-- times -->\n(.*?)<!-- end -->", re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
-NEARLY, CLOSE = 0.2, 0.15  # relative and absolute: what another processor's rounding may change in a repeated run
+# What another processor's rounding may change in a repeated run: relative and absolute; in percentages; in numbers that
+# are written with an exponent, where those below are rounding themselves.
+NEARLY, CLOSE, POINTS, TIMES_AS_MUCH, NOTHING = 0.2, 0.15, 1.0, 10.0, 1e-8
 ON_PAGES = ("processor", "cores for this process", "Python", "numpy", "numba", "scikit-learn")
 
 
@@ -61,19 +63,41 @@ def block(name: str, report: Report) -> str:
     return markdown(tables[int(number) - 1])
 
 
-def alike(old: str, new: str) -> bool:
+def alike(old: str, new: str, percentages: bool = False) -> bool:
     """Whether two blocks say the same: the same words, and numbers that only rounding can have changed."""
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return False
-    pairs = zip(*([float(one.replace(",", "")) for one in NUMBER.findall(text)] for text in (old, new)), strict=True)
-    return all(abs(a - b) <= max(CLOSE, NEARLY * max(abs(a), abs(b))) for a, b in pairs)
+    pairs = zip(NUMBER.findall(old), NUMBER.findall(new), strict=True)
+    return all(near(one.replace(",", ""), other.replace(",", ""), percentages) for one, other in pairs)
+
+
+def near(one: str, other: str, percentages: bool) -> bool:
+    """Whether two numbers differ by no more than rounding can change."""
+    a, b = float(one), float(other)
+    low, high = sorted((abs(a), abs(b)))
+    if "e" in one + other:
+        return high <= NOTHING or high <= TIMES_AS_MUCH * low
+    return abs(a - b) <= (POINTS if percentages else max(CLOSE, NEARLY * high))
 
 
 def stale_blocks(page: Path, report: Report) -> list[str]:
     """The names of the tables of a page that are not what the report says; those by the clock are not looked at."""
+    return [name for name, text in settled(page) if not alike(text, block(name, report), "%" in text)]
+
+
+def settled(page: Path) -> list[tuple[str, str]]:
+    """Names and texts of the tables of a page that do not depend on the clock."""
     found = BLOCK.findall(page.read_text(encoding="utf-8"))
-    tables = [(name, text) for name, clock, text in found if name.startswith("table") and not clock]
-    return [name for name, text in tables if not alike(text.strip(), block(name, report))]
+    return [(name, text.strip()) for name, clock, text in found if name.startswith("table") and not clock]
+
+
+def stale_rows(page: Path, report: Report) -> list[str]:
+    """The rows of a report of a part of the data that the page's tables, but those by the clock, do not have."""
+    stale = []
+    for name, text in settled(page):
+        shown, rows = text.splitlines(), block(name, report).splitlines()[4:]
+        stale += [row for row in rows if not any(alike(old, row, "%" in text) for old in shown)]
+    return stale
 
 
 def fill(page: Path, report: Report, keep_clock: bool = False) -> None:

@@ -25,11 +25,14 @@ class Options:
         A part of the data and few repeats.
     command : str
         The command that repeats the report.
+    bundled : bool
+        Only the data that come with the package.
     """
 
     data: str | os.PathLike[str] | None = None
     quick: bool = False
     command: str = ""
+    bundled: bool = False
 
 
 class Experiment(ABC):

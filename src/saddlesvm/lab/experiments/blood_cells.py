@@ -24,7 +24,7 @@ from saddlesvm.lab.experiments.base import Experiment, Step, percent
 from saddlesvm.lab.experiments.blood_tables import ends_table, times_table
 from saddlesvm.lab.machine import in_threads
 from saddlesvm.lab.plan import Plan
-from saddlesvm.lab.report import Prose, Table
+from saddlesvm.lab.report import Prose, Switch, Table
 from saddlesvm.lab.runs import hinge_objective, iterates, run_solver
 from saddlesvm.lab.sources import blood_cells
 from saddlesvm.lab.verdict import medians, reach_times, seconds
@@ -114,10 +114,13 @@ class BloodCells(Experiment):
         trace = run_plan(data, plan).trace
         self._say_published(trace, data, name)
         section = self.report.section(f"lambda = {LAM}: {name}", times_table(trace), ends_table(trace, data, LAM))
-        for quantity, word in (("gap", "Gap"), ("suboptimality", "Suboptimality"), ("test_error", "Test error")):
-            for against in ("epochs", "seconds"):
-                centre = "mean" if against == "epochs" else "median"
-                section.items.append(curve_chart(trace, quantity, against, f"{word} against {against}", centre))
+        charts: dict[tuple[str, ...], Chart] = {
+            (word, against): curve_chart(trace, quantity, against, f"{word} against {against}", centre)
+            for quantity, word in (("gap", "Gap"), ("suboptimality", "Suboptimality"), ("test_error", "Test error"))
+            for against, centre in (("epochs", "mean"), ("seconds", "median"))
+        }
+        words = "The repeats' mean against epochs, their median against seconds; the band holds their middle half."
+        section.items.append(Switch("Closing in on the optimum", words, ("quantity", "against"), charts))
         section.items.append(closing_chart(trace, "epochs", "Primal and dual"))
 
     def _say_published(self, trace: pd.DataFrame, data: Dataset, name: str) -> None:

@@ -40,6 +40,18 @@ def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
     return draws
 
 
+@allocating_kernel
+def draw_subsets(random: np.ndarray, order: np.ndarray, size: int, batches: int) -> np.ndarray:
+    """`batches` times `size` random rows, no row twice in a batch; `order` holds all rows, and is changed."""
+    draws = np.empty(batches * size, np.int64)
+    for start in range(0, draws.size, size):
+        for k in range(size):
+            j = k + below(random, order.size - k)
+            order[k], order[j] = order[j], order[k]
+            draws[start + k] = order[k]
+    return draws
+
+
 @inlined
 def pull(terms: Pointwise, i: int, z: float) -> float:
     """``-s_i phi_i'(z)``: for the hinge y_i where the margin is violated, else 0."""
@@ -139,6 +151,8 @@ class KernelPegasosState(State):
     late : ndarray of shape (n,)
     harmonic : ndarray of shape (1,)
         What the average of the iterates is made from, see :class:`Iterate`.
+    order : ndarray of shape (n,)
+        All rows, in the order that the subsets drawn so far left.
     steps : int
         Batches so far (t in the paper).
     """
@@ -149,6 +163,7 @@ class KernelPegasosState(State):
     late: np.ndarray = field(kw_only=True)
     harmonic: np.ndarray = field(kw_only=True)
     random: np.ndarray = field(kw_only=True)
+    order: np.ndarray = field(kw_only=True)
     steps: int = 0
     cache: RowCache = field(kw_only=True)
 
@@ -170,6 +185,8 @@ class KernelPegasos(SolverBase):
         Kernel rows to compute at a time.
     output : {"last", "average"}, default="last"
         The last iterate, as published, or the average of all, which the theorems are about.
+    sampling : {"replacement", "subset"}, default="replacement"
+        Independent draws, in which a batch may hold a row twice, or an independent batch of different rows each step.
 
     Examples
     --------
@@ -186,10 +203,12 @@ class KernelPegasos(SolverBase):
     batch_size: int = 1
     block: int = 64
     output: str = "last"
+    sampling: str = "replacement"
 
     def check(self) -> None:
         """The numbers are positive, the output is known."""
         one_of("output", self.output, ("last", "average"))
+        one_of("sampling", self.sampling, ("replacement", "subset"))
         if self.batch_size < 1 or self.block < 1:
             raise ValueError(f"batch_size and block must be at least 1; got {self.batch_size} and {self.block}")
 
@@ -199,11 +218,14 @@ class KernelPegasos(SolverBase):
         Raises
         ------
         ValueError
-            The kernel rows of a batch do not fit into the cache, or the loss has unbounded slopes: without the
+            A subset of the batch's size has more rows than there are, the kernel rows of a batch do not fit into the
+            cache, or the loss has unbounded slopes: without the
             projection of section 2, which would need the norm of w, the first steps then run away.
         """
         if not has_bounded_slopes(problem.loss):
             raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another solver")
+        if self.sampling == "subset" and self.batch_size > problem.n:
+            raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {problem.n}")
         cache = RowCache(row_source(problem.kernel, problem.X), problem.cache_size, problem.offset)
         if cache.capacity < min(self.batch_size, problem.n):
             raise ValueError(
@@ -219,6 +241,7 @@ class KernelPegasos(SolverBase):
             late=np.zeros(problem.n),
             harmonic=np.zeros(1),
             random=seeded(seed),
+            order=problem.members.astype(np.int64),
             cache=cache,
         )
 
@@ -228,7 +251,11 @@ class KernelPegasos(SolverBase):
         end = clock() + budget.seconds
         while left > 0 and clock() < end:
             batches = min(left, max(1, CHUNK // self.batch_size))
-            self.visit(problem, state, draw_rows(state.random, problem.n, batches * self.batch_size))
+            if self.sampling == "subset":
+                draws = draw_subsets(state.random, state.order, self.batch_size, batches)
+            else:
+                draws = draw_rows(state.random, problem.n, batches * self.batch_size)
+            self.visit(problem, state, draws)
             left -= batches
         state.epochs = state.rows_touched / problem.n
         return state
