@@ -23,7 +23,10 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import is_number
 from saddlesvm.data.streams import reading
 
-__all__ = ["LIBLINEAR_SOLVERS", "LiblinearModel", "read_liblinear", "solver_and_labels", "write_liblinear"]
+__all__ = [
+    "LIBLINEAR_SOLVERS", "LiblinearModel", "numbered_lines", "read_liblinear", "solver_and_labels", "whole_labels",
+    "write_liblinear",
+]  # fmt: skip
 
 LIBLINEAR_SOLVERS = {
     "L2R_LR": "logistic",
@@ -159,7 +162,7 @@ def solver_and_labels(
     """
     where = os.fspath(path)
     solver = _solver_type(loss, classes, multi_class, where)
-    return solver, None if classes is None else _whole_labels(classes, where)
+    return solver, None if classes is None else whole_labels(classes, where)
 
 
 def _solver_type(loss: str, classes: Any, multi_class: str, where: str) -> str:
@@ -174,11 +177,12 @@ def _solver_type(loss: str, classes: Any, multi_class: str, where: str) -> str:
     return _SOLVER_OF_LOSS[loss]
 
 
-def _whole_labels(classes: Any, where: str) -> list[int]:
+def whole_labels(classes: Any, where: str, program: str = "LIBLINEAR") -> list[int]:
+    """Labels as whole numbers; DataError where they are none, or not two different ones."""
     classes = np.asarray(classes)
     whole = classes.dtype.kind in "biuf" and bool(np.all((classes == np.floor(classes)) & (np.abs(classes) < 2.0**31)))
     if not whole:
-        raise DataError(f"{where}: the classes are {classes.tolist()}; labels of a LIBLINEAR model are whole numbers")
+        raise DataError(f"{where}: the classes are {classes.tolist()}; labels of a {program} model are whole numbers")
     if classes.ndim != 1 or len(classes) < 2 or len(np.unique(classes)) < len(classes):
         raise DataError(f"{where}: the classes are {classes.tolist()}; two or more different ones are needed")
     return [int(label) for label in classes]
@@ -226,7 +230,7 @@ def _read_model(header: dict[str, str], file: IO[str], start: int, n_bytes: int,
     return LiblinearModel(coef, intercept, classes, solver, LIBLINEAR_SOLVERS[solver], bias)
 
 
-def _lines(file: IO[str], where: str, start: int) -> Iterator[tuple[int, str]]:
+def numbered_lines(file: IO[str], where: str, start: int) -> Iterator[tuple[int, str]]:
     """Numbered lines, none so long that it could not be one of a model."""
     for number in itertools.count(start):
         line = file.readline(_LONGEST_LINE)
@@ -240,7 +244,7 @@ def _lines(file: IO[str], where: str, start: int) -> Iterator[tuple[int, str]]:
 def _read_header(file: IO[str], where: str) -> tuple[dict[str, str], int]:
     """The lines before the weights by their first word, and where the weights start."""
     header: dict[str, str] = {}
-    for number, line in _lines(file, where, 1):
+    for number, line in numbered_lines(file, where, 1):
         name, _, value = line.strip().partition(" ")
         if name == "w":
             break
@@ -278,7 +282,7 @@ def _read_labels(header: dict[str, str], n_classes: int, where: str) -> np.ndarr
 def _read_weights(file: IO[str], start: int, rows: int, columns: int, where: str) -> np.ndarray[Any, Any]:
     weights = np.empty((rows, columns))
     found = blank = 0
-    for number, line in _lines(file, where, start):
+    for number, line in numbered_lines(file, where, start):
         if not line.strip():
             blank += 1
             continue

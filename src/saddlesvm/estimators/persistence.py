@@ -12,8 +12,10 @@ from scipy import sparse
 from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.archives import DAMAGE, short
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
+from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
 from saddlesvm.estimators import kernel, one_class, register, svc, svr  # noqa: F401 (they register their estimators)
+from saddlesvm.estimators.libsvm import load_libsvm
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
@@ -90,7 +92,7 @@ def names_known() -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that :func:`save` wrote, or a LIBLINEAR text model; ``notes_`` holds its notes.
+    """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM; ``notes_`` holds its notes.
 
     Raises
     ------
@@ -113,7 +115,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file")
     if not is_model(path):
-        return _from_liblinear(path)
+        return load_libsvm(path) if is_libsvm_model(path) else _from_liblinear(path)
     kind, arrays, meta = load_model(path)
     entry = register.named(kind)
     if entry is None:

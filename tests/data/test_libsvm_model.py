@@ -1,0 +1,156 @@
+"""LIBSVM's text models: a file that LIBSVM 3.x's rules make, predictions of scikit-learn's LIBSVM, and round trips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import svm as theirs
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.preprocessing import scale
+
+import saddlesvm as ours
+from saddlesvm.data import DataError
+from saddlesvm.data.libsvm_model import LibsvmModel, read_libsvm_model, write_libsvm_model
+from saddlesvm.estimators.libsvm import TYPES, load_libsvm, save_libsvm
+from saddlesvm.estimators.persistence import load
+
+KERNELS = [{"kernel": "linear"}, {"kernel": "rbf", "gamma": 0.1}, {"kernel": "poly", "degree": 2, "coef0": 1.0}]
+
+
+def fitted(name: str, **options: Any) -> tuple[Any, np.ndarray]:
+    """A model of three classes or targets, and rows to score."""
+    if name.endswith("SVC"):
+        X, y = load_wine(return_X_y=True)
+        return getattr(ours, name)(**options).fit(scale(X), 10 - 3 * y), scale(X)
+    X, y = load_diabetes(return_X_y=True)
+    X = scale(X[:120]) + 1.0  # away from the origin, around which a linear one-class machine finds nothing
+    return getattr(ours, name)(**options).fit(X, scale(y[:120])), X
+
+
+def scores(model: Any, X: np.ndarray) -> np.ndarray:
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+@pytest.mark.parametrize("options", KERNELS, ids=lambda one: one["kernel"])
+@pytest.mark.parametrize("kind", TYPES, ids=lambda one: one.__name__)
+def test_reading_back_changes_no_bit(kind, options, tmp_path):
+    model, X = fitted(kind.__name__, **options)
+    save_libsvm(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert type(again) is kind
+    np.testing.assert_array_equal(scores(again, X), scores(model, X))
+    np.testing.assert_array_equal(again.dual_coef_, model.dual_coef_)
+
+
+def test_two_classes_and_a_precomputed_kernel(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    X, y = scale(X[y < 2]), np.where(y[y < 2] == 0, 4, -7)
+    K = X @ X.T
+    for given, options in ((X, {}), (K, {"kernel": "precomputed"})):
+        model = ours.SVC(**options).fit(given, y)
+        save_libsvm(model, tmp_path / "m")
+        again = load_libsvm(tmp_path / "m", n_features=given.shape[1])
+        np.testing.assert_array_equal(again.decision_function(given), model.decision_function(given))
+        assert again.classes_.tolist() == [-7, 4]
+
+
+def as_libsvm(model: Any, order: np.ndarray) -> LibsvmModel:
+    """scikit-learn's fitted SVC with its classes in another order, as LIBSVM, which takes them as they come, has it."""
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    turned = theirs.SVC(gamma=0.1).fit(X, np.argsort(order)[y])  # class order[k] is number k
+    labels = np.array([5, 9, 7])[order]
+    return LibsvmModel(
+        "c_svc", "rbf", 3, 0.1, 0.0, turned.dual_coef_, -turned.intercept_, turned.support_vectors_, turned.support_,
+        labels, turned.n_support_,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0], [2, 1, 0]])
+def test_labels_in_any_order_mean_the_same(order, tmp_path):
+    X, y = load_wine(return_X_y=True)
+    labels = np.array([5, 9, 7])
+    plain = theirs.SVC(gamma=0.1, decision_function_shape="ovo").fit(scale(X), labels[y])
+    write_libsvm_model(tmp_path / "m", as_libsvm(plain, np.array(order)))
+    model = load(tmp_path / "m").set_params(decision_function_shape="ovo")
+    assert model.classes_.tolist() == [5, 7, 9]
+    found = model.decision_function(scale(X))
+    np.testing.assert_allclose(found, plain.decision_function(scale(X)), atol=5e-3)  # LIBSVM's tolerance is 1e-3
+    np.testing.assert_array_equal(model.predict(scale(X)), plain.predict(scale(X)))
+
+
+SMALL = """svm_type c_svc
+kernel_type rbf
+gamma 0.5
+nr_class 2
+total_sv 3
+rho 0.25
+label 1 -1
+nr_sv 1 2
+SV
+0.75 1:1 3:-0.5
+-0.5 2:2
+-0.25
+"""
+
+
+def test_a_file_says_what_it_says(tmp_path):
+    path = tmp_path / "m"
+    path.write_text(SMALL)
+    model = load(path)
+    x = np.array([[1.0, 1.0, 0.0]])
+    vectors = np.array([[1.0, 0.0, -0.5], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
+    values = np.exp(-0.5 * ((x - vectors) ** 2).sum(axis=1))
+    expected = values @ [0.75, -0.5, -0.25] - 0.25  # positive for the first label, 1, the later class here
+    assert model.decision_function(x) == pytest.approx(expected, abs=1e-15)
+    assert model.classes_.tolist() == [-1, 1]
+    assert model.n_support_.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("c_svc", "d_svc", "svm_type 'd_svc'"),
+        ("rbf", "spline", "kernel_type 'spline'"),
+        ("gamma 0.5", "gamma -1", "must not be negative"),
+        ("gamma 0.5", "gamma nan", "finite numbers"),
+        ("gamma 0.5\n", "", "'gamma' has 0 numbers"),
+        ("total_sv 3", "total_sv 4", "add up"),
+        ("total_sv 3", "total_sv 300000000", "add up"),
+        ("rho 0.25", "rho 0.25 1", "'rho' has 2 numbers"),
+        ("label 1 -1", "label 1 1", "must differ"),
+        ("nr_class 2", "nr_class 70000", "70000 classes"),
+        ("nr_sv 1 2", "nr_sv 4 -1", "add up"),
+        ("SV\n", "SV\n1 1:1\n", "more support vectors"),
+        ("0.75 1:1", "inf 1:1", "NaN or infinity"),
+        ("1:1 3:-0.5", "3:1 1:-0.5", "ascend"),
+        ("1:1 3", "0:1 3", "ascend"),
+        ("3:-0.5", "3:x", "INDEX:VALUE"),
+        ("-0.25\n", "", "has 2 support vectors"),
+        ("\nSV", "\nS", "not a line of a LIBSVM model"),
+        ("nr_sv 1 2\nSV", "nr_sv 1 2", "not a line of a LIBSVM model"),
+    ],
+)
+def test_damage_is_named(old, new, said, tmp_path):
+    assert old in SMALL
+    path = tmp_path / "m"
+    path.write_text(SMALL.replace(old, new, 1))
+    with pytest.raises(DataError, match=said):
+        load(path)
+
+
+def test_what_libsvm_does_not_have_is_refused(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    with pytest.raises(DataError, match="labels of a LIBSVM model are whole"):
+        save_libsvm(ours.SVC().fit(X, np.array(["a", "b", "c"])[y]), tmp_path / "m")
+    with pytest.raises(DataError, match="no kernel 'laplacian'"):
+        save_libsvm(ours.SVC(kernel="laplacian").fit(X, y), tmp_path / "m")
+    with pytest.raises(DataError, match="got LinearSVC"):
+        save_libsvm(ours.LinearSVC().fit(X, y), tmp_path / "m")
+    save_libsvm(ours.SVC().fit(X, y), tmp_path / "m")
+    with pytest.raises(DataError, match="n_features=3 are fewer"):
+        load_libsvm(tmp_path / "m", n_features=3)
+    assert read_libsvm_model(tmp_path / "m").labels.tolist() == [0, 1, 2]
