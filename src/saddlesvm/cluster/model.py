@@ -30,6 +30,7 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.runtime.words import Intercept
 
 SOLVERS = ("auto", "newton", "rounds")
 
@@ -41,7 +42,7 @@ class DistributedModel(BaseEstimator):
     lam: float | None
     tol: float
     fit_intercept: bool
-    intercept: str
+    intercept: Intercept
     intercept_scaling: float
     max_iter: int | None
     max_time: float | None

@@ -80,6 +80,7 @@ class Estimator(ShownWithCertificate, BaseEstimator):
     outcome_: Outcome
     n_iter_: int
     n_features_in_: int
+    feature_names_in_: np.ndarray
     seconds_solving_: float
     seconds_certifying_: float
     seconds_compiling_: float
@@ -160,7 +161,7 @@ class Classes:
     """Labels and row weights of a classifier."""
 
     class_weight: Any
-    classes_: Any
+    classes_: np.ndarray
 
     def _encode(self, y: Any, n: int) -> np.ndarray:
         """Class numbers of the labels; ``classes_`` is set."""

@@ -8,7 +8,7 @@ data are. See :mod:`saddlesvm.cluster.rounds`. Needs Dask: ``pip install 'saddle
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -28,6 +28,7 @@ from saddlesvm.cluster.part import as_matrix, labels_of
 from saddlesvm.cluster.sources import PartTasks, feature_names, part_tasks
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.scores import linear_scores
+from saddlesvm.runtime.words import ClassificationLoss, Intercept, RegressionLoss
 
 __all__ = ["ClusterLostError", "LinearSVC", "LinearSVR"]
 
@@ -102,20 +103,20 @@ class LinearSVC(ClassifierMixin, DistributedModel):
 
     def __init__(
         self,
-        loss: str | Loss = "squared_hinge",
+        loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge",
         *,
         tol: float = 1e-4,
         C: float = 1.0,
         lam: float | None = None,
         fit_intercept: bool = True,
-        intercept: str = "regularized",
+        intercept: Intercept = "regularized",
         intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         width: float = 1.0,
         max_iter: int | None = None,
         max_time: float | None = None,
         passes: float = 3.0,
-        solver: str = "auto",
+        solver: Literal["auto", "newton", "rounds"] = "auto",
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
@@ -233,17 +234,17 @@ class LinearSVR(RegressorMixin, DistributedModel):
         self,
         *,
         epsilon: float = 0.0,
-        loss: str | Loss = "epsilon_insensitive",
+        loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive",
         tol: float = 1e-4,
         C: float = 1.0,
         lam: float | None = None,
         fit_intercept: bool = True,
-        intercept: str = "regularized",
+        intercept: Intercept = "regularized",
         intercept_scaling: float = 1.0,
         max_iter: int | None = None,
         max_time: float | None = None,
         passes: float = 3.0,
-        solver: str = "auto",
+        solver: Literal["auto", "newton", "rounds"] = "auto",
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,

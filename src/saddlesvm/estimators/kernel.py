@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -19,6 +19,7 @@ from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.kernels import Kernel
+from saddlesvm.runtime.words import ClassificationLoss, Intercept, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase, one_of
 
 
@@ -141,22 +142,22 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         self,
         *,
         C: float = 1.0,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: str | float = "scale",
+        kernel: KernelName | Callable[..., Any] = "rbf",
+        gamma: Literal["scale", "auto"] | float = "scale",
         degree: float = 3,
         coef0: float = 0.0,
         lam: float | None = None,
-        loss: str | Loss = "hinge",
+        loss: ClassificationLoss | Loss | type[Loss] = "hinge",
         width: float = 1.0,
-        solver: str | SolverBase = "auto",
+        solver: KernelSolver | SolverBase = "auto",
         tol: float = 1e-3,
-        multi_class: str = "ovr",
-        decision_function_shape: str = "ovr",
+        multi_class: ScoreShape = "ovr",
+        decision_function_shape: ScoreShape = "ovr",
         fit_intercept: bool = True,
-        intercept: str = "free",
+        intercept: Intercept = "free",
         intercept_scaling: float = 1.0,
         cache_size: float = 200,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         max_iter: float | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,

@@ -36,7 +36,6 @@ from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.automatic.on_files import solver_on_files
-from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.second_order.held_out import LeftOut
 from saddlesvm.solvers.second_order.newton import Newton
@@ -59,8 +58,8 @@ class LinearModel(CallbackSupport, Estimator):
 
     C: Any
     lam: float | None
-    loss: str | Loss
-    solver: str | SolverBase
+    loss: Any
+    solver: Any
     fit_intercept: bool
     intercept: str
     intercept_scaling: float

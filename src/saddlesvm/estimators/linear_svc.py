@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -11,13 +11,14 @@ from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
-from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic, refuse_groups
+from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import METHODS, probabilities
+from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.leave_one_out import calibrated
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
-from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.several_labels import SeveralLabels
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
@@ -33,6 +34,16 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
 from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.runtime.words import (
+    Calibration,
+    ClassificationLoss,
+    DualOption,
+    Intercept,
+    MultiClass,
+    Penalty,
+    ScoreShape,
+    SolverName,
+)
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.register import make_solver
@@ -78,7 +89,7 @@ def _is_pegasos(estimator: Any) -> bool:
     ),
     on_cluster="saddlesvm.estimators.dask:LinearSVC",
 )
-class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
+class LinearSVC(SeveralLabels, Classes, HasPath, ClassifierMixin, LinearModel):
     """Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
@@ -205,26 +216,35 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
     True
     """
 
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    dual_coef_: Any
+    calibration_: np.ndarray
+    C_: float
+    choice_: Choice
+    path_: CertifiedPath
+    phases_: dict[str, float]
+
     def __init__(
         self,
-        penalty: str = "l2",
-        loss: str | Loss = "squared_hinge",
+        penalty: Penalty = "l2",
+        loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge",
         *,
         l1_ratio: float = 0.15,
-        dual: str | bool = "auto",
+        dual: DualOption = "auto",
         tol: float = 1e-4,
-        C: float | str | AutomaticC = 1.0,
+        C: float | Literal["auto"] | AutomaticC = 1.0,
         lam: float | None = None,
-        multi_class: str = "ovr",
+        multi_class: MultiClass = "ovr",
         top_k: int = 5,
-        decision_function_shape: str = "ovr",
+        decision_function_shape: ScoreShape = "ovr",
         fit_intercept: bool = True,
-        intercept: str = "regularized",
+        intercept: Intercept = "regularized",
         intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
-        solver: str | SolverBase = "auto",
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        solver: SolverName | SolverBase = "auto",
         width: float = 1.0,
-        probability: bool | str = False,
+        probability: bool | Calibration = False,
         max_iter: int | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
@@ -387,49 +407,6 @@ class LinearSVC(SeveralLabels, Classes, ClassifierMixin, LinearModel):
 
     def _made_loss(self) -> Any:
         return make_loss(self.loss, width=self.width, task="classification")
-
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        Cs: Any = 13,
-        C: tuple[float, float] | None = None,
-        lam: tuple[float, float] | None = None,
-        gap: float | None = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> Any:
-        """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Store of shape (n, d)
-        y : array-like of shape (n,)
-        Cs : int or sequence of float, default=13
-            A grid: values of C, or how many between 1e-3 and 1e3. Each fit is started from its neighbour.
-        C : tuple of two floats, optional
-            The smallest and the largest C of a certified path; 1e-3 and 1e3 where only `gap` is given.
-        lam : tuple of two floats, optional
-            The same in lambda; certificates are then in the lambda form.
-        gap : float, optional
-            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
-        sample_weight : array-like of shape (n,), optional
-        **options
-            Of the estimator. `n_jobs` is for the fits of a certified path, side by side. The `checkpoint` of such a
-            path holds all its fits so far, and the same call goes on from it. A grid takes none.
-
-        Returns
-        -------
-        saddlesvm.estimators.path.RegularizationPath or saddlesvm.estimators.certified_path.CertifiedPath
-
-        Raises
-        ------
-        ValueError
-            Bad data or options.
-        """
-        return path_of(cls(**options), X, y, Cs=Cs, C=C, lam=lam, gap=gap, sample_weight=sample_weight)
 
     @available_if(_is_pegasos)
     @all_or_nothing

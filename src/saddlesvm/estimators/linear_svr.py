@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
-from saddlesvm.estimators.automatic_C import AutomaticC, fit_automatically, made_automatic, refuse_groups
+from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
-from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.runtime.words import DualOption, Intercept, Penalty, RegressionLoss, SolverName
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -28,7 +30,7 @@ from saddlesvm.solvers.base import SolverBase
     options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "liblinear"),
     on_cluster="saddlesvm.estimators.dask:LinearSVR",
 )
-class LinearSVR(RegressorMixin, LinearModel):
+class LinearSVR(HasPath, RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(x_i . w + b - y_i)``. See :class:`LinearSVC` for what is not listed.
@@ -65,21 +67,29 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
     [2.0]
     """
 
+    coef_: np.ndarray
+    intercept_: float | np.ndarray
+    dual_coef_: Any
+    C_: float
+    choice_: Choice
+    path_: CertifiedPath
+    phases_: dict[str, float]
+
     def __init__(
         self,
         *,
         epsilon: float = 0.0,
         tol: float = 1e-4,
-        C: float | str | AutomaticC = 1.0,
+        C: float | Literal["auto"] | AutomaticC = 1.0,
         lam: float | None = None,
-        loss: str | Loss = "epsilon_insensitive",
+        loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive",
         fit_intercept: bool = True,
-        intercept: str = "regularized",
+        intercept: Intercept = "regularized",
         intercept_scaling: float = 1.0,
-        penalty: str = "l2",
+        penalty: Penalty = "l2",
         l1_ratio: float = 0.15,
-        dual: str | bool = "auto",
-        solver: str | SolverBase = "auto",
+        dual: DualOption = "auto",
+        solver: SolverName | SolverBase = "auto",
         max_iter: int | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
@@ -152,7 +162,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         tasks = FitTasks(self, X, y, sample_weight, len(makers))
         self._solve(X, makers, posed.loss, posed.weights, self.n_jobs, tasks, start)
         if not several:
-            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+            self.coef_, self.intercept_ = self.coef_[0], float(np.ravel(self.intercept_)[0])
         tasks.end()
         return self
 
@@ -172,22 +182,6 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
             return Training(problems, self.check_options(), weights)
         targets = inputs.check_targets(y, n)
         return Training([SubProblem(0, "", targets)], self.check_options(), weights)
-
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        Cs: Any = 13,
-        C: tuple[float, float] | None = None,
-        lam: tuple[float, float] | None = None,
-        gap: float | None = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> Any:
-        """Models along C; see :meth:`LinearSVC.path`."""
-        return path_of(cls(**options), X, y, Cs=Cs, C=C, lam=lam, gap=gap, sample_weight=sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""

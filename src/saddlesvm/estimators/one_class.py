@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -13,6 +13,7 @@ from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.estimators.svm import SVM, check_share
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import SHORTFALL, Novelty
+from saddlesvm.runtime.words import KernelName, KernelSolver
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -66,9 +67,9 @@ class OneClassSVM(OutlierMixin, SVM):
     def __init__(
         self,
         *,
-        kernel: str | Callable[..., Any] = "rbf",
+        kernel: KernelName | Callable[..., Any] = "rbf",
         degree: float = 3,
-        gamma: str | float = "scale",
+        gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
         nu: float = 0.5,
@@ -78,7 +79,7 @@ class OneClassSVM(OutlierMixin, SVM):
         max_iter: float | None = -1,
         max_time: float | None = None,
         certify_every: float | None = None,
-        solver: str | SolverBase = "auto",
+        solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> None:

@@ -235,7 +235,7 @@ def _from_liblinear(path: str | os.PathLike[str]) -> Any:
         model: Any = LinearSVR(**options)
         model.coef_, model.intercept_ = stored.coef.ravel(), float(np.ravel(stored.intercept)[0])
     else:
-        model = LinearSVC(**options, multi_class=stored.multi_class)
+        model = LinearSVC(**options | {"multi_class": stored.multi_class})
         model.coef_, model.intercept_, model.classes_ = stored.coef, np.atleast_1d(stored.intercept), stored.classes
     model.n_features_in_ = np.atleast_2d(stored.coef).shape[1]
     model.notes_ = {"written by": f"LIBLINEAR ({stored.solver_type})"}

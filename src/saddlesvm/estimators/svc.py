@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +29,7 @@ from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, NuClassification
 from saddlesvm.rows.kernels import Kernel, expand
 from saddlesvm.runtime.allowed import check
 from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.runtime.words import ClassificationLoss, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase, one_of
 
 FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
@@ -322,25 +323,25 @@ class SVC(PairwiseClassifier):
         self,
         *,
         C: float = 1.0,
-        kernel: str | Callable[..., Any] = "rbf",
+        kernel: KernelName | Callable[..., Any] = "rbf",
         degree: float = 3,
-        gamma: str | float = "scale",
+        gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
         probability: bool = False,
         tol: float = 1e-3,
         cache_size: float = 200,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         verbose: int = False,
         max_iter: float | None = -1,
-        decision_function_shape: str = "ovr",
+        decision_function_shape: ScoreShape = "ovr",
         break_ties: bool = False,
         random_state: Any = None,
         max_time: float | None = None,
         certify_every: float | None = None,
-        loss: str | Loss = "hinge",
+        loss: ClassificationLoss | Loss | type[Loss] = "hinge",
         width: float = 1.0,
-        solver: str | SolverBase = "auto",
+        solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> None:
@@ -447,23 +448,23 @@ decision_function_shape, break_ties, random_state, max_time, certify_every, solv
         self,
         *,
         nu: float = 0.5,
-        kernel: str | Callable[..., Any] = "rbf",
+        kernel: KernelName | Callable[..., Any] = "rbf",
         degree: float = 3,
-        gamma: str | float = "scale",
+        gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
         probability: bool = False,
         tol: float = 1e-3,
         cache_size: float = 200,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         verbose: int = False,
         max_iter: float | None = -1,
-        decision_function_shape: str = "ovr",
+        decision_function_shape: ScoreShape = "ovr",
         break_ties: bool = False,
         random_state: Any = None,
         max_time: float | None = None,
         certify_every: float | None = None,
-        solver: str | SolverBase = "auto",
+        solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -15,6 +15,7 @@ from saddlesvm.estimators.svm import SVM, check_share
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import SHORTFALL, NuRegression
+from saddlesvm.runtime.words import KernelName, KernelSolver, RegressionLoss
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -88,9 +89,9 @@ class SVR(Regressor):
     def __init__(
         self,
         *,
-        kernel: str | Callable[..., Any] = "rbf",
+        kernel: KernelName | Callable[..., Any] = "rbf",
         degree: float = 3,
-        gamma: str | float = "scale",
+        gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
         C: float = 1.0,
@@ -101,8 +102,8 @@ class SVR(Regressor):
         max_iter: float | None = -1,
         max_time: float | None = None,
         certify_every: float | None = None,
-        loss: str | Loss = "epsilon_insensitive",
-        solver: str | SolverBase = "auto",
+        loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive",
+        solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> None:
@@ -203,9 +204,9 @@ n_jobs, callbacks
         *,
         nu: float = 0.5,
         C: float = 1.0,
-        kernel: str | Callable[..., Any] = "rbf",
+        kernel: KernelName | Callable[..., Any] = "rbf",
         degree: float = 3,
-        gamma: str | float = "scale",
+        gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
         tol: float = 1e-3,
@@ -214,7 +215,7 @@ n_jobs, callbacks
         max_iter: float | None = -1,
         max_time: float | None = None,
         certify_every: float | None = None,
-        solver: str | SolverBase = "auto",
+        solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> None:
