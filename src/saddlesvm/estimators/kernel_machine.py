@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import SubProblem, workers
 from saddlesvm.problem.losses import Loss
@@ -94,9 +94,6 @@ class KernelMachine(Estimator):
         """Fit every sub-problem under one progress bar."""
         solver = self._made_solver()
         kind = self.intercept if self.fit_intercept else "none"
-        bar: Any = contextlib.nullcontext()
-        if self.verbose:
-            bar = ProgressBar(self.tol, len(problems), self._most_epochs(), self.max_time)
         fits = KernelFits(
             makers=problems,
             solver=solver,
@@ -104,7 +101,6 @@ class KernelMachine(Estimator):
             seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
             told=lambda sub: list(self.callbacks or ()),
-            bar=bar if self.verbose else None,
             X=X,
             kernel=self.kernel_,
             loss=loss,
@@ -117,7 +113,13 @@ class KernelMachine(Estimator):
                 **self._strength(),
             },
         )
-        with bar:
+        return self._shown(fits)
+
+    def _shown(self, fits: Fits) -> list[FitResult]:
+        """The results of fits, under one progress bar where that is asked for."""
+        if not self.verbose:
+            return fits.solve()
+        with ProgressBar(self.tol, len(fits.makers), self._most_epochs(), self.max_time) as fits.bar:
             return fits.solve()
 
     def _centres(self) -> Any:

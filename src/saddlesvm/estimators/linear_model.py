@@ -21,7 +21,7 @@ from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
-from saddlesvm.multiclass.linear_fit import FormerFit, GivenStart, LinearFits, MemoryRows
+from saddlesvm.multiclass.linear_fit import FormerFit, GivenStart, LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
@@ -29,11 +29,9 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net
 from saddlesvm.problem.problem import Problem, resolve_C
-from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.randomness import seed_of
-from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.automatic.on_files import solver_on_files
 from saddlesvm.solvers.blocks import Blocks
@@ -160,13 +158,7 @@ class LinearModel(CallbackSupport, Estimator):
 
     def _memory_rows(self, X: Any, kind: InterceptName, jobs: int, n_jobs: int | None) -> MemoryRows:
         """X as rows in memory, with the virtual feature of the intercept."""
-        plain = rows.as_rows(X)
-        pays = worth_threads(rows.reading_time(plain, X.size))
-        threads = multiclass.threads_each(jobs, n_jobs) if pays else 1
-        norms = inputs.finite_norms(plain, jobs * threads)
-        scale = intercept_kind(kind).value(float(self.intercept_scaling), lambda: norms)
-        norms += scale * scale
-        return MemoryRows(plain._replace(bias=scale), norms, threads)
+        return in_memory(X, kind, float(self.intercept_scaling), jobs, n_jobs)
 
     def _former(self) -> FormerFit | None:
         """The former fit that a warm start continues; None without one."""

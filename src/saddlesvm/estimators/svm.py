@@ -19,6 +19,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import Kernel
+from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, WHOLE, Allowed, check
 
 EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
@@ -58,12 +59,15 @@ class SVM(KernelMachine):
         self.kernel_ = Kernel(self.kernel, self._gamma(X, weights), self.degree, self.coef0)
         made: Sequence[Callable[[], SubProblem]] = [lambda: SubProblem(0, "", y)]
         [result] = self._solve(X, made, loss, weights, machine)
-        coefficients: Any = result.coef
+        self._keep_one(result, result.coef)
+        self._keep_vectors(X, [result])
+
+    def _keep_one(self, result: FitResult, coefficients: Any) -> None:
+        """Keep a single problem's coefficients of the rows, and its intercept."""
         self.support_ = coefficients.rows.astype(np.int32)
         self.dual_coef_ = coefficients.values[None, :]
         self.intercept_ = np.array([result.intercept])
         self.n_support_ = np.array([self.support_.size], dtype=np.int32)
-        self._keep_vectors(X, [result])
 
     def _keep_vectors(self, X: Any, results: list[FitResult]) -> None:
         """Keep the rows of the support vectors, and how the fits ended."""
@@ -74,6 +78,8 @@ class SVM(KernelMachine):
     def _one_score(self, X: Any) -> np.ndarray:
         """The scores of a machine with one problem, shape (rows,)."""
         check_is_fitted(self)
+        if self.kernel == "linear":
+            return linear_scores(self._check_design(X, reset=False), self._linear_weights(), self.intercept_)[:, 0]
         return self._expanded(X, self.dual_coef_.T)[:, 0] + self.intercept_[0]
 
     @property

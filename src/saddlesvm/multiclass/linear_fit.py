@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.data.inputs import finite_norms
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import Batch, Fit, InTurn
 from saddlesvm.fit.outcome import Outcome
@@ -21,11 +22,14 @@ from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.class_sweep import ClassSweep, FileRows
 from saddlesvm.multiclass.fits import Fits, drive_all
 from saddlesvm.multiclass.shared_start import SharedStart, block_size
-from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
+from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each, workers
 from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
+from saddlesvm.rows import layouts
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.threaded.descent import with_threads
 
@@ -55,6 +59,28 @@ class MemoryRows:
         :func:`~saddlesvm.problem.problem.make_problem`."""
         problem = sub.problem(self.X, loss, norms=self.norms, **options)
         return dataclasses.replace(problem, threads=self.threads) if self.threads > 1 else problem
+
+
+def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | None) -> MemoryRows:
+    """The rows of X with the virtual feature of an intercept; computing their norms checks that they are finite.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    intercept : {"none", "regularized", "free"}
+    scaling : float
+        Value of the virtual feature, where the user's choice counts.
+    jobs : int
+        Sub-problems that are solved at the same time.
+    n_jobs : int, optional
+    """
+    plain = layouts.as_rows(X)
+    pays = worth_threads(layouts.reading_time(plain, X.size))
+    threads = threads_each(jobs, n_jobs) if pays else 1
+    norms = finite_norms(plain, jobs * threads)
+    scale = intercept_kind(intercept).value(scaling, lambda: norms)
+    norms += scale * scale
+    return MemoryRows(plain._replace(bias=scale), norms, threads)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,18 @@ from scipy.optimize import minimize_scalar
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength, is_classification
-from saddlesvm.problem.proven_sums import Facts, Sums, norm_of, objectives, summed
-from saddlesvm.problem.rounding import UNIT, margin_errors, point_sizes, unbalance
+from saddlesvm.problem.proven_sums import STILL, Facts, Sums, norm_of, objectives, summed
+from saddlesvm.problem.rounding import (
+    SLACK,
+    UNIT,
+    Move,
+    PointSizes,
+    margin_errors,
+    point_sizes,
+    radii,
+    shortened,
+    stretching,
+)
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import (
     conjugate_sum,
@@ -346,14 +356,30 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
         return float(loss_sums(terms, members, margin, added + move, np.zeros(alpha.size))[0])
 
     weights = kind.split(w)[0]
-    share = unbalance(sizes, problem.row_sizes, getattr(kind, "total", 0.0)) if kind.constrained else 0.0
+    move = _to_the_sum(problem, alpha, sizes, seen.sums[3]) if kind.constrained else STILL
     errors = margin_errors(problem.row_sizes, norm_of(weights), added, shifted=added != offset)
     facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
     given_pull = facts, seen.sums, sizes, weights, pull
-    sums = summed(*given_pull, errors=errors, share=share, around=around)
+    sums = summed(*given_pull, errors=errors, move=move, around=around)
     if pull is not None and not holds_square(problem.penalty) and _mostly_rounding(problem.C, sums):
         near = pulled_by_short_sums(problem, alpha)
-        sums = summed(*given_pull, errors=errors, share=share, around=around, near=near)
+        sums = summed(*given_pull, errors=errors, move=move, around=around, near=near)
     sums = sums._replace(paid=sums.paid + kind.paid(offset))
     certificate = Certificate.of(problem.strength, sums)
     return Evaluation(w[:-1].copy(), kind.told(w, offset), alpha, certificate)
+
+
+def _to_the_sum(problem: Problem, alpha: np.ndarray, sizes: PointSizes, charged: float) -> Move:
+    """How the dual variables must still move for their sum to be the one that a free intercept asks for."""
+    total = getattr(problem.intercept, "total", 0.0)
+    move = shortened(sizes, problem.row_sizes, charged, total)
+    if math.isfinite(move.pulled) or sizes.positive - sizes.negative > total:
+        return move
+    terms, members = problem.pointwise, problem.members
+    negative, positive = (problem.loss.bounds(sign, 1.0)[1] for sign in (-1.0, 1.0))
+    high = np.where(terms.y > 0.0, positive, negative) * (terms.weights if terms.weights.size else 1.0)
+    at_top = loss_sums(terms, members, np.zeros(members.size), 0.0, high)[3]
+    room = (high - alpha)[members]
+    share = stretching(sizes, members.size, float(room.sum()), total)
+    way = float(np.einsum("i,i", room, radii(problem.norms[members])))
+    return Move(share * (charged + float(at_top)), SLACK * share * way, math.inf if share > 0.0 else 0.0)

@@ -70,6 +70,11 @@ class Intercept:
         return True
 
     @property
+    def asked(self) -> float:
+        """The sum that the dual variables must have, times the virtual feature; zero where none is asked for."""
+        return 0.0
+
+    @property
     def lift(self) -> float:
         """The virtual feature's part of a row's squared norm that no penalty sees."""
         return 0.0
@@ -179,6 +184,11 @@ class Free(Intercept):
     def homogeneous(self) -> bool:
         """Where the sum is to be zero."""
         return self.total == 0.0
+
+    @property
+    def asked(self) -> float:
+        """The total times the virtual feature."""
+        return self.total * self.scale
 
     @property
     def lift(self) -> float:
@@ -377,22 +387,35 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: flo
     shorten(terms, members, alpha, *shortening(signed_sums(terms, members, alpha), total))
 
 
+@inlined
+def way_up(terms: Pointwise, i: int, a: float, upwards: bool) -> Any:
+    """How far a variable may go towards its bound on one side, zero without a bound; and whether it is inside both."""
+    s = weight_of(terms.weights, i)
+    low, high = bounds(terms.loss, terms.y[i], s)
+    left, right = slopes(terms.loss, a, 0.0, terms.y[i], s)
+    end = high if upwards else low
+    return (end - a if abs(end) < np.inf else 0.0), left > -np.inf and right < np.inf
+
+
 @kernel
 def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float) -> None:
-    """Bring ``sum_i alpha_i`` nearer to `total` by moving all variables towards their bounds on that side, by the same
-    share of the way; variables without a bound there stay.
+    """Bring ``sum_i alpha_i`` nearer to `total` by moving variables towards their bounds on that side, by the same
+    share of the way: those strictly inside their bounds where that suffices, else all. Variables without a bound there
+    stay.
     """
-    missing, room = total, 0.0
+    missing, room, inner_room = total, 0.0, 0.0
     for i in members:
         missing -= alpha[i]
+    upwards = missing > 0.0
     for i in members:
-        low, high = bounds(terms.loss, terms.y[i], weight_of(terms.weights, i))
-        end = high if missing > 0.0 else low
-        room += end - alpha[i] if abs(end) < np.inf else 0.0
-    share = missing / room if room != 0.0 else 0.0
+        way, inner = way_up(terms, i, alpha[i], upwards)
+        room += way
+        inner_room += way if inner else 0.0
+    inner_only = abs(inner_room) >= abs(missing)
+    whole = inner_room if inner_only else room
+    share = missing / whole if whole != 0.0 else 0.0
     share = min(max(share, 0.0), 1.0)
     for i in members:
-        low, high = bounds(terms.loss, terms.y[i], weight_of(terms.weights, i))
-        end = high if missing > 0.0 else low
-        if abs(end) < np.inf:
-            alpha[i] += share * (end - alpha[i])
+        way, inner = way_up(terms, i, alpha[i], upwards)
+        if inner or not inner_only:
+            alpha[i] += share * way

@@ -27,6 +27,7 @@ from saddlesvm.problem.rounding import (
     conjugate_rounding,
     gamma,
     paid_rounding,
+    stretching,
     unbalance,
 )
 from saddlesvm.problem.sums import loss_sums
@@ -216,10 +217,7 @@ def _to_the_sum(problem: KernelProblem, side: Group, alpha: np.ndarray, charged:
         return share * np.abs(own), share * charged
     high = problem.bounds[1]
     room = high[side.rows] - own
-    missing = total - (point.positive - point.negative)
-    missing += gamma(own.size + 8.0) * (point.positive + point.negative) + UNIT * abs(total)
-    whole = float(room.sum())
-    share = SLACK * missing / whole if 0.0 < whole < math.inf else math.inf
+    share = stretching(point, own.size, float(room.sum()), total)
     at_top = loss_sums(problem.terms, side.rows, np.zeros(own.size), 0.0, high)[3]
     return share * room, share * (charged + float(at_top))
 

@@ -17,6 +17,7 @@ from saddlesvm.problem.rounding import (
     UNIT,
     Around,
     MarginErrors,
+    Move,
     PointSizes,
     RowSizes,
     conjugate_rounding,
@@ -76,6 +77,9 @@ class NearPull(NamedTuple):
     errors: np.ndarray
 
 
+STILL = Move()
+
+
 class Facts(NamedTuple):
     """What a certificate needs to know of a problem beside the sums over its rows."""
 
@@ -93,7 +97,7 @@ def summed(
     pull: np.ndarray | None,
     *,
     errors: MarginErrors | None = None,
-    share: float = 0.0,
+    move: Move = STILL,
     around: Around | None = None,
     near: NearPull | None = None,
 ) -> Sums:
@@ -111,8 +115,8 @@ def summed(
         ``v(alpha)`` as computed from the rows; without it w is taken for it, whose own rounding is left out.
     errors : MarginErrors, optional
         Of the margins of w; those of w without an offset when left out.
-    share : float
-        By which the heavier sign of the dual variables must be shortened, see :func:`unbalance`.
+    move : Move
+        What the dual variables must still do for their sum to be the one asked for; nothing when left out.
     around : callable, optional
         See :func:`paid_rounding`.
     near : NearPull, optional
@@ -123,20 +127,20 @@ def summed(
     own, norm = regularizer.value(w), norm_of(w)
     errors = errors or margin_errors(rows, norm, 0.0, shifted=False)
     above = C * paid_rounding(loss, paid, rows, sizes, errors, around) + gamma(w.size + 4.0) * own
-    below = C * (conjugate_rounding(loss, rows, charged, sizes) + share * charged)
+    below = C * (conjugate_rounding(loss, rows, charged, sizes) + move.charged)
     underflow = UNDERFLOW * (1.0 + C) * (rows.rows + w.size) if norm > 0.0 or sizes.pulled > 0.0 else 0.0
     pairs = C * (gamma(rows.terms + MARGIN_UNITS) * norm * sizes.pulled + gamma(depth(rows.rows) + 4.0) * crossed)
     if pull is None:
         off = pairs + gamma(w.size + 4.0) * own
         return Sums(paid, conjugates, own, C * coupled - own, SLACK * (above + underflow), SLACK * (below + off))
-    drift, shift = gamma(rows.rows + 8.0) * C * sizes.pulled, share * C * sizes.pulled
+    drift, shift = gamma(rows.rows + 8.0) * C * sizes.pulled, C * move.pulled
     if holds_square(regularizer.penalty):
         through = C * coupled - own, pairs + gamma(w.size + 4.0) * own
         reached, off = _reached(regularizer, w, pull, through, drift, shift)
     else:
         distance: float | np.ndarray = drift + shift + 4.0 * UNIT * norm_of(pull)
         if near is not None:
-            pull, distance = near.pull, near.errors + share * near.sizes + 4.0 * UNIT * np.abs(near.pull)
+            pull, distance = near.pull, near.errors + move.share * near.sizes + 4.0 * UNIT * np.abs(near.pull)
         shorter = regularizer.beyond(pull, distance)
         reached, off = regularizer.conjugate((1.0 - shorter) * pull), C * charged * shorter
     above, below = SLACK * (above + underflow), SLACK * (below + off + underflow)

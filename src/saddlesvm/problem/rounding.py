@@ -235,6 +235,44 @@ def unbalance(point: PointSizes, rows: RowSizes, total: float = 0.0) -> float:
     return SLACK * missing / heavier if heavier > 0.0 else (math.inf if missing > 0.0 else 0.0)
 
 
+class Move(NamedTuple):
+    """By how much dual variables must still move for their sum to be exactly the one asked for.
+
+    Attributes
+    ----------
+    charged : float
+        What that can add to the sum of the conjugates.
+    pulled : float
+        ``sum_i |move_i| ||x_i||``.
+    share : float
+        No ``|move_i|`` is larger than this share of ``|a_i|``; infinite where that says nothing.
+    """
+
+    charged: float = 0.0
+    pulled: float = 0.0
+    share: float = 0.0
+
+
+def shortened(point: PointSizes, rows: RowSizes, charged: float, total: float = 0.0) -> Move:
+    """The move of the heavier sign towards zero, see :func:`unbalance`.
+
+    `charged` is the sum of the conjugates' sizes.
+    """
+    share = unbalance(point, rows, total)
+    return Move(share * charged, share * point.pulled, share) if math.isfinite(share) else Move(share, share, share)
+
+
+def stretching(point: PointSizes, count: int, room: float, total: float) -> float:
+    """The share of the way to their upper bounds that `count` variables must go for their sum, too small, to be `total`
+    exactly; `room` is the sum of their ways. Without room all are at their bounds, and `total` is the sum of these.
+    """
+    if room == 0.0:
+        return 0.0
+    missing = total - (point.positive - point.negative)
+    missing += gamma(count + 8.0) * (point.positive + point.negative) + UNIT * abs(total)
+    return SLACK * missing / room if room < math.inf else math.inf
+
+
 def steepest(loss: Loss) -> float:
     """The largest slope of a loss; infinite for one without."""
     return max(abs(end) for y in (-1.0, 1.0) for end in loss.bounds(y, 1.0))

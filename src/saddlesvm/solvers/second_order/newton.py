@@ -48,6 +48,7 @@ from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.equations import PLAIN, NewtonEquations
+from saddlesvm.solvers.second_order.given_sum import NOTHING_TO_FIND, evenly, is_nothing, reach
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,
@@ -177,6 +178,11 @@ class NewtonState(State):
     best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
     work: NewtonWork = field(default_factory=NewtonWork, repr=False)
 
+    @property
+    def rule(self) -> str:
+        """Why a fit ends that has nothing to find."""
+        return NOTHING_TO_FIND
+
 
 @dataclass(frozen=True)
 class Newton(SolverBase):
@@ -189,7 +195,8 @@ class Newton(SolverBase):
         many more rows than features, a few Newton steps on samples of the rows replace them. 0: begin at zero.
     proximity : float, optional
         The proximal term to begin with, in units of the median ``C ||x_i||^2`` (the curvature of a coordinate step).
-        Left out: 1 for the piecewise linear losses, 0.01 for those with corners in their derivative once fewer rows
+        Left out: 1 for the piecewise linear losses (where the dual variables have a given sum other than zero, a tenth
+        of the size of the first margins), 0.01 for those with corners in their derivative once fewer rows
         bend than there are features, 0 otherwise.
     memory : float, default=1e9
         Bytes that factored matrices may take; where they do not fit, conjugate gradients solve the equations.
@@ -220,7 +227,9 @@ class Newton(SolverBase):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
         """Begin at the given point, at the solution of samples, or after a few epochs of dual coordinate descent."""
         touched, sampled = 0, None
-        if start is None and self.warm_up:
+        if start is None and not problem.intercept.homogeneous:
+            start = evenly(problem)
+        elif start is None and self.warm_up:
             if is_smooth(problem.loss) and sample_shares(problem):
                 sampled = self._of_samples(problem, seed)
                 start, touched = Point(sampled.best.w), sampled.rows_touched
@@ -229,7 +238,7 @@ class Newton(SolverBase):
         alpha = start_alpha(problem, start)
         given = start is not None and start.w is not None
         w = np.array(start.w, dtype=np.float64) if given else dual_weights(problem, alpha)  # type: ignore[union-attr]
-        q = self._first_proximity(problem, alpha)
+        q = self._first_proximity(problem, alpha, w)
         state = NewtonState(
             w=w,
             rows_touched=touched,
@@ -262,7 +271,7 @@ class Newton(SolverBase):
     def _keep_start(problem: Problem, state: NewtonState) -> None:
         """Keep the start's multipliers as the best so far: those of the margins may be worse, at zero or far out."""
         alpha = state.alpha.copy()
-        if not alpha.any():
+        if not alpha.any() and problem.intercept.homogeneous:
             state.best.alpha, state.best.dual = alpha, 0.0  # phi*(0) = -min phi = 0 for every loss
             return
         alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
@@ -298,7 +307,7 @@ class Newton(SolverBase):
         assert state is not None
         return state
 
-    def _first_proximity(self, problem: Problem, alpha: np.ndarray) -> float:
+    def _first_proximity(self, problem: Problem, alpha: np.ndarray, w: np.ndarray) -> float:
         kinked = not is_smooth(problem.loss)
         if self.proximity is None:
             share = 1.0 if kinked else 0.0 if needs_no_proximity(problem, alpha) else SMALL
@@ -306,7 +315,9 @@ class Newton(SolverBase):
             share = self.proximity
             if share == 0.0 and kinked:
                 raise ValueError(f"proximity must be positive for the piecewise linear loss {loss_name(problem.loss)}")
-        return share * coordinate_curvature(problem) if share > 0.0 else 0.0
+        if share == 0.0:
+            return 0.0
+        return share * (coordinate_curvature(problem) if problem.intercept.homogeneous else reach(problem, w))
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
         """Do one Newton step, and move the centre as far as the step allows."""
@@ -316,9 +327,10 @@ class Newton(SolverBase):
         there = self._respond(problem, state, state.w + direction) if state.full else None
         dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
         own, ahead = problem.intercept.seen(state.w), problem.intercept.seen(direction)
+        asked = problem.C * problem.intercept.asked
         tau = search(
             _smoothed(problem, state),
-            Line(state.z, dz, float(own @ ahead), float(ahead @ ahead)),
+            Line(state.z, dz, float(own @ ahead) + asked * float(direction[-1]), float(ahead @ ahead)),
             problem.gathered(state.alpha),
             problem.gathered(state.bend),
             nothing() if there is None else problem.gathered(there.alpha),
@@ -388,18 +400,20 @@ class Newton(SolverBase):
         state.left = problem.C * (paid + conjugates + coupled)
         alpha = state.alpha
         if problem.intercept.constrained:
-            state.gradient[-1] = -w_dual[-1]
+            state.gradient[-1] = problem.C * problem.intercept.asked - w_dual[-1]
             state.residual += self._unbalance(problem, state)
             alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
             conjugates = loss_sums(problem.pointwise, problem.members, state.z, 0.0, alpha)[1]
             w_dual = dual_weights(problem, alpha)
-        regularizer = problem.regularizer
+        regularizer, paid = problem.regularizer, paid + problem.intercept.asked * float(state.w[-1])
         sums = Sums(paid, conjugates, regularizer.value(state.w), regularizer.conjugate(w_dual))
         primal, bound = objectives(problem.C, sums)
         if primal < state.best.primal:
             state.best.primal, state.best.w = primal, state.w.copy()
         if bound > state.best.dual:
             state.best.dual, state.best.alpha = bound, alpha.copy()
+        if is_nothing(problem, sums.regularizer_conjugate):
+            state.satisfied = True
         state.estimate = relative(state.best.primal - state.best.dual, state.best.primal, state.best.dual)
 
     @staticmethod
@@ -427,8 +441,11 @@ class Newton(SolverBase):
             self._look(problem, state, state.w if anew else None)
 
     def solution(self, problem: Problem, state: NewtonState) -> Point:
-        """The best primal and the best dual point so far."""
-        return Point(state.best.w, state.best.alpha)
+        """The best primal and the best dual point so far; the dual one alone where its sum is not zero.
+
+        Such a machine is told by its dual variables, as the kernel machines are: the certificate is that of their w.
+        """
+        return Point(state.best.w if problem.intercept.homogeneous else None, state.best.alpha)
 
 
 def _cancel(z: np.ndarray, before: np.ndarray) -> bool:

@@ -25,7 +25,7 @@ from saddlesvm.problem.intercepts import shortening
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import PointSizes, unbalance
+from saddlesvm.problem.rounding import PointSizes, shortened
 from saddlesvm.runtime.durable import Group
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
@@ -177,8 +177,8 @@ class Walk(Group):
         """The sums of the certificate of that point, from what such a pass has told."""
         paid, conjugates, _, charged, _ = told.sums.tolist()
         point, pull = PointSizes(*told.sizes.tolist()), facts.C * told.pull
-        share = unbalance(point, facts.rows)
-        return summed(facts, (paid, conjugates, np.inf, charged, np.inf), point, self.model, pull, share=share)
+        move = shortened(point, facts.rows, charged)
+        return summed(facts, (paid, conjugates, np.inf, charged, np.inf), point, self.model, pull, move=move)
 
     def proven(self, facts: Facts) -> Sums:
         """The sums of the certificate of the point that the last pass looked at, rounding bounded."""
