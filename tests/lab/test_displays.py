@@ -25,7 +25,7 @@ def chosen(heart):
 
 
 def test_a_gap_display_draws_every_certificate(chosen):
-    drawn = GapDisplay.from_estimator(chosen)
+    drawn = GapDisplay.from_estimator(chosen).ax_
     (line,) = drawn.get_lines()
     np.testing.assert_allclose(line.get_ydata(), [record["relative_gap"] for record in chosen.trace_])
 
@@ -45,8 +45,8 @@ def test_a_path_display_draws_what_is_proven(chosen):
 
 @pytest.mark.parametrize("kind", ["gap", "band", "error", "weights"])
 def test_every_kind_can_be_drawn(chosen, heart, kind):
-    assert PathDisplay.from_path(chosen.path_, *heart, kind=kind).get_title()
-    assert PathDisplay.from_estimator(chosen, kind=kind).get_xlabel() == "C"
+    assert PathDisplay.from_path(chosen.path_, *heart, kind=kind).ax_.get_title()
+    assert PathDisplay.from_estimator(chosen, kind=kind).ax_.get_xlabel() == "C"
 
 
 def test_an_unknown_kind_is_refused(chosen):
@@ -69,9 +69,9 @@ def test_the_command_writes_a_report_and_the_chosen_model(tmp_path, capsys):
 @pytest.mark.parametrize("kind", ["gap", "band", "error", "weights", "features"])
 def test_a_grid_of_sparse_models_can_be_drawn(heart, kind):
     path = LinearSVC.path(*heart, Cs=4, penalty="l1", loss="logistic", random_state=0)
-    assert PathDisplay.from_path(path, *heart, kind=kind).get_xlabel() == "C"
+    assert PathDisplay.from_path(path, *heart, kind=kind).ax_.get_xlabel() == "C"
     if kind == "features":
-        (line,) = PathDisplay.from_path(path, kind=kind).get_lines()
+        (line,) = PathDisplay.from_path(path, kind=kind).ax_.get_lines()
         np.testing.assert_array_equal(line.get_ydata(), path.n_features_selected)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -12,14 +12,34 @@ from saddlesvm.lab.charts import Chart, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 FINE = 241  # number of values of C at which a path is drawn
 MOST_WEIGHTS = 12  # number of features whose weights are drawn, the largest first
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
 
-@dataclass(frozen=True)
-class GapDisplay:
+class Display:
+    """A picture that remembers where it was drawn, as scikit-learn's displays do.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+        Of the last :meth:`plot`.
+    """
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def _drawn(self, chart: Chart, ax: Axes | None) -> Self:
+        self.ax_ = chart.draw(ax)
+        self.figure_ = self.ax_.figure
+        return self
+
+
+@dataclass
+class GapDisplay(Display):
     """How the primal and the dual of a fitted model closed on each other.
 
     Attributes
@@ -28,6 +48,8 @@ class GapDisplay:
         Of the model.
     name : str
         Of the model, for the title.
+    ax_, figure_
+        Where it was drawn last.
 
     Examples
     --------
@@ -36,7 +58,7 @@ class GapDisplay:
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> model = LinearSVC(C=0.01, random_state=0).fit(notes.X, notes.y)
-    >>> GapDisplay.from_estimator(model).get_xlabel()
+    >>> GapDisplay.from_estimator(model).ax_.get_xlabel()
     'epochs'
     """
 
@@ -44,7 +66,7 @@ class GapDisplay:
     name: str = ""
 
     @classmethod
-    def from_estimator(cls, model: Any, *, ax: Axes | None = None, name: str = "", against: str = "epochs") -> Axes:
+    def from_estimator(cls, model: Any, *, ax: Axes | None = None, name: str = "", against: str = "epochs") -> Self:
         """Draw the trace of a fitted estimator; see :meth:`plot`."""
         return cls(model.trace_, name or type(model).__name__).plot(ax, against=against)
 
@@ -65,19 +87,19 @@ class GapDisplay:
             caption="Every point is a proof: the model was at most this far above the optimum.",
         )  # fmt: skip
 
-    def plot(self, ax: Axes | None = None, *, against: str = "epochs") -> Axes:
-        """Draw on `ax`, or on a figure of its own.
+    def plot(self, ax: Axes | None = None, *, against: str = "epochs") -> Self:
+        """Draw on `ax`, or on a figure of its own; returns the display.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
         against : {"epochs", "seconds"}, default="epochs"
         """
-        return self.chart(against).draw(ax)
+        return self._drawn(self.chart(against), ax)
 
 
-@dataclass(frozen=True)
-class PathDisplay:
+@dataclass
+class PathDisplay(Display):
     """Pictures of a path: of a certified one, or of a grid of C, whose fits are drawn alone.
 
     Attributes
@@ -89,6 +111,8 @@ class PathDisplay:
         The C that was chosen.
     names : sequence of str, optional
         Of the features.
+    ax_, figure_
+        Where it was drawn last.
 
     Examples
     --------
@@ -97,7 +121,7 @@ class PathDisplay:
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> path = LinearSVC.path(notes.X, notes.y, C=(1e-2, 1.0), gap=0.1, random_state=0)
-    >>> PathDisplay.from_path(path, kind="gap").get_xlabel()
+    >>> PathDisplay.from_path(path, kind="gap").ax_.get_xlabel()
     'C'
     """
 
@@ -116,7 +140,7 @@ class PathDisplay:
         kind: str = "gap",
         ax: Axes | None = None,
         names: Sequence[str] | None = None,
-    ) -> Axes:
+    ) -> Self:
         """Draw one picture of a path; see :meth:`plot`. `X` and `y` are validation data for ``kind="error"``."""
         scores = {}
         if X is not None:
@@ -125,17 +149,17 @@ class PathDisplay:
         return cls(path, scores, names=names).plot(ax, kind=kind)
 
     @classmethod
-    def from_estimator(cls, model: Any, *, kind: str = "error", ax: Axes | None = None) -> Axes:
+    def from_estimator(cls, model: Any, *, kind: str = "error", ax: Axes | None = None) -> Self:
         """Draw the path behind a model that was fitted with ``C="auto"``, with the leave-one-out error on it."""
         return cls.of_choice(model.choice_, getattr(model, "feature_names_in_", None)).plot(ax, kind=kind)
 
     @classmethod
-    def of_choice(cls, choice: Any, names: Sequence[str] | None = None) -> PathDisplay:
+    def of_choice(cls, choice: Any, names: Sequence[str] | None = None) -> Self:
         """The path and the leave-one-out errors of a choice of C."""
         return cls(choice.path, {"leave-one-out (estimated)": (choice.Cs, choice.errors)}, choice.C, names)
 
-    def plot(self, ax: Axes | None = None, *, kind: str = "gap") -> Axes:
-        """Draw on `ax`, or on a figure of its own.
+    def plot(self, ax: Axes | None = None, *, kind: str = "gap") -> Self:
+        """Draw on `ax`, or on a figure of its own; returns the display.
 
         Parameters
         ----------
@@ -153,7 +177,7 @@ class PathDisplay:
         }
         if kind not in charts:
             raise ValueError(f"kind must be one of {', '.join(charts)}; got {kind!r}")
-        return charts[kind]().draw(ax)
+        return self._drawn(charts[kind](), ax)
 
     def _certificates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         grid = np.union1d(self.path.grid(FINE), self.path.Cs)
