@@ -250,8 +250,8 @@ class State:
         if "window_start" in self.plain:
             self.windows()
         if "best_w" in self.arrays:
-            sizes = self.arrays["best_w"].size, self.arrays["best_alpha"].size
-            demand(sizes == (self.fresh.w.size, self.problem.y.size), "its best point has another size")
+            best = self.arrays["best_w"].size, self.arrays["best_alpha"].size
+            demand(best == (self.fresh.w.size, self.problem.y.size), "its best point has another size")
 
     @property
     def members(self) -> np.ndarray:
