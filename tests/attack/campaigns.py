@@ -8,6 +8,7 @@ from pathlib import Path
 
 from . import seeds
 from .certificates import Tally, certificates
+from .clocks import clocks
 from .hunt import Findings, hunt
 from .paths import paths
 
@@ -33,9 +34,15 @@ def proven_paths(folder: Path, seed: int, first: int, count: int) -> Tally:
     return paths(seed, first, count)
 
 
+def time_limits(folder: Path, seed: int, first: int, count: int) -> Tally:
+    """Time limits of each family of fits."""
+    return clocks(seed, first, count)
+
+
 EVERYTHING: dict[str, Callable[[Path, int, int, int], Findings | Tally]] = CAMPAIGNS | {
     "certificates": proofs,
     "paths": proven_paths,
+    "clocks": time_limits,
 }
 
 # Cases that once did harm: seed and number. They stay in the short run.

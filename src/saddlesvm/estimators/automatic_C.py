@@ -18,6 +18,8 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_defaults import ENDS, GAP
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.deadline import end_of_fit
 from saddlesvm.runtime.interrupt import part_of_a_search
 
 RULES = ("best", "one_standard_error")
@@ -168,7 +170,13 @@ def choose_C(
     folds = None if groups is None else _group_folds(model, groups, inputs.as_design(X).shape[0])
     path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
     Cs = path.grid(how.size)
-    estimates = [] if folds else [leave_one_out(path.model(C), X, y, sample_weight) for C in Cs]
+    seen: dict[int, LeaveOneOut] = {}
+    for k in coarse_to_fine(Cs.size) if folds is None else ():
+        seen[k] = leave_one_out(path.model(Cs[k]), X, y, sample_weight)
+        if clock() >= end_of_fit():
+            break
+    estimates = [seen[k] for k in sorted(seen)]
+    Cs = Cs[sorted(seen)] if seen else Cs
     errors = np.array([one.error if one.trusted else np.inf for one in estimates])
     noise = np.array([one.standard_error for one in estimates])
     by_folds = not np.isfinite(errors).any()
@@ -177,6 +185,11 @@ def choose_C(
         errors, noise = _errors_of_folds(template, how, Cs, X, y, sample_weight, folds)
     place = _chosen(how.rule, errors, noise, np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan)))
     return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds)
+
+
+def coarse_to_fine(size: int) -> list[int]:
+    """The numbers below `size` so that the first few of them are spread over all."""
+    return sorted(range(size), key=lambda k: (-(k & -k) if k else -size, k))
 
 
 def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
@@ -201,7 +214,8 @@ def _errors_of_folds(
     for train, test in folds or default.split(np.zeros(labels.size), labels):
         given = None if weights is None else weights[train]
         path = certified_path(template, design[train], labels[train], (how.low, how.high), how.gap, sample_weight=given)
-        errors.append(1.0 - path.score(design[test], labels[test], Cs))
+        within = np.clip(Cs, path.knots[0].C, path.knots[-1].C)  # a time limit may have cut the fold's path short
+        errors.append(1.0 - path.score(design[test], labels[test], within))
     return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
 
 

@@ -22,6 +22,7 @@ from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
 from saddlesvm.runtime.compiling import seconds_compiling, telling
+from saddlesvm.runtime.deadline import beginning
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
@@ -50,8 +51,12 @@ def all_or_nothing(
     def whole(estimator: Itself, *arguments: Given.args, **options: Given.kwargs) -> Model:
         before = dict(vars(estimator))
         compiling = seconds_compiling()
+        seconds = getattr(estimator, "max_time", None)
         try:
-            with telling(bool(getattr(estimator, "verbose", False))):
+            with (
+                beginning(seconds if LIMIT.holds(seconds) else None),  # the fit itself refuses what is none
+                telling(bool(getattr(estimator, "verbose", False))),
+            ):
                 fitted = fit(estimator, *arguments, **options)
         except BaseException:
             vars(estimator).clear()

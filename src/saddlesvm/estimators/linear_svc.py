@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -334,6 +334,7 @@ class LinearSVC(SeveralLabels, Classes, HasPath, ClassifierMixin, LinearModel):
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=True)
         self.__dict__.pop("indicator_", None)
+        problems: Sequence[Callable[[], multiclass.SubProblem]]
         if has_columns(y):
             problems, weights = self._labels_posed(y, sample_weight, X.shape[0])
             self._learn_labels(y)

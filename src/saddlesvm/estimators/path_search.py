@@ -26,6 +26,7 @@ from saddlesvm.problem.rounding import gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import POSITIVE, check
 from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.deadline import end_of_fit
 from saddlesvm.runtime.interrupt import interruptible
 
 FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
@@ -71,14 +72,13 @@ class PathSearch:
     def __init__(
         self, template: LinearModel, data: tuple[Any, Any, Any], gap: float, watch: Callable[..., Any] | None = None
     ) -> None:
-        self.template, self.data, self.gap, self.watch = template, data, gap, watch
+        self.template, self.data, self.gap, self.watch, self.began = template, data, gap, watch, clock()
         design = inputs.as_design(data[0])
         norms = inputs.finite_norms(rows.as_rows(design))
         bias = float(template.intercept_scaling) if template._intercept_kind() != "none" else 0.0
         self.design = rows.as_rows(design, bias)
         self.n = design.shape[0]
         self.radii = radii(norms + bias * bias)
-        self.began = clock()
         self.outcome = Outcome.CERTIFIED
         self.file: PathCheckpoint | None = None
         if template.checkpoint is not None:
@@ -173,7 +173,7 @@ class PathSearch:
 
     def _seconds_left(self) -> float | None:
         limit = self.template.max_time
-        return None if limit is None else max(limit - (clock() - self.began), 0.0)
+        return None if limit is None else max(min(self.began + limit, end_of_fit()) - clock(), 0.0)
 
     def _ended(self, fitted: Sequence[Fitted], stop: threading.Event) -> bool:
         """Whether Ctrl-C, the time limit or a fit that found no model ends the search; the outcome says so."""

@@ -17,10 +17,11 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.run import Run, proof
-from saddlesvm.fit.trace import Callback
+from saddlesvm.fit.trace import Callback, Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.deadline import working_for
 from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.solvers.base import check_penalty
 
@@ -80,6 +81,23 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
     return [results[index] for index in batch.problems]
 
 
+class NotBegun:
+    """A problem of a batch that no time is left for."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def settle(self, stopped: bool) -> bool:
+        """Return True: it ends before it begins."""
+        return True
+
+
+# Stands for the result of a problem that was not begun; whoever gave the time knows what to tell of it.
+LATE = FitResult(
+    np.empty(0), 0.0, np.empty(0), Certificate(np.nan, np.nan), Outcome.TIME_LIMIT, 0.0, 0.0, 0, 0.0, 0.0, Trace()
+)
+
+
 class InTurn:
     """A batch whose problems are solved one after the other; a single problem is a batch of one.
 
@@ -90,24 +108,33 @@ class InTurn:
         Makes the fit of the problem with a given number, when its turn comes.
     finished : callable, optional
         Turns a fit that has ended into its result; by default the fit's own result.
+    late : callable, optional
+        Says whether no time is left to begin another problem; those that are left then have the result `LATE`.
     """
 
     def __init__(
-        self, problems: Sequence[int], begin: Begin, finished: Callable[[Fit], FitResult] | None = None
+        self,
+        problems: Sequence[int],
+        begin: Begin,
+        finished: Callable[[Fit], FitResult] | None = None,
+        late: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.problems, self.begin, self.finish = problems, begin, finished
+        self.problems, self.begin, self.finish, self.late = problems, begin, finished, late
         self.fit: Fit | None = None
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Fit]:
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Moved]:
         """Do a step of the first problem that is left."""
         if self.fit is None:
+            if self.late():
+                return [NotBegun(index) for index in live]
             self.fit = self.begin(live[0], stop)
         self.fit.step()
         return [self.fit]
 
     def finished(self, index: int) -> FitResult:
         """Return the result of the fit, and free its memory before the next one begins."""
-        assert self.fit is not None
+        if self.fit is None:
+            return LATE
         ended, self.fit = self.fit, None
         return self.finish(ended) if self.finish else ended.result()
 
@@ -160,8 +187,10 @@ class Fit:
     def step(self) -> None:
         """Do a bounded amount of work; none where the starting point is already certified."""
         if self.end is None:
-            run = self.run
-            self.stepped(run.solver.step(run.problem, self.state, run.budget(self.state)))
+            run, budget = self.run, self.run.budget(self.state)
+            with working_for(budget.seconds):
+                state = run.solver.step(run.problem, self.state, budget)
+            self.stepped(state)
 
     def stepped(self, state: Any) -> None:
         """Take the state after a step over, and note the time of the step."""

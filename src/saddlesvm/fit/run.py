@@ -19,6 +19,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rescaling import better
 from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.deadline import working_for
 from saddlesvm.solvers.base import Budget
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
@@ -27,6 +28,7 @@ CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
 ESTIMATED_SHARE = 0.05  # the same share for solvers that estimate the gap themselves
 GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0  # passes over the data that a glance and an exact certificate take
 ROUGH = 0.1  # relative gap that one epoch often reaches
+FIRST_LOOK = 0.25  # share of a time limit after which there must have been a certificate: it tells what the end takes
 ENDING_LOOKS = 6.0  # certificates that take as long as the end of a fit
 EAGERNESS = 0.9  # share of the gap asked for at which the solver's estimate triggers a certificate
 SMALLEST_ESTIMATE = 1e-300
@@ -123,7 +125,8 @@ class Run:
         until = max(1, round((min(stops) - state.epochs) * n)) if np.isfinite(min(stops)) else np.inf
         values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
         slice_rows = max(1, int(values / self.problem.values_per_row))
-        seconds = (self.limits.max_time or np.inf) - self.watches.total - self.reserve
+        limit = self.limits.max_time or np.inf
+        seconds = (limit if self.passes else FIRST_LOOK * limit) - self.watches.total - self.reserve
         return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
 
     @property
@@ -167,8 +170,9 @@ class Run:
         self.phases[phase] = self.phases.get(phase, 0.0) + self.watches.solving - before
 
     def look_due(self, state: Any) -> bool:
-        """Whether the schedule or the solver's estimate asks for a certificate."""
-        return state.epochs >= self.next_look(state) - 1e-9 or self.promising(state)
+        """Whether the schedule, the solver's estimate or a time limit asks for a certificate."""
+        unknown = self.passes == 0.0 and self.watches.total >= FIRST_LOOK * (self.limits.max_time or np.inf)
+        return unknown or state.epochs >= self.next_look(state) - 1e-9 or self.promising(state)
 
     def promising(self, state: Any) -> bool:
         """Whether the solver's estimate says that the gap asked for is reached."""
@@ -228,7 +232,8 @@ class Run:
 
         It stands apart from the best one: a fit that goes on from here goes the way of an undisturbed one.
         """
-        point = better(self.problem, self.best)
+        with working_for((self.limits.max_time or np.inf) - self.watches.total):
+            point = better(self.problem, self.best)
         if point is not None:
             found = evaluate(self.problem, point)
             lowest = self.improved or self.best

@@ -20,6 +20,7 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
+from saddlesvm.runtime.deadline import working_for
 
 
 class ClassSweep:
@@ -47,9 +48,11 @@ class ClassSweep:
         for fit in fits:
             fit.run.sharers = len(fits)
             fit.run.watches.wait()
-        states = fits[0].run.solver.step_together(
-            [fit.problem for fit in fits], [fit.state for fit in fits], [fit.run.budget(fit.state) for fit in fits]
-        )
+        budgets = [fit.run.budget(fit.state) for fit in fits]
+        with working_for(min(budget.seconds for budget in budgets)):
+            states = fits[0].run.solver.step_together(
+                [fit.problem for fit in fits], [fit.state for fit in fits], budgets
+            )
         for fit, state in zip(fits, states, strict=True):
             fit.stepped(state)
         return fits

@@ -5,20 +5,24 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.loop import Batch, Fit, InTurn, drive
+from saddlesvm.fit.loop import LATE, Batch, Fit, InTurn, drive
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Callback
-from saddlesvm.multiclass.sub_problems import SubProblem, workers
+from saddlesvm.multiclass.not_begun import WithoutWeights, sides_of
+from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
 from saddlesvm.runtime.interrupt import interruptible
 
 Result = TypeVar("Result")
+
+BUNDLE = 64  # problems that one batch has at least where they are solved in a single thread
 
 
 def tell_nobody(sub: SubProblem) -> Sequence[Callback]:
@@ -36,7 +40,7 @@ class Fits(ABC):
         Each makes a :class:`~saddlesvm.multiclass.sub_problems.SubProblem` when its turn comes.
     solver : Solver
     limits : Limits
-        Limits of each fit.
+        Limits of each fit; a time limit is that of all fits together.
     seed : int
         The k-th sub-problem is solved with ``seed + k``.
     n_jobs : int, optional
@@ -54,18 +58,33 @@ class Fits(ABC):
     n_jobs: int | None = None
     told: Callable[[SubProblem], Sequence[Callback]] = tell_nobody
     bar: ProgressBar | None = None
+    clock: SharedTime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clock = SharedTime(self.limits.max_time, len(self.makers), workers(len(self.makers), self.n_jobs))
 
     @abstractmethod
     def problem(self, sub: SubProblem) -> Any:
         """The regularised risk problem behind a sub-problem."""
 
+    @abstractmethod
+    def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
+        """What is told of the sub-problems that the time limit leaves no room to begin, and the weights of the rows.
+
+        None where all begin, whatever time it takes: a start is better than nothing, or nothing is no model.
+        """
+
     def begin(self, index: int, stop: threading.Event) -> Fit:
         """Make the fit of the sub-problem `index`, for the loop to drive."""
         sub = self.makers[index]()
         return Fit(
-            self.problem(sub), self.solver, self.limits, seed=self.seed + index, callbacks=self.callbacks(sub),
+            self.problem(sub), self.solver, self.own_limits(), seed=self.seed + index, callbacks=self.callbacks(sub),
             label=sub.label, index=index,
         )  # fmt: skip
+
+    def own_limits(self) -> Limits:
+        """The limits of the next fit: its share of the time."""
+        return replace(self.limits, max_time=self.clock.share())
 
     def callbacks(self, sub: SubProblem) -> list[Callback]:
         """The callbacks that the fit of a sub-problem calls with its certificates."""
@@ -73,17 +92,45 @@ class Fits(ABC):
 
     def finished(self, fit: Fit) -> FitResult:
         """Return the part of an ended fit that is kept."""
+        self.clock.done()
         if self.bar:
             self.bar.next_problem()
         return fit.result()
 
     def batches(self) -> Sequence[Batch[FitResult]]:
         """The batches that the loop drives: one per sub-problem."""
-        return [InTurn([k], self.begin, self.finished) for k in range(len(self.makers))]
+        return self.in_turn(bundles_of(range(len(self.makers)), 1, self.n_jobs))
+
+    def in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
+        """A batch for each bundle of sub-problems."""
+        return [InTurn(bundle, self.begin, self.finished, self.late) for bundle in bundles]
+
+    def late(self) -> bool:
+        """Whether no time is left to begin another sub-problem."""
+        return self.clock.over() and self.without_weights() is not None
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; return their results in order."""
-        return drive_all(self.batches(), self.n_jobs)
+        return self.told_of_late(drive_all(self.batches(), self.n_jobs))
+
+    def told_of_late(self, results: list[FitResult]) -> list[FitResult]:
+        """The results, those of sub-problems that were not begun put in their places."""
+        left = [k for k, result in enumerate(results) if result is LATE]
+        known = self.without_weights() if left else None
+        if known is not None:
+            common, weights = known
+            for k, result in zip(left, common.results(sides_of(self.makers, left, weights)), strict=True):
+                results[k] = result
+                if self.bar:
+                    self.bar.next_problem()
+        return results
+
+
+def bundles_of(problems: range, together: int, n_jobs: int | None) -> list[range]:
+    """Problems in bundles of about as many as begin together; larger ones where a single thread solves all."""
+    alone = workers(len(problems), n_jobs) == 1
+    size = together * -(-BUNDLE // together) if alone else together
+    return [problems[k : k + size] for k in range(0, len(problems), size)]
 
 
 def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Result]:

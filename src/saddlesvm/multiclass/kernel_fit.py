@@ -11,10 +11,13 @@ import numpy as np
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits
+from saddlesvm.multiclass.not_begun import WithoutWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.kernel import KernelFacts, KernelProblem, make_kernel_problem, shared_facts
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
+from saddlesvm.problem.problem import is_classification
 from saddlesvm.rows.kernels import Kernel, Matrix
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
@@ -84,6 +87,7 @@ class KernelFits(Fits):
     machine: Machine = PLAIN
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.members: dict[int, np.ndarray] = {}
         self.facts: KernelFacts | None = None
 
@@ -92,6 +96,17 @@ class KernelFits(Fits):
         if len(self.makers) > 1:
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         return super().solve()
+
+    def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
+        """No coefficients; an intercept is free or zero. Of classifications with a loss of their own only."""
+        if self.machine is not PLAIN or not is_classification(self.loss):
+            return None
+        given = self.options
+        charge = 0.0 if make_intercept(given["intercept"], given["scale"]).constrained else np.inf
+        return WithoutWeights(
+            self.loss, given.get("C"), given.get("lam"), 1.0, charge, self.limits.tol,
+            coef=Coefficients(np.empty(0, dtype=np.intp), np.empty(0)), alpha=np.empty(0),
+        ), given["weights"]  # fmt: skip
 
     def problem(self, sub: SubProblem) -> KernelProblem:
         """The regularised risk problem behind a sub-problem."""

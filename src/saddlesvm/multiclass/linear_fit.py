@@ -14,21 +14,23 @@ from scipy import sparse
 
 from saddlesvm.data.inputs import finite_norms
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.loop import Batch, Fit, InTurn
+from saddlesvm.fit.loop import LATE, Batch, Fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.class_sweep import ClassSweep, FileRows
-from saddlesvm.multiclass.fits import Fits, drive_all
+from saddlesvm.multiclass.fits import Fits, bundles_of, drive_all
+from saddlesvm.multiclass.not_begun import WithoutWeights
 from saddlesvm.multiclass.shared_start import SharedStart, block_size
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each, workers
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.intercepts import intercept_kind
+from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.penalties import L2, holds_square
+from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.rows import layouts
-from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.layouts import Rows, n_features, n_rows
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.threaded.descent import with_threads
@@ -239,6 +241,7 @@ class LinearFits(Fits):
     may_start_together: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         count = len(self.makers)
         jobs = workers(count, self.n_jobs)
         self.side_by_side = isinstance(self.rows, FileRows) and count > 1 and self.may_share
@@ -251,7 +254,8 @@ class LinearFits(Fits):
             if isinstance(self.solver, Auto):
                 most = self.solver.epochs_from_samples(self.problem(self.makers[0]()), self.limits.tol)
             self.shared = SharedStart(self.makers, self.together, self.limits.tol, self.seed, most)
-        self.clock = SharedTime(self.limits.max_time, 1 if self.side_by_side else count, jobs)
+        if self.side_by_side:
+            self.clock = SharedTime(self.limits.max_time, 1, jobs)
         self.cut_short: dict[int, FitResult] = {}
 
     def solve(self) -> list[FitResult]:
@@ -266,16 +270,16 @@ class LinearFits(Fits):
             or len(results) == 1
         ):
             return results
-        while self.clock.left() > WORTH_RETRYING * limits.max_time:
+        while self.clock.left() > WORTH_RETRYING * limits.max_time and not self.clock.over():
             outcomes = {k: result.outcome for k, result in enumerate(results)}
             self.cut_short = {k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT}
             if not self.cut_short or Outcome.INTERRUPTED in outcomes.values():
                 break
             self.shared = None
             self.clock.again(len(self.cut_short))
-            further = drive_all([InTurn([k], self.begin, self.finished) for k in self.cut_short], self.n_jobs)
+            further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.n_jobs)
             for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
-                results[k] = gone_on(earlier, later)
+                results[k] = earlier if later is LATE else gone_on(earlier, later)
         return results
 
     def __enter__(self) -> LinearFits:
@@ -306,7 +310,7 @@ class LinearFits(Fits):
         return Fit(
             problem,
             with_threads(problem, solver),
-            dataclasses.replace(self.limits, max_time=self.clock.share(), certify_start=self.shared is not None),
+            dataclasses.replace(self.own_limits(), certify_start=self.shared is not None),
             seed=self.seed if self.side_by_side else self.seed + index,
             start=start,
             callbacks=self.callbacks(sub),
@@ -317,7 +321,6 @@ class LinearFits(Fits):
 
     def finished(self, fit: Fit) -> FitResult:
         """The result with its dual variables in the C form, as the rows of an array."""
-        self.clock.done()
         result = super().finished(fit)
         if self.shared:
             result = self.shared.credited(fit.index, result)
@@ -333,8 +336,21 @@ class LinearFits(Fits):
         every = range(len(self.makers))
         if self.side_by_side:
             return [ClassSweep(every, self.begin, self.finished)]
-        bundles = [every[k : k + self.together] for k in every[:: self.together]]
-        return [InTurn(bundle, self.begin, self.finished) for bundle in bundles]
+        return self.in_turn(bundles_of(every, self.together, self.n_jobs))
+
+    def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
+        """The best intercept; None for regressions, and where a former fit has better weights than none."""
+        if self.former is not None or not is_classification(self.loss) or not isinstance(self.rows, MemoryRows):
+            return None
+        given, X = self.options, self.rows.X
+        kind = make_intercept(given["intercept"], X.bias)
+        plain = holds_square(given.get("penalty", L2()))
+        charge = 0.0 if kind.constrained else X.bias**-2.0 if kind.present and plain else np.inf
+        common = WithoutWeights(
+            self.loss, given.get("C"), given.get("lam"), given.get("share", 1.0), charge, self.limits.tol,
+            coef=np.zeros(n_features(X)), alpha=sparse.csr_array((1, n_rows(X))),
+        )  # fmt: skip
+        return common, given["weights"]
 
     def _checkpoint(self, index: int) -> Checkpoint | None:
         given = self.checkpoint

@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import overload
 
 import numpy as np
 
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 
+Maker = Callable[[], SubProblem]
 
-def one_vs_one(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], SubProblem]]:
+
+class Pairs(Sequence[Maker]):
+    """The sub-problems of all pairs of classes, made when their turn comes.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+    classes : ndarray
+    """
+
+    def __init__(self, codes: np.ndarray, classes: np.ndarray) -> None:
+        self.codes, self.classes = codes, classes
+        self.pairs = list(combinations(range(classes.size), 2))
+        ends = np.cumsum(np.bincount(codes, minlength=classes.size))[:-1]
+        self.rows = np.split(np.argsort(codes, kind="stable"), ends)  # of each class
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @overload
+    def __getitem__(self, index: int) -> Maker: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Maker]: ...
+
+    def __getitem__(self, index: int | slice) -> Maker | list[Maker]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(len(self))[index]]
+        first, second = self.pairs[index]
+        place = range(len(self))[index]
+        return lambda: self._made(place, first, second)
+
+    def _made(self, index: int, first: int, second: int) -> SubProblem:
+        """The sub-problem of a pair; +1 is the later class."""
+        y = np.zeros(self.codes.size)  # only the rows of the two classes are touched
+        y[self.rows[first]], y[self.rows[second]] = -1.0, 1.0
+        members = np.sort(np.concatenate([self.rows[first], self.rows[second]]))
+        return SubProblem(index, f"{self.classes[second]} against {self.classes[first]}", y, members)
+
+    def sides(self, weights: np.ndarray | None) -> np.ndarray:
+        """Sums of the rows' weights in the negative and in the positive class of each pair, and its rows."""
+        sums, counts = (np.bincount(self.codes, own, self.classes.size) for own in (weights, None))
+        first, second = np.transpose(self.pairs)
+        return np.column_stack([sums[first], sums[second], counts[first] + counts[second]]).astype(np.float64)
+
+
+def one_vs_one(codes: np.ndarray, classes: np.ndarray) -> Sequence[Maker]:
     """Each class against each later one, over the rows of the two, made when its turn comes; +1 is the later one."""
-    if classes.size == 2:
-        return one_vs_rest(codes, classes)
-
-    def make(index: int, first: int, second: int) -> Callable[[], SubProblem]:
-        def made() -> SubProblem:
-            members = np.flatnonzero((codes == first) | (codes == second))
-            label = f"{classes[second]} against {classes[first]}"
-            return SubProblem(index, label, np.where(codes == second, 1.0, -1.0), members)
-
-        return made
-
-    return [make(k, *pair) for k, pair in enumerate(combinations(range(classes.size), 2))]
+    return one_vs_rest(codes, classes) if classes.size == 2 else Pairs(codes, classes)
 
 
 def vote(scores: np.ndarray, n_classes: int) -> np.ndarray:

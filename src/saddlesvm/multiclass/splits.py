@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ def each_class(vectors: np.ndarray) -> np.ndarray:
 
 
 Maker = Callable[[], SubProblem]
-SPLITS: dict[str, Callable[[np.ndarray, np.ndarray], list[Maker]]] = {"ovr": one_vs_rest, "ovo": one_vs_one}
+SPLITS: dict[str, Callable[[np.ndarray, np.ndarray], Sequence[Maker]]] = {"ovr": one_vs_rest, "ovo": one_vs_one}
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ JOINT = {
 WAYS = (*SPLITS, *JOINT)
 
 
-def sub_problems_of(multi_class: str, codes: np.ndarray, classes: np.ndarray, top_k: int) -> list[Maker]:
+def sub_problems_of(multi_class: str, codes: np.ndarray, classes: np.ndarray, top_k: int) -> Sequence[Maker]:
     """What makes the sub-problems of a way to train many classes, each when its turn comes."""
     if multi_class in SPLITS:
         return SPLITS[multi_class](codes, classes)

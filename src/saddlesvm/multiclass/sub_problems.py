@@ -22,6 +22,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.deadline import end_of_fit
 
 SEVERITY = (
     Outcome.CERTIFIED,
@@ -33,6 +34,7 @@ SEVERITY = (
     Outcome.INTERRUPTED,
     Outcome.FAILED,
 )
+SECONDS_TO_TELL = 1e-5  # seconds for the result of a sub-problem that was not begun
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class SubProblem:
 class SharedTime:
     """One time limit for a whole fit: each sub-problem may use its fair share of what is left when it begins.
 
+    It counts from the beginning of the fit, and leaves time to tell of sub-problems that it leaves no room to begin.
+
     Parameters
     ----------
     seconds : float or None
@@ -92,8 +96,9 @@ class SharedTime:
     """
 
     def __init__(self, seconds: float | None, problems: int, jobs: int) -> None:
-        self.end = None if seconds is None else clock() + seconds
-        self.open, self.jobs = problems, jobs
+        self.end = None if seconds is None else end_of_fit(seconds)
+        self.telling = min(SECONDS_TO_TELL * problems, 0.5 * (seconds or 0.0))
+        self.open, self.jobs, self.begun = problems, jobs, False
         self.lock = threading.Lock()
 
     def share(self) -> float | None:
@@ -102,11 +107,16 @@ class SharedTime:
             return None
         left = max(self.end - clock(), 1e-9)
         with self.lock:
+            self.begun = True
             return left * min(1.0, self.jobs / max(self.open, 1))
 
     def left(self) -> float:
         """Seconds that are left."""
         return np.inf if self.end is None else self.end - clock()
+
+    def over(self) -> bool:
+        """Whether no further sub-problem may begin; the first always does."""
+        return self.begun and self.left() <= self.telling
 
     def again(self, problems: int) -> None:
         """So many sub-problems are solved further."""

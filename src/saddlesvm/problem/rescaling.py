@@ -8,6 +8,7 @@ searched in turn with the factor.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import singledispatch
 from typing import Any
@@ -24,6 +25,7 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.scores import scores_of_rows
+from saddlesvm.runtime.deadline import time_is_up
 
 PRECISION, EVALUATIONS = 1e-6, 100  # relative precision of a factor; most sums over n numbers to find it
 TURNS = 5  # searches of a factor at most, each followed by one of a free intercept
@@ -35,11 +37,22 @@ Candidate = tuple[float, Any]  # the objective in the C form, and a point for `e
 
 
 def lowest(objective: Callable[[float], float]) -> tuple[float, float]:
-    """The factor with the lowest objective, which is convex, and that objective; never above those at 0 and 1."""
+    """The factor with the lowest objective, which is convex, and that objective; never above those at 0 and 1.
+
+    Where the time is up, it is the best of the factors tried so far, at least one.
+    """
+    seen: list[tuple[float, float]] = []
+
+    def tried(factor: float) -> float:
+        if seen and time_is_up():
+            raise TimeoutError
+        value = objective(factor)
+        seen.append((value, float(factor)))
+        return value
+
     options = {"xtol": PRECISION, "maxiter": EVALUATIONS}
-    with np.errstate(all="ignore"):
-        found = minimize_scalar(objective, bracket=(0.0, 1.0), method="brent", options=options)
-        seen = [(objective(factor), factor) for factor in (0.0, 1.0)] + [(float(found.fun), float(found.x))]
+    with np.errstate(all="ignore"), contextlib.suppress(TimeoutError):
+        minimize_scalar(tried, bracket=(0.0, 1.0), method="brent", options=options)
     value, factor = min((one for one in seen if np.isfinite(one[0])), default=(np.inf, 0.0))
     return factor, value
 
@@ -177,4 +190,6 @@ def better(problem: Any, model: Evaluation | None) -> Any:
     for value, point in candidates(problem, model):
         if value < least:
             least, chosen = value, point
+        if time_is_up():
+            break
     return chosen

@@ -27,6 +27,7 @@ from saddlesvm.rows.class_rows import add_row, by_class, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, nothing
 from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest, take_rivals
@@ -34,6 +35,7 @@ from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowes
 # The running figures of a pass.
 METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
 SETTLED = 1e-12  # difference of the largest and smallest slope up to which a block counts as optimal
+SCORED_VALUES = 4_000_000  # stored values that are scored between two looks at the time: some 10 ms of work
 RECHECK = 0.1  # share of the last gap over all rows: once the active rows' gap is below it, all rows come back
 
 
@@ -255,6 +257,7 @@ class CrammerSinger(SolverBase):
         """Pass over the active rows and classes; compute at most as many scores as ``budget.rows`` rows have."""
         n, K = state.order.size, problem.n_classes
         left = budget.rows * K
+        at_once = max(K, int(SCORED_VALUES / problem.values_per_row))
         while left > 0:
             state.position, state.active, done, passes = ascend(
                 problem.terms,
@@ -262,7 +265,7 @@ class CrammerSinger(SolverBase):
                 state.alpha,
                 state.w,
                 Place(state.position, state.active),
-                left,
+                min(left, at_once),
                 self.shrinking,
                 state.meters,
             )
@@ -276,6 +279,8 @@ class CrammerSinger(SolverBase):
                     self._call_back(state)
                 if state.estimate <= budget.relative_gap:
                     break
+            if time_is_up():
+                break
         state.epochs, state.rows_touched = state.scored / (n * K), state.scored // K
         return state
 

@@ -30,6 +30,7 @@ from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import by_class, new_weights
 from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
@@ -150,7 +151,7 @@ class Multinomial(SolverBase):
                     self._evaluate(problem, state)
                 state.rows_touched += n
                 proven = state.iterations == 0 and state.estimate <= budget.relative_gap
-                if state.stuck or proven or state.rows_touched - before >= budget.rows:
+                if state.stuck or proven or state.rows_touched - before >= budget.rows or time_is_up():
                     break
         state.epochs = state.rows_touched / n
         return state

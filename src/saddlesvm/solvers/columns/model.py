@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve
 
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.columns.kernels import (
     Coordinates,
@@ -112,7 +113,7 @@ class WorkingSet:
             worst = descend_columns(
                 self.store.columns, coordinates, moving, tolerance, ROUGH_PASSES if rough else PASSES
             )
-            if rough or worst <= tolerance:
+            if rough or worst <= tolerance or time_is_up():
                 break
             support = support_of(coordinates)
             slopes = model.slopes + model.own * (coordinates.w - model.w) + self.slopes(model.bend * moved)
@@ -146,7 +147,7 @@ class WorkingSet:
             H[diagonal, diagonal] += model.own
             found = Coordinates(model.w.copy(), model.slopes.copy(), model.l1, H[diagonal, diagonal].copy())
             for _ in range(ROUNDS):
-                if descend_matrix(H, found, tolerance, PASSES) <= tolerance:
+                if descend_matrix(H, found, tolerance, PASSES) <= tolerance or time_is_up():
                     break
                 support = support_of(found)
                 step = np.zeros(model.w.size)

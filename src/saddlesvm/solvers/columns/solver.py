@@ -37,6 +37,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.rows.layouts import CSR
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
@@ -260,6 +261,8 @@ class Columns(SolverBase):
         terms = _smoothed(problem, state)
         answers = Answers(np.empty(state.z.size), np.empty(state.z.size), np.zeros(4))
         for _ in range(1 if state.rough else INNER if covered else EARLY):
+            if time_is_up():
+                return
             respond(terms, state.z, answers)
             w = state.w[places]
             slopes = square * w - problem.C * working.slopes(answers.alpha)

@@ -26,6 +26,7 @@ import numpy as np
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, dtype_of
 from saddlesvm.rows.passes import Part
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal, hessian_product
@@ -144,7 +145,7 @@ class NewtonEquations:
                 matrix, self._diagonal(active, bend), rhs, direction, forcing, patience
             )
             self.stiff = not solved
-        if not solved and not plain:
+        if not solved and not plain and not (direction.any() and time_is_up(way.cost)):
             self.way = way.name
             precondition = self._factor(way, active, bend)
             if way.plan is not None and way.plan.exact and precondition == self.features.solve:

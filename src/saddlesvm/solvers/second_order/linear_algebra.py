@@ -12,6 +12,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import CSR, Rows, n_features
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.solvers.second_order.array_kernels import gram_sparse as gram_of_few
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
 
@@ -120,6 +121,8 @@ def conjugate_gradients(
 ) -> tuple[np.ndarray, int, bool]:
     """Preconditioned conjugate gradients from `x`; the solution, the iterations, and whether `forcing` was reached.
 
+    They end early where the time of a step is up.
+
     Done when the residual, in the norm of the preconditioner, is at most `forcing` times the right hand side's.
     """
     residual = rhs - matrix(x) if x.any() else rhs.copy()
@@ -130,6 +133,8 @@ def conjugate_gradients(
     for iteration in range(1, most + 1):
         if not rho > target:
             return x, iteration - 1, True
+        if time_is_up():
+            return x, iteration - 1, False
         q = matrix(p)
         bend = float(p @ q)
         if not bend > 0.0:
