@@ -30,6 +30,7 @@ PASSES = 5  # passes between two Newton steps on the support
 ROUGH_PASSES = 10  # passes where a rough minimiser will do
 ROUNDS = 12  # such rounds, at most
 RIDGE = 1e-11  # added to the diagonal of the support's matrix, relative to it: columns may depend on each other
+TINY = 1e-12  # share of the diagonal that is added to it, at least
 FORCING, ITERATIONS = 0.05, 100  # of conjugate gradients: relative residual, and iterations at most
 MOST_COORDINATES = 4000  # of a matrix
 WORTH = 500.0  # passes over the columns that a matrix may cost
@@ -53,6 +54,33 @@ class Model(NamedTuple):
     l1: np.ndarray
     own: np.ndarray
     bend: np.ndarray
+
+
+class Damping(NamedTuple):
+    """How what is added to the diagonal of models, relative to it, follows from the length of steps.
+
+    Attributes
+    ----------
+    short : float
+        Steps below this are short.
+    growth, fall : float
+        Factor after a short step, divisor after another.
+    least : float
+        The share after a short step, at least.
+    """
+
+    short: float
+    growth: float
+    fall: float
+    least: float
+
+    def after(self, share: float, length: float) -> float:
+        """The share after a step of this length."""
+        return max(share / self.fall, TINY) if length > self.short else max(share * self.growth, self.least)
+
+
+OF_CURVES = Damping(0.5, 10.0, 10.0, TINY)  # of losses with a continuous second derivative
+OF_CORNERS = Damping(0.9, 10.0, 3.0, 1e-4)  # where it jumps models are false far off: what is added must soon be felt
 
 
 class WorkingSet:

@@ -31,7 +31,7 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Point, relative
-from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.loss import Shape, is_smooth, traits_of
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
@@ -41,7 +41,7 @@ from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
-from saddlesvm.solvers.columns.model import Model, WorkingSet, worst_of
+from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, Model, WorkingSet, worst_of
 from saddlesvm.solvers.columns.store import ColumnStore
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
@@ -63,7 +63,6 @@ LITTLE = 0.002  # relative fall of the objective below which rough models no lon
 INEXACT = 0.3  # violation that a model is minimised to, relative to the one it begins with
 ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
 LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
-DAMPED, DAMPING, TINY = 0.5, 10.0, 1e-12  # steps below which the diagonal grows; its factor; its least share
 SAFE = 1e-9  # relative slack of the screening rule, for rounding
 SETTLED = 0.3  # ratio of the two parts of the gap at which the centre moves
 SHRINK = 3.0  # divisor of the proximity when the centre moves
@@ -259,6 +258,7 @@ class Columns(SolverBase):
         places = np.append(working.features, problem.n_features) if working.intercept else working.features
         square, l1 = (parts[places] for parts in self._charges(problem, state))
         terms = _smoothed(problem, state)
+        damping = OF_CORNERS if traits_of(problem.loss).shape is Shape.CORNERED else OF_CURVES
         answers = Answers(np.empty(state.z.size), np.empty(state.z.size), np.zeros(4))
         for _ in range(1 if state.rough else INNER if covered else EARLY):
             if time_is_up():
@@ -280,7 +280,7 @@ class Columns(SolverBase):
                 return
             state.w[places] = new if tau == 1.0 else w + tau * change
             state.z += tau * moved
-            state.damping = max(state.damping / DAMPING, TINY) if tau > DAMPED else state.damping * DAMPING
+            state.damping = damping.after(state.damping, tau)
 
     @staticmethod
     def _curvatures(problem: Problem, state: ColumnsState) -> np.ndarray:
