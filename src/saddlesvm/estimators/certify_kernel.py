@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.class_weights import class_factors
+from saddlesvm.estimators.kernel_coefficients import coefficients_of
 from saddlesvm.multiclass.one_vs_one import one_vs_one
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.certificate import Certificate
@@ -23,14 +22,6 @@ from saddlesvm.rows.kernels import Kernel, resolve_gamma
 
 KINDS = ("KernelSVC", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 OWN = __name__.partition(".")[0]
-
-
-class Solved(NamedTuple):
-    """A sub-problem, the coefficients of all points, shape (n,), and the intercept that a model has for it."""
-
-    sub: SubProblem
-    beta: np.ndarray
-    intercept: float
 
 
 def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Certificate:
@@ -91,7 +82,7 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
         codes = inputs.codes_among(inputs.check_labels(y, n), model.classes_)
         weights = _class_weights(model, name, codes, weights)
     found = []
-    for sub, beta, intercept in _solved(model, name, codes, y, n):
+    for sub, beta, intercept in zip(_subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True):
         problem, chosen = make_kernel_problem(
             X, kernel, sub.y, loss, weights=weights, members=sub.members, **options_of(model, name)
         )
@@ -150,43 +141,18 @@ def _class_weights(model: Any, name: str, codes: np.ndarray, weights: np.ndarray
     return factors[codes] * (1.0 if weights is None else weights)
 
 
-def _solved(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> Iterator[Solved]:
-    """The sub-problems with what the model has for each; coefficients are positive for the later class."""
-    dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else np.asarray(model.dual_coef_)
-    intercept, support = np.ravel(model.intercept_), np.asarray(model.support_)
-    if support.size and support.max() >= n:
-        raise ValueError(f"the model has a support vector in row {support.max()}; X has {n} rows")
-
-    def spread(values: np.ndarray) -> np.ndarray:
-        beta = np.zeros(n)
-        beta[support] = values
-        return beta
-
+def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> Iterator[SubProblem]:
+    """The sub-problems of a model."""
     if codes is None:
-        targets = np.zeros(n) if name == "OneClassSVM" else inputs.check_targets(y, n)
-        yield Solved(SubProblem(0, "", targets), spread(dual[0]), float(intercept[0]))
+        yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else inputs.check_targets(y, n))
         return
-    K = model.classes_.size
-    if name == "KernelSVC" or K == 2:
-        split = one_vs_one if getattr(model, "multi_class", "ovr") == "ovo" else one_vs_rest
-        for k, make in enumerate(split(codes, model.classes_)):
-            yield Solved(make(), spread(dual[k]), float(intercept[k]))
-        return
-    own = codes[support]
-    for k, (i, j) in enumerate(combinations(range(K), 2)):
-        row = np.where(own == i, dual[j - 1], np.where(own == j, dual[i], 0.0))
-        yield Solved(one_vs_one(codes, model.classes_)[k](), spread(-row), -float(intercept[k]))
+    pairs = getattr(model, "multi_class", "ovr") == "ovo" if name == "KernelSVC" else model.classes_.size > 2
+    for make in (one_vs_one if pairs else one_vs_rest)(codes, model.classes_):
+        yield make()
 
 
 def _point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:
     """The model's point in the problem over rows, and a feasible dual one beside it."""
-    given = None
-    if isinstance(machine, NuRegression):
-        beta = np.concatenate([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
-    elif isinstance(machine, NuClassification):
-        beta = beta * problem.views.signs  # type: ignore[union-attr]
-        asked = sum(side.intercept.total for side in problem.sides)  # type: ignore[attr-defined]
-        beta *= asked / max(float(beta.sum()), np.finfo(np.float64).tiny)
-    elif problem.intercept.constrained:
-        given = np.array([intercept])
+    beta = machine.rows_of(problem, beta)
+    given = np.array([intercept]) if not problem.groups and problem.intercept.constrained else None
     return KernelPoint(beta, nearest_feasible(problem, beta), given)

@@ -25,7 +25,7 @@ from saddlesvm.solvers.base import SolverBase, one_of
 
 @register_estimator(
     task="classification",
-    options=("width", "multi_class", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size"),
+    options=("width", "multi_class", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "checkpoint"),
     saved=KERNEL,
     linear=False,
     asked_by="kernel",
@@ -91,6 +91,8 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
         Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate; True stops the fit.
+    warm_start, checkpoint
+        As in :class:`SVC`.
 
     Attributes
     ----------
@@ -165,6 +167,8 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -190,6 +194,8 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

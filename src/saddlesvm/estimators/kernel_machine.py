@@ -10,11 +10,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator
+from saddlesvm.estimators.kernel_coefficients import coefficients_of
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import SubProblem, workers
+from saddlesvm.problem.kernel import KernelFacts, shared_facts
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows import layouts as rows
@@ -28,6 +30,19 @@ GAMMA = Allowed(
     lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
 )
 OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
+
+
+class KnownFacts:
+    """The facts of a set of points, found when they are first asked for, for several fits on the same points."""
+
+    def __init__(self) -> None:
+        self.found: list[KernelFacts | None] = []
+
+    def of(self, kernel: Kernel, X: Any, megabytes: float) -> KernelFacts | None:
+        """The facts of the rows of X, or None where these are too many to be held."""
+        if not self.found:
+            self.found.append(shared_facts(kernel, X, megabytes))
+        return self.found[0]
 
 
 class KernelMachine(Estimator):
@@ -47,6 +62,9 @@ class KernelMachine(Estimator):
     verbose: int
     kernel_: Kernel
     intercept_: np.ndarray
+    warm_start: bool
+    checkpoint: Any
+    _known: KnownFacts | None = None
     support_: np.ndarray
     support_vectors_: Any
     dual_coef_: Any
@@ -90,9 +108,11 @@ class KernelMachine(Estimator):
         loss: Loss,
         weights: np.ndarray | None,
         machine: Machine = PLAIN,
+        order: np.ndarray | None = None,
     ) -> list[FitResult]:
-        """Fit every sub-problem under one progress bar."""
+        """Fit every sub-problem under one progress bar; `order` is that of the rows, where it is not the user's."""
         solver = self._made_solver()
+        cache_size = self.cache_size / workers(len(problems), self.n_jobs)
         kind = self.intercept if self.fit_intercept else "none"
         fits = KernelFits(
             makers=problems,
@@ -109,11 +129,16 @@ class KernelMachine(Estimator):
                 "weights": weights,
                 "intercept": kind,
                 "scale": float(self.intercept_scaling),
-                "cache_size": self.cache_size / workers(len(problems), self.n_jobs),
+                "cache_size": cache_size,
                 **self._strength(),
             },
+            facts=self._known.of(self.kernel_, X, cache_size) if self._known else None,
+            starts=self._starts(X.shape[0], len(problems), order),
+            checkpoint=self.checkpoint,
         )
-        return self._shown(fits)
+        results = self._shown(fits)
+        self._fitted_C = self.C
+        return results
 
     def _shown(self, fits: Fits) -> list[FitResult]:
         """The results of fits, under one progress bar where that is asked for."""
@@ -121,6 +146,17 @@ class KernelMachine(Estimator):
             return fits.solve()
         with ProgressBar(self.tol, len(fits.makers), self._most_epochs(), self.max_time) as fits.bar:
             return fits.solve()
+
+    def _starts(self, n: int, problems: int, order: np.ndarray | None) -> list[np.ndarray] | None:
+        """The coefficients of the last fit, where a fit is to begin with these, for this C."""
+        if not (self.warm_start and hasattr(self, "dual_coef_")):
+            return None
+        found, _ = coefficients_of(self, n)
+        if len(found) != problems:
+            raise ValueError(f"warm_start: the last fit had {len(found)} sub-problems, this one has {problems}")
+        former = getattr(self, "_fitted_C", None)
+        factor = self.C / former if former and self.C else 1.0
+        return [factor * (beta if order is None else beta[order]) for beta in found]
 
     def _centres(self) -> Any:
         """What stands for the support vectors: themselves, or their numbers for a precomputed kernel."""

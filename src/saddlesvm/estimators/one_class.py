@@ -26,7 +26,7 @@ from saddlesvm.solvers.base import SolverBase
 
 @register_estimator(
     task="novelty",
-    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking"),
+    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "checkpoint"),
     saved=KERNEL,
     linear=False,
 )
@@ -45,7 +45,8 @@ class OneClassSVM(OutlierMixin, SVM):
         Relative duality gap to prove.
     nu : float, default=0.5
         At most this share of the rows is outside the surface, and at least this share are support vectors.
-    shrinking, cache_size, verbose, max_iter, max_time, certify_every, solver, n_jobs, callbacks
+    shrinking, cache_size, verbose, max_iter, max_time, certify_every, solver, n_jobs, \
+callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
     Attributes
@@ -93,6 +94,8 @@ class OneClassSVM(OutlierMixin, SVM):
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -109,6 +112,8 @@ class OneClassSVM(OutlierMixin, SVM):
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     @property
     def offset_(self) -> float:

@@ -81,7 +81,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         """Solve the problems of all pairs, over the rows in this order."""
         if order is not None:
             X, codes, weights = X[order], codes[order], None if weights is None else weights[order]
-        return self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine)
+        return self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine, order)
 
     def _check_results(self, results: list[FitResult]) -> None:
         """Raise ValueError for results that no model can be made of."""
@@ -220,7 +220,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
     task="classification",
     options=(
         "width", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
-        "break_ties", "decision_function_shape",
+        "break_ties", "decision_function_shape", "checkpoint",
     ),
     saved=CLASSIFIER,
     linear=False,
@@ -281,6 +281,11 @@ class SVC(PairwiseClassifier):
         Threads over the pairs; they share the cache size.
     callbacks : sequence of callables, optional
         Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate; True stops the fit.
+    warm_start : bool, default=False
+        Begin where the last fit on the same rows ended, for another C (or nu) or a smaller gap.
+    checkpoint : path-like or Checkpoint, optional
+        Resume the fit from this file where it exists, and write it every half minute and at the end; where there are
+        several sub-problems, each has a file of its own, FILE.0, FILE.1 and so on.
 
     Attributes
     ----------
@@ -344,6 +349,8 @@ class SVC(PairwiseClassifier):
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -367,6 +374,8 @@ class SVC(PairwiseClassifier):
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
@@ -404,7 +413,7 @@ class SVC(PairwiseClassifier):
     task="classification",
     options=(
         "nu", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
-        "break_ties", "decision_function_shape",
+        "break_ties", "decision_function_shape", "checkpoint",
     ),
     saved=CLASSIFIER,
     linear=False,
@@ -424,7 +433,8 @@ class NuSVC(PairwiseClassifier):
         At most this share of the rows is inside the margin, and at least this share are support vectors. Twice the
         share of the smaller class at most.
     kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
-decision_function_shape, break_ties, random_state, max_time, certify_every, solver, n_jobs, callbacks
+decision_function_shape, break_ties, random_state, max_time, certify_every, solver, n_jobs, \
+callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
     Attributes
@@ -467,6 +477,8 @@ decision_function_shape, break_ties, random_state, max_time, certify_every, solv
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -488,6 +500,8 @@ decision_function_shape, break_ties, random_state, max_time, certify_every, solv
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""

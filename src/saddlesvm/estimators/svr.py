@@ -35,7 +35,7 @@ class Regressor(RegressorMixin, SVM):
 
 @register_estimator(
     task="regression",
-    options=("epsilon", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking"),
+    options=("epsilon", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "checkpoint"),
     saved=KERNEL,
     linear=False,
     asked_by="kernel",
@@ -57,7 +57,8 @@ class SVR(Regressor):
         Weight of the losses.
     epsilon : float, default=0.1
         Half-width of the tube in which errors cost nothing.
-    shrinking, verbose, max_iter, max_time, certify_every, solver, n_jobs, callbacks
+    shrinking, verbose, max_iter, max_time, certify_every, solver, n_jobs, \
+callbacks, warm_start, checkpoint
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
         Or "squared_epsilon_insensitive", "absolute", "squared" (kernel ridge regression), "huber:delta=1.0",
@@ -106,6 +107,8 @@ class SVR(Regressor):
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -124,6 +127,8 @@ class SVR(Regressor):
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
@@ -161,7 +166,7 @@ class SVR(Regressor):
 
 @register_estimator(
     task="regression",
-    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking"),
+    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "checkpoint"),
     saved=KERNEL,
     linear=False,
     asked_by="nu",
@@ -180,7 +185,7 @@ class NuSVR(Regressor):
     C : float, default=1.0
         Weight of the losses.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, certify_every, solver, \
-n_jobs, callbacks
+n_jobs, callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
     Attributes
@@ -218,6 +223,8 @@ n_jobs, callbacks
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         self.nu = nu
         self.C = C
@@ -235,6 +242,8 @@ n_jobs, callbacks
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""

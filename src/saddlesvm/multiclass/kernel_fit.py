@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.fit.kernel_checkpoint import kernel_checkpoint
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits
@@ -15,6 +18,7 @@ from saddlesvm.multiclass.not_begun import WithoutWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.kernel import KernelFacts, KernelProblem, make_kernel_problem, shared_facts
+from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.problem.problem import is_classification
@@ -78,6 +82,11 @@ class KernelFits(Fits):
         The rest of :func:`~saddlesvm.problem.kernel.make_kernel_problem`, for all sub-problems.
     machine : Machine
         How each is posed over its rows.
+    facts : KernelFacts, optional
+        Of all points, where they are known already.
+    starts : sequence of ndarray of shape (n,), optional
+        Coefficients of all points to begin each sub-problem with.
+    checkpoint : path-like or Checkpoint, optional
     """
 
     X: Matrix
@@ -85,15 +94,19 @@ class KernelFits(Fits):
     loss: Loss
     options: dict[str, Any]
     machine: Machine = PLAIN
+    facts: KernelFacts | None = None
+    starts: Sequence[np.ndarray] | None = None
+    checkpoint: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.members: dict[int, np.ndarray] = {}
-        self.facts: KernelFacts | None = None
+        if self.checkpoint is not None and isinstance(self.solver, KernelPegasos):
+            raise ValueError("kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out")
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; several share the kernel matrix of all points where that fits into the cache."""
-        if len(self.makers) > 1:
+        if self.facts is None and len(self.makers) > 1:
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         return super().solve()
 
@@ -107,6 +120,19 @@ class KernelFits(Fits):
             self.loss, given.get("C"), given.get("lam"), 1.0, charge, self.limits.tol,
             coef=Coefficients(np.empty(0, dtype=np.intp), np.empty(0)), alpha=np.empty(0),
         ), given["weights"]  # fmt: skip
+
+    def begin(self, index: int, stop: threading.Event) -> Fit:
+        """Make the fit of the sub-problem `index`, begun at its start, or where its checkpoint left it."""
+        sub = self.makers[index]()
+        problem = self.problem(sub)
+        start = None
+        if self.starts is not None:
+            start = KernelPoint(self.machine.rows_of(problem, self.starts[index][self.members[index]]))
+        checkpoint = kernel_checkpoint(self.checkpoint, index, len(self.makers))
+        return Fit(
+            problem, self.solver, self.own_limits(), seed=self.seed + index, callbacks=self.callbacks(sub),  # type: ignore[arg-type]
+            label=sub.label, index=index, start=start, checkpoint=checkpoint,  # type: ignore[arg-type]
+        )  # fmt: skip
 
     def problem(self, sub: SubProblem) -> KernelProblem:
         """The regularised risk problem behind a sub-problem."""

@@ -34,6 +34,9 @@ class Machine(Protocol):
     def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
         """Coefficients of the points and the intercept, of coefficients of the rows and their offsets."""
 
+    def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+        """Coefficients of the rows of a model's points, shape (n,); feasible up to their bounds and sums."""
+
 
 class Plain:
     """A loss of its own, as it is."""
@@ -45,6 +48,10 @@ class Plain:
     def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
         """What was given."""
         return beta, float(offsets)
+
+    def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+        """What was given."""
+        return beta
 
 
 PLAIN = Plain()
@@ -64,6 +71,10 @@ class Novelty:
     def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
         """As they are."""
         return beta, float(offsets)
+
+    def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+        """As they are."""
+        return beta
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +113,13 @@ class NuClassification:
             return np.zeros(problem.n), 0.0
         return problem.of_points(beta) / rho, 0.5 * (ahead - behind) / rho
 
+    def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+        """With their signs, multiplied by rho again: what they sum to is given."""
+        assert problem.views is not None
+        signed = beta * problem.views.signs
+        asked = sum(getattr(side.intercept, "total", 0.0) for side in problem.sides)
+        return np.asarray(signed * (asked / max(float(signed.sum()), np.finfo(np.float64).tiny)))
+
 
 @dataclasses.dataclass(frozen=True)
 class NuRegression:
@@ -128,3 +146,7 @@ class NuRegression:
         """The tube is in the middle between both offsets."""
         ahead, behind = offsets
         return problem.of_points(beta), 0.5 * (ahead - behind)
+
+    def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+        """Each on the side of its sign."""
+        return np.concatenate([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])

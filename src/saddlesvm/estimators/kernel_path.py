@@ -1,0 +1,126 @@
+"""Models for several values of C, or of nu, each begun where the last one ended, over one kernel matrix."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from saddlesvm.estimators.kernel_machine import KernelMachine, KnownFacts
+from saddlesvm.estimators.path import check_Cs
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.interrupt import interruptible
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelPath:
+    """Fitted kernel machines along a grid.
+
+    Attributes
+    ----------
+    name : {"C", "nu"}
+        What differs.
+    values : ndarray of shape (k,)
+        Ascending.
+    models : list of estimators
+    seconds : ndarray of shape (k,)
+        Of each fit; the first one's include the kernel matrix.
+
+    Examples
+    --------
+    >>> from saddlesvm import SVC
+    >>> from saddlesvm.estimators.kernel_path import kernel_path
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> path = kernel_path(SVC(), notes.X, notes.y, Cs=[0.1, 1.0, 10.0])
+    >>> path.best(notes.X, notes.y), bool((path.gaps <= 1e-3).all())
+    (10.0, True)
+    """
+
+    name: str
+    values: np.ndarray
+    models: list[Any] = dataclasses.field(repr=False)
+    seconds: np.ndarray = dataclasses.field(repr=False)
+
+    @property
+    def certificates(self) -> list[Certificate]:
+        """One a model."""
+        return [model.certificate_ for model in self.models]
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """The relative gap that each fit proves, shape (k,)."""
+        return np.array([one.relative_gap for one in self.certificates])
+
+    def score(self, X: Any, y: Any) -> np.ndarray:
+        """The score of each model, shape (k,)."""
+        return np.array([model.score(X, y) for model in self.models])
+
+    def best(self, X: Any, y: Any) -> float:
+        """The value with the best score on X and y, the smallest of several."""
+        return float(self.values[int(np.argmax(self.score(X, y)))])
+
+
+def kernel_path(
+    model: KernelMachine, X: Any, y: Any = None, *, Cs: Any = None, nus: Any = None, sample_weight: Any = None
+) -> KernelPath:
+    """Fit copies of a kernel machine for several values of C, or of nu; Ctrl-C returns the path so far.
+
+    Parameters
+    ----------
+    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM or KernelSVC
+        Its other options are those of every fit. It is not fitted itself.
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,), optional
+        Not for OneClassSVM.
+    Cs, nus : array-like of floats
+        The values, one of the two; sorted ascending.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    KernelPath
+
+    Raises
+    ------
+    ValueError
+        Not exactly one grid is given, it is no grid, or the machine has no such parameter.
+
+    Notes
+    -----
+    The kernel matrix of all rows is computed once where it fits into ``cache_size``, as ``float64``: 5,000 rows in the
+    200 MB of the default.
+    """
+    if (Cs is None) == (nus is None):
+        raise ValueError("give either Cs or nus, the values of the path")
+    name = "C" if nus is None else "nu"
+    if name not in model.get_params(deep=False):
+        raise ValueError(f"a {type(model).__name__} has no {name}, so there is no path over it")
+    if getattr(model, "lam", None) is not None or model.checkpoint is not None:
+        raise ValueError("a path goes over C and has many fits: leave lam and checkpoint out")
+    given: Any = Cs if nus is None else nus
+    values = check_Cs(list(np.atleast_1d(given)))
+    running = clone(model).set_params(warm_start=True)
+    running._known = KnownFacts()
+    models, seconds = [], []
+    with interruptible() as interrupted:
+        for value in values.tolist():
+            began = clock()
+            running.set_params(**{name: value}).fit(X, y, sample_weight=sample_weight)
+            seconds.append(clock() - began)
+            models.append(_copy(running))
+            if running.outcome_ is Outcome.INTERRUPTED or interrupted.is_set():
+                break
+    return KernelPath(name, values[: len(models)], models, np.array(seconds))
+
+
+def _copy(fitted: KernelMachine) -> KernelMachine:
+    """A fitted model of its own, without what the path alone needs."""
+    copied = clone(fitted).set_params(warm_start=False)
+    left_out = {*vars(copied), "_known"}
+    vars(copied).update({name: value for name, value in vars(fitted).items() if name not in left_out})
+    return copied

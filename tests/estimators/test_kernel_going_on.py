@@ -1,0 +1,119 @@
+"""Kernel machines that begin where others ended: warm starts, paths over C and nu, checkpoints."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.preprocessing import scale
+
+import saddlesvm as ours
+from saddlesvm import NotCertifiedWarning, Outcome
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.kernel_path import kernel_path
+from saddlesvm.problem import kernel as kernel_module
+
+MACHINES = {
+    "SVC": {"C": 2.0}, "NuSVC": {"nu": 0.2}, "SVR": {"C": 2.0}, "NuSVR": {"nu": 0.4}, "OneClassSVM": {"nu": 0.2},
+    "KernelSVC": {"C": 2.0},
+}  # fmt: skip
+
+
+def machine(name: str, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """A machine and its data: three classes, or targets."""
+    kind = KernelSVC if name == "KernelSVC" else getattr(ours, name)
+    model = kind(**{**MACHINES[name], "gamma": 0.05, **options})
+    if name.endswith("SVC"):
+        X, y = load_wine(return_X_y=True)
+        order = np.random.default_rng(0).permutation(y.size)
+        return model, scale(X)[order], y[order]
+    X, y = load_diabetes(return_X_y=True)
+    return model, scale(X[:150]) + 1.0, scale(y[:150])
+
+
+def same_optimum(one: Any, other: Any) -> None:
+    """Both certificates are true of one optimum."""
+    for a, b in zip(one.certificates_, other.certificates_, strict=True):
+        assert a.dual <= b.primal
+        assert b.dual <= a.primal
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_warm_start_reaches_the_same_optimum(name):
+    model, X, y = machine(name, tol=1e-6, warm_start=True)
+    again = clone(model).fit(X, y).fit(X, y)
+    assert again.outcome_ is Outcome.CERTIFIED
+    other = "nu" if "nu" in MACHINES[name] else "C"
+    again.set_params(**{other: 1.5 * MACHINES[name][other]}).fit(X, y)
+    fresh = clone(again).set_params(warm_start=False).fit(X, y)
+    same_optimum(again, fresh)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_path_has_the_models_of_single_fits(name):
+    model, X, y = machine(name, tol=1e-5)
+    grid: dict[str, Any] = {"nus": [0.1, 0.3]} if "nu" in MACHINES[name] else {"Cs": [10.0, 0.1, 1.0]}
+    path = kernel_path(model, X, y, **grid)
+    assert path.values.tolist() == sorted(next(iter(grid.values())))
+    assert not hasattr(model, "dual_coef_")
+    for value, found in zip(path.values, path.models, strict=True):
+        assert not found.warm_start
+        assert "_known" not in vars(found)
+        alone = clone(model).set_params(**{path.name: float(value)}).fit(X, y)
+        same_optimum(found, alone)
+
+
+def test_a_path_computes_the_kernel_matrix_once(monkeypatch):
+    asked = []
+    plain = kernel_module.gram
+    monkeypatch.setattr(kernel_module, "gram", lambda *given: asked.append(1) or plain(*given))
+    for name in ("SVC", "SVR"):
+        model, X, y = machine(name)
+        kernel_path(model, X, y, Cs=[0.1, 1.0, 10.0])
+    assert len(asked) == 2
+
+
+def test_grids_that_are_none_are_refused():
+    model, X, y = machine("SVC")
+    with pytest.raises(ValueError, match="either Cs or nus"):
+        kernel_path(model, X, y)
+    with pytest.raises(ValueError, match="SVC has no nu"):
+        kernel_path(model, X, y, nus=[0.1])
+    with pytest.raises(ValueError, match="leave lam and checkpoint out"):
+        kernel_path(model.set_params(checkpoint="x"), X, y, Cs=[1.0])
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(name, tmp_path):
+    model, X, y = machine(name, tol=1e-9, checkpoint=tmp_path / "run", solver=ours.KernelDecomposition(working_set=8))
+    X, y = np.vstack([X, X + 0.1, X - 0.1, X + 0.2, X - 0.2]), np.tile(y, 5)  # more rows than are solved at once
+    model.set_params(cache_size=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertifiedWarning)
+        early = clone(model).set_params(max_iter=0.05).fit(X, y)
+    assert early.outcome_ is Outcome.EPOCH_LIMIT
+    assert list(tmp_path.iterdir())
+    resumed = clone(model).set_params(tol=1e-5).fit(X, y)
+    assert resumed.outcome_ is Outcome.CERTIFIED
+    assert resumed.n_iter_ >= early.n_iter_
+    same_optimum(resumed, clone(model).set_params(tol=1e-5, checkpoint=None).fit(X, y))
+
+
+def test_a_checkpoint_of_another_fit_is_refused_and_damage_is_told(tmp_path):
+    model, X, y = machine("SVR", checkpoint=tmp_path / "run")
+    model.fit(X, y)
+    for other in ({"C": 3.0}, {"gamma": 0.1}, {"epsilon": 0.2}, {"kernel": "linear"}):
+        with pytest.raises(ValueError, match="belongs to another fit"):
+            clone(model).set_params(**other).fit(X, y)
+    with pytest.raises(ValueError, match="belongs to another fit: labels"):
+        clone(model).fit(X, -y)
+    whole = (tmp_path / "run").read_bytes()
+    (tmp_path / "run").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        clone(model).fit(X, y)
+    with pytest.raises(ValueError, match="kernel Pegasos has no checkpoints"):
+        machine("KernelSVC", checkpoint=tmp_path / "p", solver="kernel-pegasos")[0].fit(X, y > 0)
