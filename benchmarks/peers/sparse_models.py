@@ -119,8 +119,8 @@ def reached(peer: Peer, far: Callable[[np.ndarray], float]) -> tuple[float, floa
         found = peer(tol)
         once = time.process_time() - began
         distance = far(np.ravel(found))
-        if distance <= LEVEL:
-            return min(once, seconds_of(lambda tol=tol: peer(tol))[0]) if once < SHORT else once, distance
+        if distance <= LEVEL:  # again where that is no matter: the first run may have compiled something
+            return (once if once > LONGEST else min(once, seconds_of(lambda tol=tol: peer(tol))[0])), distance
         if once > LONGEST:
             break
     return np.inf, distance
