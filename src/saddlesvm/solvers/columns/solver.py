@@ -57,7 +57,7 @@ LEAST = 100  # features of a working set, at least
 GROWTH = 2.0  # features of a working set, per feature with a weight
 ALL = 400  # features up to which all that are left make up the working set
 INNER, EARLY = 10, 4  # Newton steps on a working set, at most; where others are still to come
-APPROACH = 3.0  # factor by which C grows from step to step on the way to the problem
+APPROACH = 3.0  # factor by which C grows from step to step on the way to the problem, where features are many
 FALL = 0.3  # violation that a working set is solved to, relative to the largest of all features
 LITTLE = 0.002  # relative fall of the objective below which rough models no longer pay
 INEXACT = 0.3  # violation that a model is minimised to, relative to the one it begins with
@@ -166,7 +166,7 @@ class Columns(SolverBase):
         self._look(problem, state)
         l1 = charges_of(problem)[1].max(initial=0.0)
         state.rough = isinstance(problem.X, CSR) and d > ALL
-        if l1 > 0.0:
+        if l1 > 0.0 and d > ALL:  # fewer features are all at work, whatever C is: nothing is gained on the way
             state.ahead = max(float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0)
         return state
 
