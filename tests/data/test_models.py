@@ -17,6 +17,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from saddlesvm import LinearSVC, LinearSVCCV
 from saddlesvm.data import DataError, atomic_write, load_model, save_model
+from saddlesvm.data.archives import Archive
 from saddlesvm.data.models import FORMAT_VERSION, is_model
 from saddlesvm.estimators.persistence import load, save
 
@@ -232,3 +233,12 @@ def test_an_estimator_comes_back_with_all_it_learned(tmp_path: Path, classes: in
     np.testing.assert_array_equal(loaded.coef_, model.coef_)
     again = [one.set_params(warm_start=True, C=2.0, random_state=0).fit(X, y) for one in (model, loaded)]
     np.testing.assert_array_equal(again[0].coef_, again[1].coef_)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_text_that_is_none_is_refused(tmp_path: Path, order: str) -> None:
+    path = tmp_path / "a.npz"
+    text = np.frombuffer(np.array([0x61, 0x110000], f"{order}u4").tobytes(), f"{order}U2")
+    np.savez(path, text=text)
+    with path.open("rb") as file, pytest.raises(ValueError, match="text with characters that do not exist"):
+        Archive(file, expansion=10).read("text")

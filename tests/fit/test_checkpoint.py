@@ -13,10 +13,12 @@ from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.losses import Hinge, SquaredHinge
+from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Pegasos
+from saddlesvm.solvers.automatic.auto import Auto
 from support import labels, matrix, small_problem
 from support.fitting import SOLVERS, equal
 
@@ -157,3 +159,12 @@ def test_another_npz_is_refused(tmp_path: Path) -> None:
 def test_a_checkpoint_needs_its_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="folder"):
         Checkpoint(tmp_path / "missing" / "run.ckpt")
+
+
+def test_the_automatic_solver_resumes_at_work_on_columns(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 300))
+    problem = make_problem(as_rows(X), np.sign(X[:, 0]), SquaredHinge(), C=1.0, penalty=L1())
+    for epochs in (2.0, None):
+        result = fit(problem, Auto(), Limits(tol=1e-9, max_epochs=epochs), checkpoint=Checkpoint(tmp_path / "run"))
+    assert result.outcome is Outcome.CERTIFIED

@@ -14,7 +14,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge, is_smooth
+from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge, is_smooth, make_loss
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
@@ -303,3 +303,17 @@ def test_a_given_start_is_gone_on_from(solver: Any, intercept: str) -> None:
     assert np.array_equal(best.alpha, kept)
     with pytest.raises(ValueError, match=r"\(3,\).*60"):
         solver.init(problem, 0, Point(alpha=np.zeros(3)))
+
+
+@pytest.mark.parametrize("name", ["squared", "squared_hinge", "squared_epsilon_insensitive", "huber"])
+@pytest.mark.parametrize("kind", ["free", "regularized", "none"])
+def test_pegasos_does_not_overshoot_where_weights_of_rows_are_spread(name: str, kind: Any) -> None:
+    random = np.random.default_rng(0)
+    X, weights = random.normal(size=(12, 3)) + 3.0, 10.0 ** random.uniform(-6, 6, 12)
+    y = np.where(random.normal(size=12) > 0.0, 1.0, -1.0)
+    rows = as_rows(X, 0.0 if kind == "none" else 1.0)
+    problem = make_problem(rows, y, make_loss(name), C=1e-6, weights=weights, intercept=kind)  # type: ignore[arg-type]
+    result = fit(problem, Pegasos(), Limits(tol=1e-15, max_epochs=20))
+    without = problem.C * sum(s * problem.loss.value(0.0, label) for s, label in zip(weights, y, strict=True))
+    assert result.outcome is not Outcome.FAILED
+    assert result.certificate.primal <= without

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import sys
 import tokenize
 import zipfile
 import zlib
@@ -212,6 +213,8 @@ class Archive:
                 _fill(file, memoryview(flat.view(np.uint8).data))
             if file.read(1):
                 raise ValueError(f"its array {name} is longer than its header says")
+            if flat.nbytes and flat.dtype.kind == "U" and _codes(flat).max() > sys.maxunicode:
+                raise ValueError(f"its array {name} holds text with characters that do not exist")
         return room
 
     @contextmanager
@@ -223,6 +226,11 @@ class Archive:
     def close(self) -> None:
         """Forget the directory; the file stays open."""
         self.zip.close()
+
+
+def _codes(text: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The code points of an array of text, which NumPy does not check."""
+    return text.view(np.dtype(np.uint32).newbyteorder(text.dtype.byteorder))
 
 
 def _is_array(name: str) -> bool:

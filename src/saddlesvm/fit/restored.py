@@ -231,7 +231,7 @@ class State:
             demand(sizes in ((0, (0, 0)), (width, (width, width))), "its walk_matrix has another width")
         if "phase" in self.plain:
             demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
-            phases = ("coordinate descent", "blocks", "Newton", "dense Newton", "interior point")
+            phases = ("coordinate descent", "blocks", "Newton", "dense Newton", "interior point", "columns")
             demand(self.plain["phase"] in phases, f"its phase is {self.plain['phase'][:40]!r}")
         if "edges" in self.arrays:
             self.blocks()

@@ -61,6 +61,7 @@ class Pace(NamedTuple):
     delay: float  # iterations by which the step sizes are put off
     radius: float  # radius of the ball that w stays in; infinite without projection
     lift: float  # squared value of the virtual feature where the intercept is free (and moves apart from w), else zero
+    steepest: float  # largest second derivative of a row's loss, above which a free intercept's steps would overshoot
 
 
 class Iterate(NamedTuple):
@@ -87,7 +88,7 @@ def take_steps(
 ) -> int:
     """Do iterations `iteration` + 1 to `iteration` + `iterations`; the place in the order afterwards."""
     order, sampling, random, slopes, chosen, position = draws
-    delay, radius, lift = pace
+    delay, radius, lift, steepest = pace
     v, u, numbers = iterate.v, iterate.u, iterate.numbers[0]
     size, batch = order.size, chosen.size
     lam = 1.0 / (size * terms.C)
@@ -134,7 +135,7 @@ def take_steps(
                 if u.size:
                     axpy(terms.X, chosen[k], c / numbers.scale * numbers.gathered, u)
                 if lift > 0.0:
-                    numbers.intercept -= slopes[k] / (batch * math.sqrt(t))
+                    numbers.intercept -= slopes[k] / (batch * max(math.sqrt(t), steepest))
         if radius < np.inf and numbers.squared_norm > radius * radius:
             numbers.scale *= radius / math.sqrt(numbers.squared_norm)
             numbers.squared_norm = radius * radius
@@ -276,7 +277,7 @@ class Pegasos(SolverBase):
         state.position = take_steps(
             terms,
             Draws(state.order, SAMPLINGS[self.sampling], state.random, slopes, chosen, state.position),
-            Pace(self._delay(problem), self.radius(problem), lift),
+            Pace(self._delay(problem), self.radius(problem), lift, steepest(problem)),
             Iterate(state.w, state.u, state.numbers),
             Seen(state.slope_sums, state.visits),
             state.iteration,
@@ -341,11 +342,16 @@ def first_steps(problem: Problem) -> float:
     Losses with bounded sub-gradients have ``t0 = 0``, as published. With other losses, such as the squared ones, the
     steps would overshoot without bound as long as ``eta_t s phi'' ||x||^2 > 1``; t0 rules this out.
     """
+    curvature = CAUTION * steepest(problem)
+    return float(curvature * problem.norms[problem.members].max() * problem.members.size * problem.C)
+
+
+def steepest(problem: Problem) -> float:
+    """The largest second derivative of a row's loss, its weight included; zero where slopes are bounded."""
     if has_bounded_slopes(problem.loss):
         return 0.0
     heaviest = problem.weights[problem.members].max() if problem.weights.size else 1.0
-    curvature = problem.loss.largest_curvature() * CAUTION * heaviest
-    return float(curvature * problem.norms[problem.members].max() * problem.members.size * problem.C)
+    return float(problem.loss.largest_curvature() * heaviest)
 
 
 def _iterate_of(state: PegasosState) -> np.ndarray:
