@@ -2,13 +2,16 @@
 
 A page is written by hand around blocks that this script fills from the experiment's report:
 
-    <!-- found -->                      the sentences at the top of the report
+    <!-- found -->                      the sentences at the top of the report, but those by the clock
+    <!-- found (by the clock) -->       those by the clock
     <!-- table 2 of Tables -->          the second table of the section "Tables", with its caption
-    <!-- machine -->                    processor, cores and versions, and what the run took
+    <!-- machine -->                    processor, cores and versions
+    <!-- took -->                       what the run took
     <!-- end -->                        closes each of them
 
 What depends on the clock or on the load of the machine is marked, as in ``<!-- table 2 of Tables (by the clock) -->``:
-``--keep-clock`` leaves such blocks and the machine as they are, and ``--check`` compares only the others.
+``--keep-clock`` leaves such blocks and the machine as they are where they hold something, and ``--check`` compares only the
+others.
 
 A page refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives them; those, and no
 others, are drawn into the folder NAME beside the page.
@@ -30,7 +33,9 @@ from saddlesvm.lab.report import Report, Table
 from saddlesvm.lab.reproduction import EXPERIMENTS, reproduce
 
 PAGES = Path(__file__).parents[2] / "docs" / "experiments"
-BLOCK = re.compile(r"<!-- (found|machine|table \d+ of [^>]+?)( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL)
+BLOCK = re.compile(
+    r"<!-- (found|machine|took|table \d+ of [^>]+?)( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL
+)
 TIMES = re.compile(r"<!-- times -->\n(.*?)<!-- end -->", re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 # What another processor's rounding may change in a repeated run: relative and absolute; in percentages; in numbers that
@@ -48,13 +53,15 @@ def markdown(table: Table) -> str:
     return "\n".join(lines)
 
 
-def block(name: str, report: Report) -> str:
-    """What belongs into a block of this name."""
+def block(name: str, report: Report, clock: bool = False) -> str:
+    """What belongs into a block of this name; `clock` is for the findings that depend on the clock."""
     if name == "found":
-        return "\n".join(f"- {sentence}" for sentence in report.verdict)
+        return "\n".join(f"- {sentence}" for sentence in report.verdict if (sentence in report.timed) == clock)
     if name == "machine":
         known = dict(machine_rows())
-        return "; ".join(f"{word}: {told}" for word, told in (*((one, known[one]) for one in ON_PAGES), *report.took))
+        return "; ".join(f"{word}: {known[word]}" for word in ON_PAGES)
+    if name == "took":
+        return "; ".join(f"{word}: {told}" for word, told in report.took)
     number, _, title = name.removeprefix("table ").partition(" of ")
     sections = [section for section in report.sections if section.title == title]
     tables = [item for section in sections for item in section.items if isinstance(item, Table)]
@@ -104,9 +111,9 @@ def fill(page: Path, report: Report, keep_clock: bool = False) -> None:
     """Write the page with its blocks filled and its pictures drawn."""
 
     def filled(found: re.Match[str]) -> str:
-        if keep_clock and (found[2] or found[1] == "machine"):
+        if keep_clock and found[3].strip() and (found[2] or found[1] == "machine"):
             return found[0]
-        return f"<!-- {found[1]}{found[2] or ''} -->\n{block(found[1], report)}\n<!-- end -->"
+        return f"<!-- {found[1]}{found[2] or ''} -->\n{block(found[1], report, bool(found[2]))}\n<!-- end -->"
 
     text = BLOCK.sub(filled, page.read_text(encoding="utf-8"))
     pictures = re.findall(rf"\({page.stem}/([^)]+\.png)\)", text)

@@ -12,7 +12,9 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
 from saddlesvm.lab import reproduce
+from saddlesvm.lab.experiments.base import Options
 from saddlesvm.lab.report import Report, Table
+from saddlesvm.lab.reproduction import experiment
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -23,6 +25,16 @@ from benchmarks.makers import experiment_pages as maker
 def test_a_page_is_what_a_run_gives(name):
     """The others take minutes or need data: ``python -m benchmarks.makers.experiment_pages --check --data DIR``."""
     assert maker.stale_blocks(maker.PAGES / f"{name}.md", reproduce(name)[name]) == []
+
+
+def test_the_tables_of_descent_are_what_a_run_on_the_bundled_sets_gives():
+    """All their rows but those of the digits, which do not come with the package."""
+    tables = experiment("dcd-tables", Options(bundled=True))
+    for words, work in tables.steps():
+        if words not in ("curves", "pictures"):
+            work()
+    assert len(tables.sets) == 4
+    assert maker.stale_rows(maker.PAGES / "dcd-tables.md", tables.report) == []
 
 
 def test_a_changed_table_is_found_and_what_the_clock_says_is_kept(tmp_path):
@@ -42,6 +54,7 @@ def test_a_changed_table_is_found_and_what_the_clock_says_is_kept(tmp_path):
     assert maker.stale_blocks(page, report) == []  # so much may another processor's rounding change
     page.write_text(text.replace("1,000", "1,500"))
     assert maker.stale_blocks(page, report) == ["table 1 of Tables"]
+    report.timed.add("It took 2 s.")
     maker.fill(page, report)
     assert "It took 2 s." in page.read_text()
 
@@ -49,7 +62,7 @@ def test_a_changed_table_is_found_and_what_the_clock_says_is_kept(tmp_path):
 def test_the_index_sums_what_the_experiments_took(tmp_path):
     for name, took in (("rates", (10, 20)), ("vlfeat-sdca", (1, 2))):
         report = Report("A page", [], seconds=took[0], processor_seconds=took[1])
-        (tmp_path / f"{name}.md").write_text("<!-- machine -->\n<!-- end -->\n")
+        (tmp_path / f"{name}.md").write_text("<!-- took -->\n<!-- end -->\n")
         maker.fill(tmp_path / f"{name}.md", report)
     for name in set(maker.EXPERIMENTS) - {"rates", "vlfeat-sdca"}:
         (tmp_path / f"{name}.md").write_text("nothing measured")

@@ -112,6 +112,8 @@ class Report:
         The command that repeats the report.
     seconds, processor_seconds : float
         What the work took, on the clock and of all cores; zero where nobody measured.
+    timed : set of str
+        The findings that depend on the clock.
     """
 
     title: str
@@ -121,6 +123,7 @@ class Report:
     command: str = ""
     seconds: float = 0.0
     processor_seconds: float = 0.0
+    timed: set[str] = field(default_factory=set)
 
     @property
     def took(self) -> list[tuple[str, str]]:

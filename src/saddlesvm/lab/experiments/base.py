@@ -63,9 +63,11 @@ class Experiment(ABC):
     def steps(self) -> Sequence[Step]:
         """Words and work of each step, in order."""
 
-    def say(self, sentence: str) -> None:
-        """Add a sentence to the findings."""
+    def say(self, sentence: str, timed: bool = False) -> None:
+        """Add a sentence to the findings; `timed` says that it depends on the clock."""
         self.report.verdict.append(sentence)
+        if timed:
+            self.report.timed.add(sentence)
 
 
 def percent(share: float) -> str:

@@ -132,7 +132,8 @@ class BloodCells(Experiment):
         self.say(
             f"{name}, lambda = {LAM}: time to within 1e-3 of the optimum: SDCA {seconds(sdca)}, "
             f"Pegasos (batches of 100, last iterate) {seconds(pegasos)}; test error {percent(error)} %. "
-            f"Published: {said}."
+            f"Published: {said}.",
+            timed=True,
         )
 
     def rate_in_lambda(self) -> None:

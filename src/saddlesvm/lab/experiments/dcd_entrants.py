@@ -10,6 +10,7 @@ from saddlesvm import LinearSVC
 from saddlesvm.solvers import DCD
 
 TOLERANCE = 1e-4
+THEIRS = "scikit-learn"
 FITTED_WITH_CERTIFICATE = "DCD, gap 1e-4"
 
 
@@ -51,5 +52,5 @@ ENTRANTS = (
     Entrant("DCD, shrinking, change of w", ours(True, "weight_change")),
     Entrant(FITTED_WITH_CERTIFICATE, ours(True, "gap")),
     Entrant("default, gap 1e-4", default),
-    Entrant("scikit-learn", theirs),
+    Entrant(THEIRS, theirs),
 )

@@ -175,7 +175,8 @@ class DCDTables(Experiment):
             worst = max(slower, key=lambda key: slower[key]) if slower else None
             words = "none" if worst is None else f"{worst[0]}, C = {worst[1]:g}: {1e3 * slower[worst]:.1f} ms"
             rows.append([who, f"{len(slower)} of {len(cells)}", words, f"{middle:.2g}"])
-            self.say(f"{who}: {len(slower)} of {len(cells)} cells are slower than scikit-learn's by more than 2 ms.")
+            words = f"{who}: {len(slower)} of {len(cells)} cells are slower than scikit-learn's by more than 2 ms."
+            self.say(words, timed=True)
         columns = ["solver", "cells slower by more than 2 ms", "the worst", "median ratio of times"]
         caption = (
             "Times beside scikit-learn's in the same run. Without shrinking a pass visits all rows; scikit-learn's "

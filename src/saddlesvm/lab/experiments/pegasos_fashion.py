@@ -150,7 +150,8 @@ class PegasosFashion(Experiment):
         )
         self.say(
             f"45 pairs of {self.iterations:,} iterations took {took:.1f} s with certificates (published: "
-            f"{PUBLISHED_MINUTES}), with {percent(accuracy)} % test accuracy (published {PUBLISHED_TEST} %)."
+            f"{PUBLISHED_MINUTES}), with {percent(accuracy)} % test accuracy (published {PUBLISHED_TEST} %).",
+            timed=True,
         )
 
     def one_pair(self) -> None:
@@ -246,7 +247,7 @@ class PegasosFashion(Experiment):
         for strength, reached, of_worst, _, accuracy, seconds_taken in rows:
             how = "certified" if float(of_worst) <= tol else f"stopped by its time limit, not certified to {tol:g},"
             proven = f"at a gap of {reached} (worst pair {of_worst}) after {seconds_taken} s"
-            self.say(f"lambda = {strength}: a model {how} {proven} has {accuracy} % test accuracy.")
+            self.say(f"lambda = {strength}: a model {how} {proven} has {accuracy} % test accuracy.", timed=True)
 
     def sklearn(self) -> None:
         """scikit-learn's published accuracy beside those of its own runs."""
