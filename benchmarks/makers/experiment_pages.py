@@ -10,8 +10,8 @@ A page is written by hand around blocks that this script fills from the experime
     <!-- end -->                        closes each of them
 
 What depends on the clock or on the load of the machine is marked, as in ``<!-- table 2 of Tables (by the clock) -->``:
-``--keep-clock`` leaves such blocks and the machine as they are where they hold something, and ``--check`` compares only the
-others.
+``--keep-clock`` leaves such blocks and the machine as they are where they hold something, and ``--check`` compares only
+the others.
 
 A page refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives them; those, and no
 others, are drawn into the folder NAME beside the page.
@@ -33,9 +33,8 @@ from saddlesvm.lab.report import Report, Table
 from saddlesvm.lab.reproduction import EXPERIMENTS, reproduce
 
 PAGES = Path(__file__).parents[2] / "docs" / "experiments"
-BLOCK = re.compile(
-    r"<!-- (found|machine|took|table \d+ of [^>]+?)( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL
-)
+NAMED = r"found|machine|took|table \d+ of [^>]+?"
+BLOCK = re.compile(rf"<!-- ({NAMED})( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL)
 TIMES = re.compile(r"<!-- times -->\n(.*?)<!-- end -->", re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 # What another processor's rounding may change in a repeated run: relative and absolute; in percentages; in numbers that
