@@ -159,7 +159,8 @@ def closing_chart(trace: pd.DataFrame, against: str = "epochs", title: str = "")
             series.append(replace(line, follows=follows))
     shown = tuple(one for one in series if one.x.size)
     words = "Primal values come down (solid), dual bounds come up (dashed); the optimum lies between."
-    return Chart(title or "primal and dual", x_title, "objective", shown, x_log=True, caption=words)
+    objective = f"objective ({strengths(trace)[0]} form)"
+    return Chart(title or "primal and dual", x_title, objective, shown, x_log=True, caption=words)
 
 
 def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart:

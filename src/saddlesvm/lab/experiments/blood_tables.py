@@ -24,14 +24,14 @@ def times_table(trace: pd.DataFrame) -> Table:
     return Table(columns, rows, "Time of solving until the primal was within a fraction of the optimum; medians.")
 
 
-def ends_table(trace: pd.DataFrame, data: Dataset, lam: float) -> Table:
+def ends_table(trace: pd.DataFrame, data: Dataset) -> Table:
     """Where the runs ended, means over the repeats."""
     ends = trace.groupby(["solver", "options", "repeat"], sort=False).last().groupby(["solver", "options"], sort=False)
     rows = []
     for (solver, options), runs in ends:
         mean = runs[["primal", "relative_gap", "epoch", "train_error", "test_error"]].mean()
         name = f"{solver} ({options})" if options else str(solver)
-        numbers = [f"{mean['primal'] * lam:.6f}", f"{mean['relative_gap']:.1e}", f"{mean['epoch']:.1f}"]
+        numbers = [f"{mean['primal']:.6f}", f"{mean['relative_gap']:.1e}", f"{mean['epoch']:.1f}"]
         rows.append([name, *numbers, percent(mean["train_error"]), percent(mean["test_error"])])
     columns = ["solver", "objective (lambda form)", "relative gap", "epochs", "training error (%)", "test error (%)"]
     caption = (

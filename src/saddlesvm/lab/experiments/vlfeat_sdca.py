@@ -89,6 +89,7 @@ class VLFeatSDCA(Experiment):
             for seed in range(self.repeats):
                 records, result = run_solver(self.data, problem, SDCA(), limits, seed=seed)
                 cell = {"solver": "sdca", "options": name, "loss": loss_name(loss), "C": problem.C, "repeat": seed}
+                cell |= {"lam": LAM, "form": "lambda"}
                 rows_of_loss += [record | cell for record in records]
             table.append(self._row(name, result))
             trace = tidy(rows_of_loss)
