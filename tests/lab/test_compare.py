@@ -347,5 +347,7 @@ def test_kernel_solvers_are_compared_by_one_objective(tmp_path):
         compare(X, y, kernel="rbf", solvers="dcd")
     with pytest.raises(ValueError, match="kernel must be one of"):
         compare(X, y, kernel="precomputed")
+    with pytest.raises(ValueError, match=r"gamma must be .* got 'wide'"):
+        compare(X, y, kernel="rbf", gamma="wide")
     with pytest.raises(ValueError, match="leave them out"):
         compare(X, y, kernel="rbf", peers="sklearn")

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
 from saddlesvm.problem.losses import Loss
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
+from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 
@@ -75,11 +77,13 @@ def with_kernel(data: Dataset, metric: str | Callable[..., Any], gamma: Any, deg
     Raises
     ------
     ValueError
-        There is no such kernel, or the data are none of classification.
+        There is no such kernel, a parameter is out of range, or the data are none of classification.
     """
     able = [name for name in KERNELS if name != "precomputed"]
     if not callable(metric) and metric not in able:
         raise ValueError(f"kernel must be one of {', '.join(able)}, or a function; got {metric!r}")
+    for name, given in {"gamma": gamma, "degree": degree, "coef0": coef0}.items():
+        check(name, given, OF_KERNELS[name])
     if data.task != "classification":
         raise ValueError("the kernel solvers of a comparison are for classification")
     kernel = Kernel(metric, resolve_gamma(gamma, data.X), degree, coef0)
