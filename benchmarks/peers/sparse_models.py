@@ -32,7 +32,7 @@ from saddlesvm import LinearSVC
 
 LEVEL, REFERENCE = 1e-4, 1e-7
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-LONGEST = 10.0  # seconds of a peer's run after which no finer tolerance is tried
+LONGEST = 5.0  # seconds of a peer's run after which no finer tolerance is tried
 SHORT, REPEATS = 0.5, 3  # seconds of a run below which the least of some counts
 STRENGTHS = (1e-2, 1.0, 100.0)
 KINDS = {

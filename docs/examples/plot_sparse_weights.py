@@ -57,3 +57,14 @@ left.axhline(10, color="C7", linestyle=":", label="features that matter")
 left.set(xlabel="C", ylabel="features used")
 right.set(xlabel="C", ylabel="test accuracy")
 left.legend()
+
+# %%
+# A path begins at :func:`saddlesvm.C_max`, the largest C at which no feature has a weight.
+from saddlesvm.lab import PathDisplay
+
+path = LinearSVC.path(X_train, y_train, Cs=15, penalty="l1", loss="squared_hinge", random_state=0)
+print(f"from {path.n_features_selected[0]} features at C = {path.Cs[0]:.3g} to {path.n_features_selected[-1]}")
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+PathDisplay.from_path(path, kind="weights", ax=left)
+PathDisplay.from_path(path, kind="features", ax=right)
+plt.show()
