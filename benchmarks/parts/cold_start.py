@@ -41,6 +41,8 @@ FITS = {
     "elastic net": "LinearSVC(penalty='elasticnet').fit(X, y)",
     "solver='dcd'": "LinearSVC(solver='dcd', max_time=1.0, tol=1e-2).fit(X, y)",
     "kernel": "KernelSVC().fit(X, y)",
+    "l1 norm": "LinearSVC(penalty='l1').fit(X, y)",
+    "multinomial": "LinearSVC(multi_class='multinomial').fit(X, thirds)",
     "11,380 x 30": "LinearSVC().fit(large, np.tile(y, 20))",
 }
 

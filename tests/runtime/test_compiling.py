@@ -111,3 +111,11 @@ def test_after_a_warmup_nothing_is_left_to_compile() -> None:
 def test_a_warmup_refuses_what_it_cannot_compile(options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         warmup(**options)  # type: ignore[arg-type]
+
+
+def test_a_warmup_of_several_classes_leaves_nothing_to_compile() -> None:
+    warmup("squared_hinge", "dense", multi_class="multinomial")
+    random = np.random.default_rng(1)
+    X = random.normal(size=(20_000, 6))
+    model = LinearSVC(multi_class="multinomial", tol=0.1, random_state=0).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    assert model.seconds_compiling_ == 0.0

@@ -12,6 +12,8 @@ from scipy import sparse
 
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
+from saddlesvm.estimators.svc import SVC
+from saddlesvm.estimators.svr import SVR
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.multiclass.class_descent import ClassDescent
 from saddlesvm.problem.losses import make_loss, traits_of
@@ -23,8 +25,11 @@ from saddlesvm.solvers.base import one_of
 
 # Newton's equations over features, and over rows; more values than small problems have, which need no kernels.
 TALL, WIDE = (8_000, 8), (300, 600)
+TALLEST = (32_000, 8)  # of one class against one: each pair has half of the rows
+FEW = (400, 6)  # of kernel machines, which have no NumPy twins
 FITS = ((TALL, "dcd"), (TALL, "newton"), (WIDE, "newton"), (TALL, "auto"))
 CLASSES = 4  # that begin together
+EDGES = (0.25, 0.5, 0.75)  # quantiles of the targets between as many classes
 
 
 def warmup(
@@ -54,7 +59,9 @@ def warmup(
     watch : callable, optional
         Called with the name of each combination and the seconds that it took to compile, when it is ready.
     **options
-        Of the estimators, such as ``intercept="free"`` or ``multi_class="crammer_singer"``.
+        Of the estimators, such as ``intercept="free"``, ``penalty="l1"``, or ``multi_class`` with "ovo",
+        "crammer_singer", "multinomial" or "top_k". ``kernel="rbf"`` compiles for :class:`~saddlesvm.SVC` and
+        :class:`~saddlesvm.SVR`, whose losses are "hinge" and "epsilon_insensitive".
 
     Returns
     -------
@@ -90,14 +97,28 @@ def warmup(
 
 
 def _estimator(loss: str, options: dict[str, Any]) -> Callable[..., Any]:
-    """What makes an estimator with a loss, the options checked."""
-    kind: Any = LinearSVR if traits_of(make_loss(loss)).task == "regression" else LinearSVC
+    """What makes an estimator with a loss, the options checked: a kernel machine where they name a kernel."""
+    regression = traits_of(make_loss(loss)).task == "regression"
+    kernel = "kernel" in options
+    kind: Any = (SVR if kernel else LinearSVR) if regression else (SVC if kernel else LinearSVC)
+    fixed = {"loss": loss} if kernel else {"loss": loss, "random_state": 0, "tol": 1e-6}
 
     def make(**more: Any) -> Any:
-        return kind(**{"loss": loss, "random_state": 0, "tol": 1e-6} | options | more)
+        return kind(**fixed | options | more)
 
     make().check_options()
     return make
+
+
+def _fits(model: Any, way: str) -> Sequence[tuple[tuple[int, int], str]]:
+    """The fits that a model's options need: shapes of the data, and solvers."""
+    if isinstance(model, (SVC, SVR)):
+        return ((FEW, "auto"),)
+    if way == "ovo":
+        return ((TALLEST, "dcd"), (TALLEST, "newton"), (TALLEST, "auto"))
+    if way != "ovr":
+        return ((TALL, "auto"),)
+    return FITS if model.penalty == "l2" else ((TALL, "auto"), (WIDE, "auto"))
 
 
 def _sparse(dense: np.ndarray, index: type) -> sparse.csr_matrix:
@@ -110,14 +131,17 @@ def _sparse(dense: np.ndarray, index: type) -> sparse.csr_matrix:
 def _fit_all(make: Callable[..., Any], layout: str, dtype: str) -> None:
     """Quick fits that go through all that the default solver does: descent, the finish, and classes together."""
     random = np.random.default_rng(0)
-    joint = getattr(make(), "multi_class", "") == "crammer_singer"
-    for shape, solver in ((TALL, "auto"),) if joint else FITS:
+    of_options = make()
+    classes = isinstance(of_options, (LinearSVC, SVC))
+    way = getattr(of_options, "multi_class", "ovr")
+    for shape, solver in _fits(of_options, way):
         dense = random.normal(size=shape).astype(dtype)
         X = dense if layout == "dense" else _sparse(dense, np.int64 if layout == "csr64" else np.int32)
         target: Any = dense[:, 0] + 0.5 * random.normal(size=shape[0])
-        model = make(solver=solver)
-        model.fit(X, target > 0.0 if isinstance(model, LinearSVC) else target)
-    if isinstance(model, LinearSVC) and not joint:
+        if classes:
+            target = target > 0.0 if way == "ovr" else np.digitize(target, np.quantile(target, EDGES))
+        model = make(solver=solver).fit(X, target)
+    if isinstance(model, LinearSVC) and way == "ovr" and model.penalty == "l2":
         labels = np.where(random.normal(size=(TALL[0], CLASSES)) > 0.0, 1, -1).astype(np.int8)
         problem = make_problem(as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized")
         ClassDescent(problem, labels, np.zeros(labels.shape)).run(0.1, 0, lambda: False, 2.0)

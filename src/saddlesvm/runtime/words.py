@@ -11,6 +11,7 @@ __all__ = [
     "CLASSIFICATION_LOSSES",
     "DTYPES",
     "INTERCEPTS",
+    "KERNEL_LOSSES",
     "KERNEL_NAMES",
     "LAYOUTS",
     "LOSS_ALIASES",
@@ -68,3 +69,4 @@ LAYOUTS = ("dense", "csr", "csr64")
 USUAL_LAYOUTS = ("dense", "csr")
 DTYPES = ("float64", "float32")
 USUAL_LOSSES = ("squared_hinge", "epsilon_insensitive")  # those that LinearSVC and LinearSVR have by default
+KERNEL_LOSSES = ("hinge", "epsilon_insensitive")  # those that SVC and SVR have by default
