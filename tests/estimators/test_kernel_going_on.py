@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_wine
+from sklearn.datasets import load_diabetes, load_wine, make_moons
 from sklearn.preprocessing import scale
 
 import saddlesvm as ours
@@ -75,6 +75,13 @@ def test_a_path_computes_the_kernel_matrix_once(monkeypatch):
         model, X, y = machine(name)
         kernel_path(model, X, y, Cs=[0.1, 1.0, 10.0])
     assert len(asked) == 2
+
+
+def test_classes_that_overlap_leave_no_margin_until_nu_is_raised():
+    X, y = make_moons(150, noise=0.3, random_state=0)
+    with pytest.raises(ValueError, match="leaves no margin between the classes: raise nu"):
+        ours.NuSVC(nu=0.1, kernel="linear").fit(X, y)
+    assert ours.NuSVC(nu=0.8, kernel="linear").fit(X, y).outcome_ is Outcome.CERTIFIED
 
 
 def test_grids_that_are_none_are_refused():

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -188,7 +189,15 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
 
         Each class has a sigmoid of its score, fitted by Platt's method to rows that were left out; more than two are
         scaled to sum to 1.
+
+        Raises
+        ------
+        NotFittedError
+            The model was fitted with ``probability=False``.
         """
+        check_is_fitted(self)
+        if not hasattr(self, "calibration_"):
+            raise NotFittedError("predict_proba is not available when fitted with probability=False: fit again")
         scores = self._pair_scores(X)
         if scores.shape[1] == 1:
             positive = probabilities(self.calibration_, scores)
@@ -514,7 +523,7 @@ callbacks, warm_start, checkpoint
         for result in results:
             coefficients: Any = result.coef
             if coefficients.rows.size == 0 and result.outcome not in early:
-                raise ValueError(f"nu={self.nu:g} leaves no margin between the classes: lower nu")
+                raise ValueError(f"nu={self.nu:g} leaves no margin between the classes: raise nu")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -108,8 +108,9 @@ class NuClassification:
         """Divided by rho, so that the margin is 1, as in the C form; zero where there is no margin."""
         ahead, behind = offsets
         rho = -0.5 * (ahead + behind)
-        largest = float(beta.sum()) * float(problem.errors.lengths.max(initial=0.0)) ** 2
-        if not (beta.any() and rho > NO_MARGIN * largest):
+        size = float(beta.sum())  # an optimum that is zero may be met by a multiple below zero
+        largest = size * float(problem.errors.lengths.max(initial=0.0)) ** 2
+        if not (size > 0.0 and rho > NO_MARGIN * largest):
             return np.zeros(problem.n), 0.0
         return problem.of_points(beta) / rho, 0.5 * (ahead - behind) / rho
 
@@ -117,8 +118,8 @@ class NuClassification:
         """With their signs, multiplied by rho again: what they sum to is given."""
         assert problem.views is not None
         signed = beta * problem.views.signs
-        asked = sum(getattr(side.intercept, "total", 0.0) for side in problem.sides)
-        return np.asarray(signed * (asked / max(float(signed.sum()), np.finfo(np.float64).tiny)))
+        asked, size = sum(getattr(side.intercept, "total", 0.0) for side in problem.sides), float(signed.sum())
+        return np.asarray(signed * (asked / size) if size > 0.0 else signed)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -88,7 +88,7 @@ class KernelState(State):
     @property
     def rule(self) -> str:
         """Why a fit ends that has nothing to find."""
-        return "the optimum is w = 0: nu is too large, or the rows lie around the origin of the kernel's space"
+        return "the optimum is w = 0: nu is too small, or the rows lie around the origin of the kernel's space"
 
     @property
     def kernel_evaluations(self) -> int:
@@ -281,7 +281,7 @@ def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, An
 def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None:
     """Take the float64 f of a certificate over.
 
-    Given sums may have nothing but w = 0 for an optimum (nu is too large for the classes, or the rows lie around the
+    Given sums may have nothing but w = 0 for an optimum (nu is too small for the classes, or the rows lie around the
     origin): objectives and gap then go to zero together, and the fit ends once w is as good as that.
     """
     state.f = evaluation.margins.copy()

@@ -17,7 +17,7 @@ from saddlesvm.problem.sums import dual_weights, margins
 SHARE = 0.1  # of the median size of the first margins
 SEEN = 10_000  # margins, roughly, from which that median is taken
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
-NOTHING_TO_FIND = "the optimum is w = 0: nu is too large, or the rows lie around the origin"
+NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
 
 
 def evenly(problem: Problem) -> Point:
