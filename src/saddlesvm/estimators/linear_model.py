@@ -294,7 +294,7 @@ class LinearModel(CallbackSupport, Estimator):
             given = open_rows(
                 X, len(problems), memory, intercept=kind, scale=float(self.intercept_scaling),
                 checkpoint=self.checkpoint, most_rows=getattr(solver, "rows", 0),
-                spare=is_smooth(loss) and not isinstance(solver, Blocks),
+                spare=not isinstance(solver, Blocks) and (is_smooth(loss) or kind != "free"),
             )  # fmt: skip
         else:
             given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
@@ -343,8 +343,8 @@ class LinearModel(CallbackSupport, Estimator):
             return False
         raise ValueError(
             "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or 'newton' (it is "
-            f"for smooth losses), multi_class='ovr' and penalty='l2'; got solver={self.solver!r}, "
-            f"multi_class={split!r}, penalty={getattr(self, 'penalty', 'l2')!r}"
+            "for smooth losses), multi_class='ovr' and penalty='l2'; got "
+            f"solver={self.solver!r}, multi_class={split!r}, penalty={getattr(self, 'penalty', 'l2')!r}"
         )
 
     def _keep(self, results: list[FitResult]) -> None:

@@ -35,7 +35,7 @@ MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
-    "walk_back", "walk_base", "walk_matrix", "kept",
+    "walk_back", "walk_base", "walk_matrix", "narrow_back", "kept",
 }  # fmt: skip
 LATER = {
     "kept",
@@ -45,12 +45,17 @@ LATER = {
 FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
-    "walk_base", "walk_matrix",
+    "walk_base", "walk_matrix", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
 )  # fmt: skip
 
 
 class Wrong(ValueError):
     """The contents of a checkpoint are not those that a run has written."""
+
+
+def is_later(name: str) -> bool:
+    """Whether older runs did not store a field of this name."""
+    return any(name.startswith(one) if one.endswith("_") else name == one for one in LATER)
 
 
 def demand(fine: Any, what: str) -> None:
@@ -173,7 +178,7 @@ def check_state(
         The fields that were stored.
     """
     durable = stored_fields(fresh)
-    arrays = {name: one for name, one in durable.items() if name in LATER} | {**arrays}
+    arrays = {name: one for name, one in durable.items() if is_later(name) and isinstance(one, np.ndarray)} | {**arrays}
     fields = durable.keys() | {column.name for column in dataclasses.fields(fresh)}
     odd = next((name for name in (*arrays, *plain) if name not in fields), None)
     demand(odd is None, f"it holds {odd!r}, which this solver's runs do not have")
@@ -182,7 +187,7 @@ def check_state(
             demand(name in arrays, f"its {name} is missing")
             check_array(name, arrays[name], was)
         else:
-            demand(name in plain or isinstance(was, bool), f"its {name} is missing")
+            demand(name in plain or isinstance(was, bool) or is_later(name), f"its {name} is missing")
             check_plain(name, plain.get(name, was), was)
     state = State(problem, fresh, {**arrays}, {**plain})
     state.check()
@@ -227,8 +232,10 @@ class State:
         if "walk_back" in self.arrays:
             width = self.fresh.w.size
             demand(self.arrays["walk_back"].size in (0, width), "its walk_back has another width")
-            sizes = self.arrays["walk_base"].size, self.arrays["walk_matrix"].shape
-            demand(sizes in ((0, (0, 0)), (width, (width, width))), "its walk_matrix has another width")
+            kept = self.arrays["walk_base"].size, self.arrays["walk_matrix"].shape
+            demand(kept in ((0, (0, 0)), (width, (width, width))), "its walk_matrix has another width")
+        if "narrow_back" in self.arrays:
+            demand(self.arrays["narrow_back"].size in (0, self.fresh.w.size), "its narrow_back has another width")
         if "phase" in self.plain:
             demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
             phases = ("coordinate descent", "blocks", "Newton", "dense Newton", "interior point", "columns")

@@ -118,6 +118,8 @@ class Problem:
         The penalty of the features' weights.
     share : float
         What objectives in the C form are multiplied by to be told, see :class:`Strength`.
+    fixed : ndarray of shape (d + 1,) or (0,)
+        The pull of rows that are left out, and whose multipliers stand still: the primal is less by ``fixed . w``.
     """
 
     X: Rows
@@ -134,6 +136,7 @@ class Problem:
     threads: int = 1
     penalty: Penalty = field(default_factory=L2)
     share: float = 1.0
+    fixed: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def strength(self) -> Strength:
@@ -173,7 +176,12 @@ class Problem:
     @cached_property
     def regularizer(self) -> Regularizer:
         """The cost of weights: the penalty, and the intercept's share."""
-        return Regularizer(self.penalty, self.intercept)
+        return Regularizer(self.penalty, self.intercept, self.fixed)
+
+    def pulled(self, pull: np.ndarray) -> np.ndarray:
+        """``C`` times a sum ``sum_i a_i x_i`` over the members, and the pull that stands still; changes `pull`."""
+        pull *= self.C
+        return pull + self.fixed if self.fixed.size else pull
 
     @cached_property
     def row_sizes(self) -> RowSizes:

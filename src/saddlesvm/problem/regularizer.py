@@ -8,7 +8,7 @@ the penalty holds no square, it is charged like the features. A free intercept i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -65,10 +65,13 @@ class Regularizer:
     ----------
     penalty : Penalty
     intercept : Intercept
+    fixed : ndarray of shape (d + 1,) or (0,)
+        A pull that stands still: R(w) is less by its product with w, and pulls have it in them.
     """
 
     penalty: Penalty
     intercept: Intercept
+    fixed: np.ndarray = field(default_factory=lambda: np.empty(0), compare=False)
 
     @property
     def last(self) -> Penalty:
@@ -77,6 +80,14 @@ class Regularizer:
 
     def value(self, w: np.ndarray) -> float:
         """``R(w)``."""
+        return self._charged(w) - float(self.fixed @ w) if self.fixed.size else self._charged(w)
+
+    def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
+        """The derivative of R at w along a direction, for half a square."""
+        slope = float(self.intercept.seen(w) @ self.intercept.seen(direction))
+        return slope - float(self.fixed @ direction) if self.fixed.size else slope
+
+    def _charged(self, w: np.ndarray) -> float:
         if self.penalty.identity():
             return 0.5 * square(self.intercept.seen(w))
         return charges(self.penalty, w[:-1]) + self.last.value(self._seen_last(w))
@@ -108,7 +119,7 @@ class Regularizer:
         if self.penalty.identity():
             return 0.5 * square(self.intercept.seen(w - v))
         seen, pull = self.intercept.seen(w), self.intercept.seen(v)
-        return self.value(w) + self.conjugate(v) - float(np.einsum("j,j", seen, pull))
+        return self._charged(w) + self.conjugate(v) - float(np.einsum("j,j", seen, pull))
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
         """The diagonal of ``R*''(v)``, shape (d + 1,): 1 or 0 in the last place, as R sees the intercept or not."""

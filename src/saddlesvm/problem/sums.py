@@ -90,9 +90,7 @@ def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset
 
 def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,); the virtual feature is included."""
-    w = problem.passes.pull(alpha)
-    w *= problem.C
-    return w
+    return problem.pulled(problem.passes.pull(alpha))
 
 
 def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
@@ -119,4 +117,4 @@ def sums_and_pull(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> tuple[n
         found[:SUMS] += margin_sums(problem.terms_of(part), part.rows, w, part.of(alpha), found[SUMS:])
 
     found = problem.passes.total(of_part, SUMS + w.size)
-    return found[:SUMS], problem.C * found[SUMS:]
+    return found[:SUMS], problem.pulled(found[SUMS:])

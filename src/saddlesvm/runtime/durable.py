@@ -42,7 +42,8 @@ def stored_fields(state: Any) -> dict[str, Any]:
 def restored(fresh: Any, stored: Mapping[str, Any], prefix: str = "") -> Any:
     """A state (or a group) like the `fresh` one, with the stored values.
 
-    Its workspaces are new and empty; any other field that was not stored is None.
+    Its workspaces are new and empty, numbers and texts that were not stored are those of the fresh one; any other field
+    that was not stored is None.
     """
     found: dict[str, Any] = {}
     for column in fields(fresh):
@@ -52,5 +53,6 @@ def restored(fresh: Any, stored: Mapping[str, Any], prefix: str = "") -> Any:
         elif isinstance(was, Workspace):
             found[column.name] = type(was)()
         else:
-            found[column.name] = stored.get(prefix + column.name)
+            plain = isinstance(was, (bool, int, float, str))
+            found[column.name] = stored.get(prefix + column.name, was if plain else None)
     return replace(fresh, **found)

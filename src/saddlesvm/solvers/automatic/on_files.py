@@ -1,5 +1,8 @@
 """The automatic solver for rows in files: blocks of the dual first, Newton's method where that needs less time.
 
+Newton's method stands for narrowing, too, which takes its place for piecewise linear losses.
+
+
 Both read every row once a sweep, and so the choice is one between numbers of sweeps. Blocks of coordinate descent have
 the first sweeps: they certify easy problems in three. From the fall of their certificates' gap follows how many sweeps
 they have left; Newton's method needs a handful whatever C is, but each sweep then adds up a matrix, too. All problems
@@ -21,12 +24,15 @@ from saddlesvm.problem.on_disk import StreamedProblem, sums_without_rows
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.runtime.randomness import draw
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.automatic.predictions import fall_rate
 from saddlesvm.solvers.base import Budget, SolverBase
-from saddlesvm.solvers.blocks import MOST_VISITS, Blocks, BlocksState
+from saddlesvm.solvers.blocks import MOST_VISITS, SEEDS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
+from saddlesvm.solvers.second_order.narrowing import Narrowing
+from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles, NarrowingState, SearchWork, room_for
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles, SweepWork
 from saddlesvm.solvers.second_order.walk import Walk
@@ -34,16 +40,20 @@ from saddlesvm.solvers.second_order.walk import Walk
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
 BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
 SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per power of ten that the gap falls by
+NARROWING_SWEEPS = 4.0  # the same of narrowing, the least
+CROWDED = 3  # sweeps of narrowing in a row, each at a 64th of the width, that find too many rows of the same margin
+MOST_LOOKS = 40  # sweeps of narrowing, at most: coordinate descent then goes on
 FEWEST = 2  # sweeps of coordinate descent before the first comparison
 PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
 MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
 SHARE = 0.25  # of the memory, that they may take
+INSIDE = 4  # rows per feature that must fit into the memory for narrowing: about one is strictly inside its bounds
 DESCENT, NEWTON = "blocks", "Newton"
 
 
 @dataclass
-class OnFilesState(BlocksState, FilesState):
-    """Where a run stands: the states of both solvers over one dual point.
+class OnFilesState(BlocksState, FilesState, NarrowingState):
+    """Where a run stands: the states of all solvers over one dual point.
 
     Attributes
     ----------
@@ -76,7 +86,8 @@ class AutoOnFiles(SolverBase):
         """Begin with coordinate descent."""
         begun = Blocks().init(problem, seed, start)
         given = {column.name: getattr(begun, column.name) for column in fields(BlocksState)}
-        return OnFilesState(**given, walk=Walk.begin(np.zeros(problem.n_features + 1), problem.loss))
+        w = np.zeros(problem.n_features + 1)
+        return OnFilesState(**given, walk=Walk.begin(w, problem.loss), narrowing=Narrowing.begin(w, 0, 1))
 
     def step(self, problem: Problem, state: OnFilesState, budget: Budget) -> OnFilesState:
         """Read one block."""
@@ -87,7 +98,10 @@ class AutoOnFiles(SolverBase):
     ) -> list[OnFilesState]:
         """Read one block for several problems over the same files, all in the same phase."""
         if states[0].phase == NEWTON:
-            NewtonOnFiles().step_together(problems, states, budgets)
+            self._finish(problems[0]).step_together(problems, states, budgets)
+            if states[0].search.block == 0 and any(_gives_up(one.narrowing) for one in states):
+                for problem, state in zip(problems, states, strict=True):
+                    self._return(problem, state)
         else:
             Blocks().step_together(problems, states, budgets)
             if states[0].position == 0:
@@ -100,12 +114,13 @@ class AutoOnFiles(SolverBase):
         """Note the gaps, and change over where the sweeps that are left take longer than those of Newton's method."""
         for state in states:
             state.seen = np.vstack([state.seen, [state.sweeps, max(state.estimate, np.finfo(float).tiny)]])
-        if states[0].sweeps < FEWEST or min(targets) <= 0.0 or not self.may_change(problems):
+        again = any(state.narrowing.ended for state in states)
+        if again or states[0].sweeps < FEWEST or min(targets) <= 0.0 or not self.may_change(problems):
             return
         open_ones = [(state, target) for state, target in zip(states, targets, strict=True) if state.estimate > target]
         here = max((sweeps_left(state.seen, target) for state, target in open_ones), default=0.0)
         powers = max((math.log10(state.estimate / target) for state, target in open_ones), default=0.0)
-        there = SWEEPS + EACH_POWER * powers
+        there = (SWEEPS if is_smooth(problems[0].loss) else NARROWING_SWEEPS) + EACH_POWER * powers
         reading, descent, newton = sweep_costs(problems)
         change = here * max(reading, descent) > there * max(reading, newton)
         left = f"about {here:.0f} sweeps left" if np.isfinite(here) else "no end in sight"
@@ -119,9 +134,26 @@ class AutoOnFiles(SolverBase):
 
     def may_change(self, problems: Sequence[Problem]) -> bool:
         """Whether Newton's method takes the loss, and its matrices fit into the memory."""
-        width = problems[0].n_features + 1
+        problem, width = problems[0], problems[0].n_features + 1
+        if not is_smooth(problem.loss):
+            assert isinstance(problem, StreamedProblem)
+            return room_for(problem) >= INSIDE * width and not problem.intercept.constrained
         fits = MATRICES * len(problems) * 8.0 * width**2 <= SHARE * self.memory
-        return fits and is_smooth(problems[0].loss) and problems[0].penalty.identity()
+        return fits and problem.penalty.identity()
+
+    def _finish(self, problem: Problem) -> NewtonOnFiles | NarrowingOnFiles:
+        """The solver that takes over."""
+        return NewtonOnFiles() if is_smooth(problem.loss) else NarrowingOnFiles(SHARE * self.memory)
+
+    @staticmethod
+    def _return(problem: Problem, state: OnFilesState) -> None:
+        """Go back to coordinate descent for good, where more rows are undecided than there is room for."""
+        begun = Blocks().init(problem, draw(state.random, SEEDS), Point(alpha=state.alpha.copy()))
+        for name in ("w", "alpha", "edges", "order", "following", "offset", "judged", "coming", "position", "last"):
+            setattr(state, name, getattr(begun, name))
+        state.paid = state.conjugates = 0.0
+        state.phase, state.satisfied, state.proves_itself, state.narrowing.ended = DESCENT, False, False, True
+        state.remark = "too many rows are undecided: back to blocks"
 
     @staticmethod
     def _change(problem: Problem, state: OnFilesState) -> None:
@@ -132,13 +164,19 @@ class AutoOnFiles(SolverBase):
             judged = problem.regularizer.value(state.last.model) + problem.C * state.last.primal_paid
             far = judged > problem.C * sums_without_rows(problem, state.alpha)[0]
         state.phase = NEWTON
-        state.walk = Walk.begin(np.zeros(state.w.size) if far else state.w.astype(np.float64), problem.loss)
-        state.w, state.epochs, state.work = state.walk.at, float(state.sweeps), SweepWork()
+        w = np.zeros(state.w.size) if far else state.w.astype(np.float64)
+        if is_smooth(problem.loss):
+            state.walk, state.work = Walk.begin(w, problem.loss), SweepWork()
+        else:
+            state.narrowing, state.search = Narrowing.begin(w, room_for(problem), problem.members.size), SearchWork()
+            state.narrowing.floor = -problem.C * state.last.bound_conjugates
+            state.narrowing.floor -= problem.regularizer.conjugate(state.last.bound_w)
+        state.w, state.epochs = w, float(state.sweeps)
 
     def solution(self, problem: Problem, state: OnFilesState) -> Point:
         """The point of the solver at work."""
-        if state.phase == NEWTON and state.walk.looks:
-            return NewtonOnFiles().solution(problem, state)
+        if state.phase == NEWTON and (state.walk.looks or state.narrowing.looks):
+            return self._finish(problem).solution(problem, state)
         return Blocks().solution(problem, state)
 
     def certified(self, problem: Problem, state: OnFilesState, evaluation: Evaluation) -> Any:
@@ -151,6 +189,11 @@ class AutoOnFiles(SolverBase):
             return None
         self._change(problem, state)
         return state
+
+
+def _gives_up(run: Narrowing) -> bool:
+    """Whether narrowing does not suit the rows."""
+    return run.crowded >= CROWDED or run.ended or run.looks >= MOST_LOOKS
 
 
 def solver_on_files(solver: SolverBase, memory: float) -> SolverBase:
@@ -174,8 +217,11 @@ def sweeps_left(seen: np.ndarray, target: float) -> float:
 def sweep_costs(problems: Sequence[Problem]) -> tuple[float, float, float]:
     """Rough seconds of reading all rows, and of the work on them in a sweep of either solver, for all problems."""
     problem = problems[0]
+    visit = epoch_cost(problem)
     rows, width, per_row = problem.members.size, problem.n_features + 1, problem.values_per_row
+    if not is_smooth(problem.loss):
+        return matrix_bytes(problem.X) / DISK_SPEED, len(problems) * MOST_VISITS * visit, len(problems) * PASSES * visit
     a_row = 0.5 * per_row**2 / LOOP_SPEED if isinstance(problem.X, CSR) else width**2 / SYRK_SPEED
-    bend, visit = BEND[is_cornerless(problem.loss)], epoch_cost(problem)
+    bend = BEND[is_cornerless(problem.loss)]
     newton = PASSES * visit + bend * rows * a_row
     return matrix_bytes(problem.X) / DISK_SPEED, len(problems) * MOST_VISITS * visit, len(problems) * newton

@@ -120,9 +120,9 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
         In the numbering of `terms`; or of shape (0,), where nobody needs them.
     """
     single = not ask.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
-    for wide in _strips(terms.X, members, WIDE_VALUES):
+    for wide in strips(terms.X, members, WIDE_VALUES):
         total = np.zeros(told.matrix.shape, dtype=np.float32, order="F") if single else told.matrix
-        for chosen in _strips(terms.X, wide, STRIP_VALUES):
+        for chosen in strips(terms.X, wide, STRIP_VALUES):
             _add_squares(terms, chosen, _look(terms, chosen, ask, told, alpha), total)
         if single:
             told.matrix[:] += total
@@ -184,7 +184,7 @@ def _add_squares(terms: Terms, chosen: np.ndarray, bends: np.ndarray, total: np.
                 add_outer(X, chosen[some], sign * bends[some], total, sign)
 
 
-def _strips(X: Rows, members: np.ndarray, values: int) -> Iterator[np.ndarray]:
+def strips(X: Rows, members: np.ndarray, values: int) -> Iterator[np.ndarray]:
     """The members, rows of about so many values at a time."""
     width = n_features(X) + 1
     if isinstance(X, CSR):

@@ -271,7 +271,7 @@ class Newton(SolverBase):
     def _keep_start(problem: Problem, state: NewtonState) -> None:
         """Keep the start's multipliers as the best so far: those of the margins may be worse, at zero or far out."""
         alpha = state.alpha.copy()
-        if not alpha.any() and problem.intercept.homogeneous:
+        if not alpha.any() and problem.intercept.homogeneous and not problem.fixed.size:
             state.best.alpha, state.best.dual = alpha, 0.0  # phi*(0) = -min phi = 0 for every loss
             return
         alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
@@ -326,11 +326,11 @@ class Newton(SolverBase):
         direction = state.work.equations.solve(state.bend, -state.gradient, FORCING)
         there = self._respond(problem, state, state.w + direction) if state.full else None
         dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
-        own, ahead = problem.intercept.seen(state.w), problem.intercept.seen(direction)
-        asked = problem.C * problem.intercept.asked
+        ahead, asked = problem.intercept.seen(direction), problem.C * problem.intercept.asked
+        slope = problem.regularizer.slope(state.w, direction) + asked * float(direction[-1])
         tau = search(
             _smoothed(problem, state),
-            Line(state.z, dz, float(own @ ahead) + asked * float(direction[-1]), float(ahead @ ahead)),
+            Line(state.z, dz, slope, float(ahead @ ahead)),
             problem.gathered(state.alpha),
             problem.gathered(state.bend),
             nothing() if there is None else problem.gathered(there.alpha),
@@ -383,7 +383,7 @@ class Newton(SolverBase):
 
         parts = problem.passes.each(of_part)
         sums, pulled = (np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True))
-        return Response(z, problem.spread(alpha), problem.spread(bend), sums, problem.C * pulled)
+        return Response(z, problem.spread(alpha), problem.spread(bend), sums, problem.pulled(pulled))
 
     def _look(self, problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> None:
         """Compute the multipliers at the present margins, or at those of w, and take them over."""

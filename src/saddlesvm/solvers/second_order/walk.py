@@ -98,9 +98,6 @@ class Walk(Group):
     matrix: np.ndarray = field(default_factory=no_matrix)
     precise: bool = False
 
-    def __post_init__(self) -> None:
-        self.changes, self.precise = bool(self.changes), bool(self.precise)  # older checkpoints do not have them
-
     @classmethod
     def begin(cls, w: np.ndarray, loss: Loss) -> Walk:
         """A walk that begins at these weights."""

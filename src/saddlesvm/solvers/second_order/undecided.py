@@ -1,0 +1,221 @@
+"""Undecided rows: those whose multiplier a small change of the weights would move, found in one pass over all rows.
+
+A piecewise linear loss gives nearly every row a multiplier that stays as it is for all weights in some neighbourhood:
+the hinge gives 0 to rows beyond the margin, and their weight to rows on the wrong side of it. Such rows are decided.
+Their part of the objective is linear there, and one vector stands for all of them, their pull ``sum_i a_i x_i``. A pass
+takes the other rows along, up to a number that the memory allows; what is left to solve is a problem over these alone
+(:mod:`saddlesvm.solvers.second_order.narrowing`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among, point_sizes
+from saddlesvm.problem.sums import dual_of_margins, loss_sums
+from saddlesvm.problem.terms import Pointwise, Terms
+from saddlesvm.rows.files import chosen_rows
+from saddlesvm.rows.layouts import Rows, dot_rows
+from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.solvers.second_order.kernels import combine
+from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, STRIP_VALUES, TRIALS, strips
+
+LADDER = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0, 64.0)  # widths at which rows are counted, per width asked
+NARROWEST = 1e-12, 1e12  # widths
+COUNTED = 8  # one strip of so many is counted
+LARGEST = largest_among(PointSizes)
+
+
+class Question(NamedTuple):
+    """What a pass is to find out, the same for all parts of the rows.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d + 1,)
+        The point to look at.
+    back : ndarray of shape (d + 1,) or (0,)
+        The point that the line to w comes from; empty for none.
+    width : float
+        A row is undecided where a change of its margin by this much may change its multiplier.
+    most : int
+        Undecided rows that a part may take along.
+    drawn : float
+        The share of the decided rows that is taken along too, drawn at random.
+    """
+
+    w: np.ndarray
+    back: np.ndarray
+    width: float
+    most: int
+    drawn: float
+
+
+class Piece(NamedTuple):
+    """Some rows that a pass takes along: values, labels, weights (empty when all are 1), squared norms, the multipliers
+    at the point looked at, and the rows' numbers."""
+
+    X: Rows
+    y: np.ndarray
+    weights: np.ndarray
+    norms: np.ndarray
+    alpha: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return matrix_bytes(self.X) + sum(one.nbytes for one in self[1:])
+
+
+@dataclass
+class Findings:
+    """What some rows tell.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (5,)
+        Of :func:`~saddlesvm.problem.sums.loss_sums` at w: the first over all rows, the others over the decided ones.
+    line : ndarray of shape (len(TRIALS),)
+        ``sum_i s_i phi_i`` at the places of the line; zeros where there is none.
+    counts : ndarray of shape (len(LADDER) + 1,)
+        How many of the rows that were counted are undecided at each width, and how many were counted.
+    rows : ndarray of shape (1,)
+        The number of rows.
+    pull : ndarray of shape (d + 1,)
+        ``sum_i a_i x_i`` over the decided rows.
+    sizes : ndarray of shape (SIZES,)
+        What bounds on rounding need of their multipliers.
+    pieces : list of Piece
+        The undecided rows taken along.
+    drawn : list of Piece
+        The decided rows taken along, as a sample of all decided ones.
+    """
+
+    sums: np.ndarray
+    line: np.ndarray
+    counts: np.ndarray
+    rows: np.ndarray
+    pull: np.ndarray
+    sizes: np.ndarray
+    pieces: list[Piece] = field(default_factory=list)
+    drawn: list[Piece] = field(default_factory=list)
+
+    @classmethod
+    def nothing(cls, width: int) -> Findings:
+        """What no row tells, for w of this length."""
+        shapes = (LOSS_SUMS, len(TRIALS), len(LADDER) + 1, 1, width, SIZES)
+        sums, line, counts, rows, pull, sizes = (np.zeros(shape) for shape in shapes)
+        return cls(sums, line, counts, rows, pull, sizes)
+
+    def add(self, other: Findings) -> None:
+        """Add what other rows tell."""
+        for mine, theirs in zip(self._sums(), other._sums(), strict=True):
+            mine += theirs
+        add_sizes(self.sizes, other.sizes, LARGEST)
+        self.pieces.extend(other.pieces)
+        self.drawn.extend(other.drawn)
+
+    def copy(self) -> Findings:
+        """The same, whose sums may be added to."""
+        sums, line, counts, rows, pull = (one.copy() for one in self._sums())
+        return Findings(sums, line, counts, rows, pull, self.sizes.copy(), list(self.pieces), list(self.drawn))
+
+    def _sums(self) -> tuple[np.ndarray, ...]:
+        return self.sums, self.line, self.counts, self.rows, self.pull
+
+    @property
+    def taken(self) -> int:
+        """Undecided rows taken along."""
+        return sum(piece.y.size for piece in self.pieces)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        taken = sum(piece.nbytes for piece in (*self.pieces, *self.drawn))
+        return taken + sum(one.nbytes for one in (*self._sums(), self.sizes))
+
+
+def find(
+    terms: Terms, members: np.ndarray, question: Question, found: Findings, alpha: np.ndarray, first: int = 0
+) -> None:
+    """Look at some rows: add what they tell, and put the multipliers of all of them at w into `alpha`.
+
+    Parameters
+    ----------
+    terms : Terms
+    members : ndarray of shape (m,)
+        The rows that take part, ascending, in the numbering of `terms`.
+    question : Question
+    found : Findings
+    alpha : ndarray of shape (n,)
+        In the numbering of `terms`; or of shape (0,), where nobody needs them.
+    first : int, default=0
+        The number of the first row of `terms`.
+    """
+    room = question.most - found.taken
+    for number, chosen in enumerate(strips(terms.X, members, STRIP_VALUES)):
+        weights = terms.weights[chosen] if terms.weights.size else terms.weights
+        points, every, z = (
+            Pointwise(terms.loss, terms.y[chosen], weights),
+            np.arange(chosen.size),
+            np.empty(chosen.size),
+        )
+        dot_rows(terms.X, chosen, question.w, z)
+        at = _multipliers(points, every, z)
+        mask = undecided(points, every, z, question.width)
+        mask[np.flatnonzero(mask)[max(room, 0) :]] = False
+        taken, decided = np.flatnonzero(mask), np.flatnonzero(~mask)
+        room -= taken.size
+        if number % COUNTED == 0:
+            found.counts[:-1] += [undecided(points, every, z, step * question.width).sum() for step in LADDER]
+            found.counts[-1] += chosen.size
+        found.rows[0] += chosen.size
+        found.sums += loss_sums(points, decided, z[decided], 0.0, at)
+        found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
+        norms = terms.norms[chosen]
+        combine(terms.X, chosen[decided], at[decided], found.pull)
+        add_sizes(found.sizes, np.array(point_sizes(terms.loss, points.y, norms, weights, decided, at)), LARGEST)
+        if question.back.size:
+            former = np.empty(chosen.size)
+            dot_rows(terms.X, chosen, question.back, former)
+            for k, place in enumerate(TRIALS):
+                found.line[k] += loss_sums(points, every, former + place * (z - former), 0.0, at)[0]
+        random = np.random.default_rng([members.size, number])
+        drawn = decided[random.random(decided.size) < question.drawn]
+        for some, pieces in ((taken, found.pieces), (drawn, found.drawn)):
+            if some.size:
+                s = weights[some] if weights.size else weights
+                X = chosen_rows(terms.X, chosen[some])
+                pieces.append(Piece(X, points.y[some], s, norms[some], at[some], first + chosen[some]))
+        if alpha.size:
+            alpha[chosen] = at
+
+
+def undecided(points: Pointwise, every: np.ndarray, z: np.ndarray, width: float) -> np.ndarray:
+    """Whether a change of each margin by `width` may change the row's multiplier, shape (n,): losses are convex, and so
+    it cannot where both ends have the same."""
+    return np.asarray(_multipliers(points, every, z - width) != _multipliers(points, every, z + width))
+
+
+def width_of(points: Pointwise, z: np.ndarray, share: float) -> float:
+    """The largest width, roughly, at which at most this share of rows with margins z is undecided; never none."""
+    every, (low, high) = np.arange(z.size), NARROWEST
+    if share >= 1.0:
+        return np.inf
+    while high > 1.1 * low:
+        middle = np.sqrt(low * high)
+        if undecided(points, every, z, middle).mean() > share:
+            high = middle
+        else:
+            low = middle
+    return float(low)
+
+
+def _multipliers(points: Pointwise, every: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The multipliers that the losses have at some margins."""
+    alpha = np.empty(z.size)
+    dual_of_margins(points, every, z, 0.0, alpha)
+    return alpha

@@ -1,0 +1,214 @@
+"""Narrowing: what a pass over the rows tells, the problem over undecided rows, the optima of memory, resumed runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.intercepts import make_intercept
+from saddlesvm.problem.loss import is_smooth, loss_name
+from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.sums import conjugate_sum, dual_weights
+from saddlesvm.problem.terms import Pointwise
+from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.memory_plan import MemoryPlan
+from saddlesvm.solvers import DCD
+from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
+from saddlesvm.solvers.second_order.looks import TRIALS
+from saddlesvm.solvers.second_order.narrowing import SHARE, Posed, settle
+from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
+from saddlesvm.solvers.second_order.undecided import Findings, Question, find, undecided, width_of
+from support import ALL_LOSSES, csr, labels, matrix, named
+from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed
+
+KINKED = [loss for loss in ALL_LOSSES if not is_smooth(loss)]
+BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
+ROOM = 400 * 90  # bytes for about 90 rows
+
+
+def narrow(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedProblem:
+    """A problem over three blocks of unequal size, with room for some of the rows."""
+    problem = streamed(X, y, loss, plan=BLOCKS, **options)
+    object.__setattr__(problem, "kept_bytes", ROOM)
+    return problem
+
+
+def at_random(loss: Loss, layout: str) -> tuple[Any, np.ndarray]:
+    """A weighted problem of sixty rows, and two points."""
+    X = matrix(60, 4, density=0.6)
+    rows = as_rows(X if layout == "dense" else csr(X), 1.0)
+    s = 1.0 + np.arange(60) % 3
+    problem = make_problem(rows, labels(X, loss), loss, C=0.7, weights=s, intercept="regularized")
+    return problem, np.random.default_rng(1).normal(size=(2, 5))
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", KINKED, ids=named)
+def test_a_pass_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
+    problem, (w, back) = at_random(loss, layout)
+    found, alpha, chosen = Findings.nothing(5), np.zeros(60), np.arange(60)[10:50]
+    question = Question(w, back, 0.4, 100, 0.5)
+    for part in (chosen[:7], chosen[7:]):
+        find(problem.terms, part, question, found, alpha)
+    dense = np.array([as_dense_row(problem.X, i) for i in chosen])
+    y, s, z, before = problem.y[chosen], problem.weights[chosen], dense @ w, dense @ back
+    a = np.array([-s[k] * loss.subgradient(z[k], y[k]) for k in range(chosen.size)])
+    ends = [[loss.subgradient(z[k] + move, y[k]) for move in (-0.4, 0.4)] for k in range(chosen.size)]
+    inside = np.array([low != high for low, high in ends])
+
+    def paid(margins: np.ndarray) -> float:
+        return sum(s[k] * loss.value(m, y[k]) for k, m in enumerate(margins))
+
+    assert found.sums[0] == pytest.approx(paid(z))
+    assert found.sums[1] == pytest.approx(sum(loss.conjugate(a[k], y[k], s[k]) for k in np.flatnonzero(~inside)))
+    assert found.line == pytest.approx([paid(before + t * (z - before)) for t in TRIALS])
+    assert found.pull == pytest.approx(dense[~inside].T @ a[~inside])
+    assert np.array_equal(np.concatenate([piece.rows for piece in found.pieces]), chosen[inside])
+    drawn = np.concatenate([piece.rows for piece in found.drawn])
+    assert 0 < drawn.size < np.count_nonzero(~inside)
+    assert not np.isin(drawn, chosen[inside]).any()
+    assert alpha[chosen] == pytest.approx(a)
+
+
+@pytest.mark.parametrize("loss", KINKED, ids=named)
+def test_decided_rows_keep_their_multiplier_within_the_width(loss: Loss) -> None:
+    problem, (w, _) = at_random(loss, "dense")
+    z = np.array([as_dense_row(problem.X, i) @ w for i in range(60)])
+    points, every = Pointwise(loss, problem.y, problem.weights), np.arange(60)
+    width = width_of(points, z, 0.5)
+    mask = undecided(points, every, z, width)
+    assert mask.mean() <= 0.5
+    assert undecided(points, every, z, 1.3 * width).mean() > 0.5
+    for move in width * np.linspace(-1.0, 1.0, 7):
+        kept = [loss.subgradient(z[i] + move, problem.y[i]) == loss.subgradient(z[i], problem.y[i]) for i in every]
+        assert np.array(kept)[~mask].all()
+
+
+@pytest.mark.parametrize("loss", KINKED, ids=named)
+def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
+    """Whatever rows are undecided, the dual point is feasible, and its bound lies below the optimum."""
+    problem, points = at_random(loss, "csr")
+    best = fit(problem, DCD(), Limits(tol=1e-9)).certificate
+    for w in points:
+        for width, most, drawn in ((0.3, 100, 0.0), (0.3, 5, 0.3), (0.0, 0, 0.2), (np.inf, 100, 0.0)):
+            found, alpha = Findings.nothing(5), np.zeros(60)
+            find(problem.terms, problem.members, Question(w, np.empty(0), width, most, drawn), found, alpha)
+            before = problem.regularizer.value(w) + problem.C * found.sums[0]
+            posed = Posed(w, loss, problem.C, make_intercept("regularized", 1.0), 1e-12, 1e-8, 1e8)
+            settled = settle(found, posed)
+            alpha[settled.rows] = settled.alpha
+            assert settled.pull == pytest.approx(dual_weights(problem, alpha))
+            plain = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
+            assert settled.conjugates == pytest.approx(plain)
+            sums = Sums(0.0, plain, 0.0, problem.regularizer.conjugate(settled.pull))
+            bound = objectives(problem.C, sums)[1]
+            assert bound <= best.primal + 1e-9 * abs(best.primal)
+            if np.isinf(width):
+                assert bound >= best.primal - SHARE * (before - best.primal) - 1e-8 * abs(best.primal)
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 1e3])
+@pytest.mark.parametrize("loss", KINKED, ids=named)
+def test_every_kinked_loss_ends_at_the_optimum_in_memory(loss: Loss, C: float, intercept: Any, tmp_path: Path) -> None:
+    X = matrix(N, D)
+    y, s = labels(X, loss), np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
+    problem = narrow(mapped(X, tmp_path), y, loss, intercept=intercept, weights=s, C=C)
+    found = fit(problem, NarrowingOnFiles(), Limits(tol=1e-6, max_epochs=60))
+    plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=s, C=C)
+    assert found.outcome is Outcome.CERTIFIED
+    again = evaluate(plain, Point(np.append(found.coef, found.intercept), found.alpha)).certificate
+    assert again.relative_gap <= 1.01e-6
+    if C == 1.0:
+        best = fit(plain, DCD(), Limits(tol=1e-6))
+        assert close_enough(found, best)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_the_automatic_solver_ends_at_any_C(layout: str, dtype: Any, tmp_path: Path) -> None:
+    X = (matrix(N, D, density=0.8) * np.logspace(0, -2, D)).astype(dtype)
+    y = labels(X, Hinge())
+    file = mapped(X, tmp_path) if layout == "dense" else mapped_csr(X, tmp_path)
+    problem = narrow(file, y, Hinge(), intercept="regularized", C=1e3)
+    found = fit(problem, AutoOnFiles(), Limits(tol=1e-6, max_epochs=60))
+    assert found.outcome is Outcome.CERTIFIED
+    assert {NEWTON} <= found.phases.keys()
+    plain = make_problem(as_rows(X, 1.0), y, Hinge(), C=1e3, intercept="regularized")
+    w = np.append(found.coef, found.intercept)
+    assert evaluate(plain, Point(w, found.alpha)).certificate.relative_gap <= 1.01e-6
+
+
+def test_blocks_go_on_where_a_multitude_has_one_margin(tmp_path: Path) -> None:
+    """Unequal classes that nothing tells apart: nearly all rows have the margin 1, by a constant feature."""
+    X = np.random.default_rng(0).normal(scale=1e-3, size=(N, D))
+    X[:, 0] = 1.0
+    y = np.where(np.arange(N) % 4 == 0, -1.0, 1.0)
+    file, limits = mapped(X, tmp_path), Limits(tol=1e-9, max_epochs=30)
+    problem = narrow(file, y, Hinge(), C=10.0)
+    solver = AutoOnFiles()
+    found = fit(problem, solver, limits)
+    assert set(found.phases) == {NEWTON, "blocks"}
+    plain = make_problem(as_rows(X), y, Hinge(), C=10.0)
+    again = evaluate(plain, Point(np.append(found.coef, 0.0), found.alpha)).certificate
+    assert again.dual >= found.certificate.dual - 1e-9 * abs(again.dual)
+    assert found.certificate.relative_gap <= 1e-3
+
+
+class StopAt:
+    """A callback that ends a fit as a kill would, after some blocks."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
+        """Count a step down."""
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+
+    def __call__(self, record: Any) -> None:
+        """Nothing to do at a certificate."""
+
+
+@pytest.mark.parametrize("solver", [NarrowingOnFiles(), AutoOnFiles()], ids=["narrowing", "auto"])
+def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp_path: Path) -> None:
+    X = matrix(N, D)
+    file, y = mapped(X, tmp_path), labels(X, Hinge())
+    limits = Limits(tol=1e-6, max_epochs=60)
+
+    def problem() -> StreamedProblem:
+        return narrow(file, y, Hinge(), C=30.0)
+
+    undisturbed = fit(problem(), solver, limits)
+    assert undisturbed.outcome is Outcome.CERTIFIED
+    for stop_at in (1, 4, 8, 10):
+        path = tmp_path / f"run{stop_at}"
+        with pytest.raises(KeyboardInterrupt):
+            fit(problem(), solver, limits, callbacks=[StopAt(stop_at)], checkpoint=Checkpoint(path, 1e9, 1))
+        resumed = fit(problem(), solver, limits, checkpoint=Checkpoint(path))
+        assert np.array_equal(resumed.coef, undisturbed.coef)
+        assert resumed.certificate == undisturbed.certificate
+
+
+def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    file = mapped(X, tmp_path)
+    for loss, intercept in ((SquaredHinge(), "none"), (Hinge(), "free")):
+        problem = streamed(file, labels(X, loss), loss, intercept=intercept)
+        with pytest.raises(ValueError, match=f"without a free intercept, not {loss_name(loss)} with intercept"):
+            fit(problem, NarrowingOnFiles())
+    assert not AutoOnFiles().may_change([streamed(file, labels(X, Hinge()), Hinge())])
+    with pytest.raises(ValueError, match="StreamedProblem"):
+        fit(make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0), NarrowingOnFiles())
