@@ -71,6 +71,8 @@ OF_ESTIMATORS: dict[str, dict[str, Any]] = {
     "liblinear": {"metavar": "PATH", "help": "write the model here as a LIBLINEAR text model"},
     "kernel": {"choices": [name for name in KERNEL_NAMES if name != "precomputed"]},
     "gamma": {"type": kinds.number_or_name},
+    "approximation": {"type": kinds.whole_or_name, "metavar": "LANDMARKS"},
+    "exact_tol": {"type": float},
 }
 
 

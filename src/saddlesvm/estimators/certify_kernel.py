@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
-from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel, nearest_feasible
+from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_apart, evaluate_kernel, nearest_feasible
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, Machine, Novelty, NuClassification, NuRegression
 from saddlesvm.rows.kernels import Kernel, resolve_gamma
@@ -52,6 +53,9 @@ def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = No
 
     Notes
     -----
+    A model over landmarks is certified for the exact problem: by its own objective there, and by its multipliers,
+    which are feasible. That needs kernel values between all rows and the landmarks, and between those with multipliers.
+
     A machine with nu is judged by its w; the offsets of its certificate are the best ones for that.
 
     Examples
@@ -89,8 +93,13 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
         rest = np.delete(beta, chosen)
         if rest.any():
             raise ValueError("the model has support vectors outside its sub-problem's rows: is y that of the fit?")
-        point = _point(machine.posed(problem), machine, beta[chosen], intercept)
-        found.append(evaluate_kernel(machine.posed(problem), point).certificate)
+        posed = machine.posed(problem)
+        point = _point(posed, machine, beta[chosen], intercept)
+        if hasattr(model, "multipliers_"):  # over landmarks
+            dual = nearest_feasible(posed, model.multipliers_.toarray()[0][chosen])
+            found.append(evaluate_apart(posed, dataclasses.replace(point, dual=dual)).certificate)
+        else:
+            found.append(evaluate_kernel(posed, point).certificate)
     return found
 
 
@@ -146,7 +155,12 @@ def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> It
     if codes is None:
         yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else inputs.check_targets(y, n))
         return
-    pairs = getattr(model, "multi_class", "ovr") == "ovo" if name == "KernelSVC" else model.classes_.size > 2
+    K = model.classes_.size
+    if K > 2 and hasattr(model, "multipliers_"):
+        raise ValueError(
+            "landmarks of other classes are no rows of a pair: only two classes over landmarks are certified"
+        )
+    pairs = getattr(model, "multi_class", "ovr") == "ovo" if name == "KernelSVC" else K > 2
     for make in (one_vs_one if pairs else one_vs_rest)(codes, model.classes_):
         yield make()
 

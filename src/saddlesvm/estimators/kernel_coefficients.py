@@ -38,6 +38,8 @@ def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
     K = model.classes_.size if hasattr(model, "classes_") else 0
     if K <= 2 or hasattr(model, "multi_class"):
         return [spread(support, row) for row in dual], intercept.tolist()
+    if dual.shape[0] == K * (K - 1) // 2:  # over landmarks: each pair has all
+        return [spread(support, -row) for row in dual], (-intercept).tolist()
     ends = np.concatenate([[0], np.cumsum(model.n_support_)])
     parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
     found = []

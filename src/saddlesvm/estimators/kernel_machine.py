@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,6 +49,7 @@ class KnownFacts:
 class KernelMachine(Estimator):
     """The base class of the kernel machines."""
 
+    exact_tol: float | None = None
     kernel: str | Callable[..., Any]
     gamma: str | float
     degree: float
@@ -109,15 +111,27 @@ class KernelMachine(Estimator):
         weights: np.ndarray | None,
         machine: Machine = PLAIN,
         order: np.ndarray | None = None,
+        multipliers: Any = None,
     ) -> list[FitResult]:
-        """Fit every sub-problem under one progress bar; `order` is that of the rows, where it is not the user's."""
+        """Fit every sub-problem under one progress bar.
+
+        Parameters
+        ----------
+        order : ndarray, optional
+            That of the rows, where it is not the user's.
+        multipliers : CSR array of shape (problems, n), optional
+            Feasible ones times C to begin from, of rows in the user's order: their certificate may suffice.
+        """
         solver = self._made_solver()
+        limits = self._limits(solver)
+        if self.exact_tol is not None:
+            limits = dataclasses.replace(limits, tol=self.exact_tol, certify_start=multipliers is not None)
         cache_size = self.cache_size / workers(len(problems), self.n_jobs)
         kind = self.intercept if self.fit_intercept else "none"
         fits = KernelFits(
             makers=problems,
             solver=solver,
-            limits=self._limits(solver),
+            limits=limits,
             seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
             told=lambda sub: list(self.callbacks or ()),
@@ -133,7 +147,7 @@ class KernelMachine(Estimator):
                 **self._strength(),
             },
             facts=self._known.of(self.kernel_, X, cache_size) if self._known else None,
-            starts=self._starts(X.shape[0], len(problems), order),
+            starts=self._starts(X.shape[0], len(problems), order, multipliers),
             checkpoint=self.checkpoint,
         )
         results = self._shown(fits)
@@ -147,11 +161,16 @@ class KernelMachine(Estimator):
         with ProgressBar(self.tol, len(fits.makers), self._most_epochs(), self.max_time) as fits.bar:
             return fits.solve()
 
-    def _starts(self, n: int, problems: int, order: np.ndarray | None) -> list[np.ndarray] | None:
-        """The coefficients of the last fit, where a fit is to begin with these, for this C."""
+    def _starts(
+        self, n: int, problems: int, order: np.ndarray | None, multipliers: Any = None
+    ) -> list[np.ndarray] | None:
+        """The multipliers given, or the coefficients of the last fit where a fit is to begin with these, for this C."""
+        if multipliers is not None:
+            return [row if order is None else row[order] for row in multipliers.toarray()]
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
-        found, _ = coefficients_of(self, n)
+        over_landmarks = getattr(self, "multipliers_", None)
+        found = coefficients_of(self, n)[0] if over_landmarks is None else list(over_landmarks.toarray())
         if len(found) != problems:
             raise ValueError(f"warm_start: the last fit had {len(found)} sub-problems, this one has {problems}")
         former = getattr(self, "_fitted_C", None)

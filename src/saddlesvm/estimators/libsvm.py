@@ -53,6 +53,8 @@ def save_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     if kind is None or not hasattr(model, "dual_coef_"):
         names = ", ".join(one.__name__ for one in TYPES)
         raise DataError(f"{os.fspath(path)}: LIBSVM's models are fitted {names}; got {type(model).__name__}")
+    if hasattr(model, "multipliers_") and getattr(model, "classes_", np.empty(0)).size > 2:
+        raise DataError(f"{os.fspath(path)}: LIBSVM has no model of several classes over landmarks: save it as ours")
     kernel = model.kernel_
     name = "poly" if kernel.metric == "polynomial" else kernel.name if isinstance(kernel.metric, str) else "a function"
     classes = getattr(model, "classes_", None)

@@ -26,6 +26,7 @@ def feature_fits(
     weights: np.ndarray | None,
     machine: Machine,
     solver: Any,
+    limits: Limits | None = None,
 ) -> LinearFits:
     """The fits of a machine's sub-problems over rows of features, with a free intercept.
 
@@ -43,16 +44,17 @@ def feature_fits(
         How a problem is posed over its rows: as it is, or as the one-class machine.
     solver : Solver
         The one-class machine has Newton's method, whatever is given.
+    limits : Limits, optional
+        Those of the model when left out.
     """
     intercept = Free(rows.X.bias)
     if isinstance(machine, Novelty):
         heavy = float(rows.norms.size) if weights is None else float(weights.sum())
         intercept, solver = dataclasses.replace(intercept, total=machine.nu * heavy), Newton()
-    limits: Limits = model._limits(solver)
     return LinearFits(
         makers=makers,
         solver=solver,
-        limits=limits,
+        limits=limits or model._limits(solver),
         seed=seed_of(model.random_state),
         n_jobs=model.n_jobs,
         told=lambda sub: list(model.callbacks or ()),

@@ -26,7 +26,18 @@ from saddlesvm.solvers.base import SolverBase
 
 @register_estimator(
     task="novelty",
-    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "checkpoint"),
+    options=(
+        "nu",
+        "kernel",
+        "gamma",
+        "degree",
+        "coef0",
+        "cache_size",
+        "shrinking",
+        "checkpoint",
+        "approximation",
+        "exact_tol",
+    ),
     saved=KERNEL,
     linear=False,
 )
@@ -46,7 +57,7 @@ class OneClassSVM(OutlierMixin, SVM):
     nu : float, default=0.5
         At most this share of the rows is outside the surface, and at least this share are support vectors.
     shrinking, cache_size, verbose, max_iter, max_time, certify_every, solver, n_jobs, \
-callbacks, warm_start, checkpoint
+callbacks, warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
 
     Attributes
@@ -96,7 +107,11 @@ callbacks, warm_start, checkpoint
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
         checkpoint: Any = None,
+        approximation: int | Literal["auto"] | None = None,
+        exact_tol: float | None = None,
     ) -> None:
+        self.approximation = approximation
+        self.exact_tol = exact_tol
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -132,7 +147,7 @@ callbacks, warm_start, checkpoint
         self.check_options()
         X = self._check_design(X, reset=True)
         machine = Novelty(float(self.nu))
-        if self.kernel == "linear" and self.solver == "auto" and X.shape[0] > FEW:
+        if self.kernel == "linear" and self.solver == "auto" and self.approximation is None and X.shape[0] > FEW:
             self._fit_weights(X, sample_weight, machine)
         else:
             self._fit_one(X, np.zeros(X.shape[0]), sample_weight, SHORTFALL, machine)

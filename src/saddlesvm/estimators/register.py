@@ -50,7 +50,8 @@ class Saved:
 
 LINEAR = Saved(("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_"))
 KERNEL = Saved(
-    ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"), ("dual_coef_", "support_vectors_")
+    ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"),
+    ("dual_coef_", "support_vectors_", "multipliers_"),
 )
 
 

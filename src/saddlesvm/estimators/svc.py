@@ -18,6 +18,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import fitted_curves, probabilities
 from saddlesvm.estimators.class_weights import class_factors
+from saddlesvm.estimators.landmarks import Approximation
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import SVM, TRUTH, check_share
 from saddlesvm.fit.outcome import Outcome
@@ -64,10 +65,17 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         weights = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
-        order = np.argsort(codes, kind="stable") if self._shares(X) else None
-        results = self._solve_pairs(X, codes, loss, weights, machine, order)
-        self._check_results(results)
-        self._keep_pairs(codes, results, order)
+        found = self._approximated(X, one_vs_one(codes, self.classes_), loss, weights)
+        if found is not None and self.exact_tol is None:
+            results = found.results
+            self._keep_landmarks(codes, found)
+        else:
+            order = np.argsort(codes, kind="stable") if self._shares(X) else None
+            starts = None if found is None else found.multipliers
+            results = self._solve_pairs(X, codes, loss, weights, machine, order, starts)
+            self.__dict__.pop("multipliers_", None)  # of an earlier fit
+            self._check_results(results)
+            self._keep_pairs(codes, results, order)
         self._keep_vectors(X, results)
         if self.probability:
             self._calibrate(X, codes, sample_weight)
@@ -77,12 +85,19 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         return self.classes_.size > 2 and has_shared(self.kernel_, X, self.cache_size)
 
     def _solve_pairs(
-        self, X: Any, codes: np.ndarray, loss: Loss, weights: Any, machine: Machine, order: np.ndarray | None
+        self,
+        X: Any,
+        codes: np.ndarray,
+        loss: Loss,
+        weights: Any,
+        machine: Machine,
+        order: np.ndarray | None,
+        starts: Any = None,
     ) -> list[FitResult]:
         """Solve the problems of all pairs, over the rows in this order."""
         if order is not None:
             X, codes, weights = X[order], codes[order], None if weights is None else weights[order]
-        return self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine, order)
+        return self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine, order, starts)
 
     def _check_results(self, results: list[FitResult]) -> None:
         """Raise ValueError for results that no model can be made of."""
@@ -116,6 +131,16 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
             at = place[rows]
             self.dual_coef_[np.where(own[at] == i, j - 1, i), at] = sign * values
 
+    def _keep_landmarks(self, codes: np.ndarray, found: Approximation) -> None:
+        """The landmarks take the place of the support vectors, class by class; each pair has a coefficient of each."""
+        rows, K = found.landmarks.rows, self.classes_.size
+        order = np.argsort(codes[rows], kind="stable")
+        sign = 1.0 if K == 2 else -1.0
+        self.support_ = rows[order].astype(np.int32)
+        self.n_support_ = np.bincount(codes[rows], minlength=K).astype(np.int32)
+        self.intercept_ = sign * np.array([result.intercept for result in found.results])
+        self.dual_coef_ = sign * found.coefficients[:, order]
+
     def _calibrate(self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None) -> None:
         """Fit a curve from score to probability for each class, to scores of rows in folds that were left out."""
         smallest = int(np.bincount(codes).min())
@@ -140,7 +165,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         X = self._check_design(X, reset=False)
         K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
         centres = self._centres()
-        if K == 2:
+        if self.dual_coef_.shape[0] == K * (K - 1) // 2:  # two classes, or landmarks
             return expand(self.kernel_, X, centres, self.dual_coef_.T) + self.intercept_
         parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
         of_class = [expand(self.kernel_, X, centres[part], self.dual_coef_[:, part].T) for part in parts]
@@ -214,6 +239,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
     def pair_duals(self) -> np.ndarray:
         """The coefficients of the support vectors in each pair's score, shape (pairs, n_support)."""
         K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
+        if self.dual_coef_.shape[0] == K * (K - 1) // 2:
+            return np.asarray(self.dual_coef_)
         dual = np.zeros((K * (K - 1) // 2, self.support_.size))
         for k, (i, j) in enumerate(combinations(range(K), 2)):
             dual[k, ends[i] : ends[i + 1]] = self.dual_coef_[j - 1, ends[i] : ends[i + 1]]
@@ -229,7 +256,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
     task="classification",
     options=(
         "width", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
-        "break_ties", "decision_function_shape", "checkpoint",
+        "break_ties", "decision_function_shape", "checkpoint", "approximation", "exact_tol",
     ),
     saved=CLASSIFIER,
     linear=False,
@@ -295,13 +322,22 @@ class SVC(PairwiseClassifier):
     checkpoint : path-like or Checkpoint, optional
         Resume the fit from this file where it exists, and write it every half minute and at the end; where there are
         several sub-problems, each has a file of its own, FILE.0, FILE.1 and so on.
+    approximation : int or "auto", optional
+        Stand-ins for the rows of the kernel matrix: so many rows, the landmarks, whose kernel functions the model is
+        made of. "auto" takes the kernel as it is up to 10,000 rows, then up to 2,000 landmarks, as many as 1 GB of
+        features and half of `max_time` allow. The certificate is that of the problem over the landmarks.
+    exact_tol : float, optional
+        With `approximation`: the relative gap to prove for the exact problem, which begins at the multipliers found
+        over the landmarks. The model is then an exact one.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
         Row numbers of the support vectors, class by class.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
-        Empty for a precomputed kernel.
+        Empty for a precomputed kernel. With `approximation` the landmarks; ``dual_coef_`` then has a row for each pair.
+    multipliers_ : CSR array of shape (pairs, n)
+        With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support)
         The coefficients of each support vector against the other classes, in the order of those.
     intercept_ : ndarray of shape (n_pairs,)
@@ -360,8 +396,12 @@ class SVC(PairwiseClassifier):
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
         checkpoint: Any = None,
+        approximation: int | Literal["auto"] | None = None,
+        exact_tol: float | None = None,
     ) -> None:
         self.C = C
+        self.approximation = approximation
+        self.exact_tol = exact_tol
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma

@@ -35,7 +35,18 @@ class Regressor(RegressorMixin, SVM):
 
 @register_estimator(
     task="regression",
-    options=("epsilon", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "checkpoint"),
+    options=(
+        "epsilon",
+        "kernel",
+        "gamma",
+        "degree",
+        "coef0",
+        "cache_size",
+        "shrinking",
+        "checkpoint",
+        "approximation",
+        "exact_tol",
+    ),
     saved=KERNEL,
     linear=False,
     asked_by="kernel",
@@ -58,7 +69,7 @@ class SVR(Regressor):
     epsilon : float, default=0.1
         Half-width of the tube in which errors cost nothing.
     shrinking, verbose, max_iter, max_time, certify_every, solver, n_jobs, \
-callbacks, warm_start, checkpoint
+callbacks, warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
         Or "squared_epsilon_insensitive", "absolute", "squared" (kernel ridge regression), "huber:delta=1.0",
@@ -109,7 +120,11 @@ callbacks, warm_start, checkpoint
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
         checkpoint: Any = None,
+        approximation: int | Literal["auto"] | None = None,
+        exact_tol: float | None = None,
     ) -> None:
+        self.approximation = approximation
+        self.exact_tol = exact_tol
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma

@@ -31,6 +31,7 @@ from saddlesvm.problem.rounding import (
     unbalance,
 )
 from saddlesvm.problem.sums import loss_sums
+from saddlesvm.rows.kernels import expand
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,27 @@ def evaluate_kernel(problem: KernelProblem, point: KernelPoint, *, exact: bool =
         return certified_values(problem, (beta, f), (beta, f), point.offsets)
     f, dual_f = problem.margins(np.column_stack([beta, point.dual])).T
     return certified_values(problem, (beta, np.ascontiguousarray(f)), (point.dual, dual_f), point.offsets)
+
+
+def evaluate_apart(problem: KernelProblem, point: KernelPoint) -> KernelEvaluation:
+    """Certify a model and a dual point that have other support vectors: no kernel value between the two is needed.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+    point : KernelPoint
+        With a feasible dual point.
+    """
+    beta, dual = point.beta, point.dual
+    assert dual is not None
+    support = np.flatnonzero(dual)
+    dual_f = np.zeros_like(dual)
+    if problem.views is None and not problem.kernel.precomputed:
+        centres = problem.X[support]
+        dual_f[support] = expand(problem.kernel, centres, centres, dual[support]) + problem.offset * dual.sum()
+    else:
+        dual_f = problem.margins(dual)
+    return certified_values(problem, (beta, problem.margins(beta)), (dual, dual_f), point.offsets)
 
 
 Values = tuple[np.ndarray, np.ndarray]  # beta, and K beta

@@ -1,0 +1,146 @@
+"""Kernel machines over landmarks: large problems approximated, solved by the linear solvers, and certified.
+
+An eighth of the landmarks is drawn blindly, to represent all rows. A rough fit over these shows which rows have large
+dual variables, and the other landmarks are drawn among those. There the approximation costs most: the exact problem's
+``D(a)`` is less than that of the approximate one by ``beta' (K - K^) beta / 2``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.estimators.on_features import feature_fits
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass.fits import tell_nobody
+from saddlesvm.multiclass.linear_fit import LinearFits, in_memory
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.nu import PLAIN, Machine
+from saddlesvm.rows.kernels import Matrix
+from saddlesvm.rows.landmarks import Landmarks, draw_landmarks, make_landmarks
+from saddlesvm.runtime.allowed import WHOLE, Allowed
+from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.solvers import make_solver
+
+LANDMARKS = Allowed(
+    "None, 'auto' or a whole number of landmarks above 0",
+    lambda given: given is None or given == "auto" or (isinstance(given, WHOLE) and bool(given > 0)),
+)
+FIRST, TWICE = 8, 64  # one landmark of so many is drawn blindly; fewer landmarks than this all are
+POOL = 10  # rows to draw a landmark from
+ROUGH = 0.05  # relative gap of the first fit
+EXACT_ROWS = 10_000  # up to which "auto" takes the kernel as it is
+MOST, BYTES = 2000, 10**9  # landmarks that "auto" takes at most, and bytes of their features
+LEAST_TIME = 0.02  # share of the time limit that the last fit has in any case
+SPEED, SHARE = 5e10, 0.5  # operations a second, roughly, and the share of the time limit that features may take
+
+
+class Approximation(NamedTuple):
+    """The landmarks of a fit, and the results of its sub-problems: their `coef` are weights of the features."""
+
+    landmarks: Landmarks
+    results: list[FitResult]
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Of the landmarks' kernel functions, shape (problems, m)."""
+        return self.landmarks.coefficients(np.vstack([result.coef for result in self.results]))
+
+    @property
+    def multipliers(self) -> sparse.csr_array:
+        """The dual variables of all rows times C, shape (problems, n): feasible for the exact problem, too."""
+        return sparse.csr_array(sparse.vstack([sparse.csr_array(result.alpha) for result in self.results]))
+
+
+def wanted(model: Any, X: Matrix) -> int:
+    """The number of landmarks that a machine is to have for these rows; 0 for the kernel as it is.
+
+    Raises
+    ------
+    ValueError
+        The kernel is precomputed, or not positive semi-definite, or other options do not go with landmarks.
+    """
+    given = model.approximation
+    if given is None:
+        if model.exact_tol is not None:
+            raise ValueError("exact_tol goes with approximation: without it, tol is the gap of the exact problem")
+        return 0
+    if model.checkpoint is not None and model.exact_tol is None:
+        raise ValueError("a fit over landmarks has no checkpoint: leave it out")
+    if model.solver != "auto" and model.exact_tol is None:
+        raise ValueError(f"landmarks have the linear solvers: leave solver='auto'; got solver={model.solver!r}")
+    kernel = model.kernel_
+    if kernel.precomputed or not (kernel.definite or callable(kernel.metric)):
+        raise ValueError(
+            "approximation needs rows and a positive semi-definite kernel, such as 'rbf' or 'poly' with coef0 >= 0; "
+            f"got kernel={kernel.name!r}"
+        )
+    n, d = X.shape
+    if given != "auto":
+        return min(int(given), n)
+    if n <= EXACT_ROWS:
+        return 0
+    most = min(MOST, BYTES // (4 * n))
+    if model.max_time is not None:  # n m (2 d + 2 m) operations in all
+        room = SHARE * float(model.max_time) * SPEED / n
+        most = min(most, int((np.sqrt(d * d + 2.0 * room) - d) / 2.0))
+    return max(most, TWICE)
+
+
+def approximated(
+    model: Any,
+    X: Matrix,
+    makers: Sequence[Callable[[], SubProblem]],
+    loss: Loss,
+    weights: np.ndarray | None,
+    count: int,
+    machine: Machine = PLAIN,
+) -> Approximation:
+    """Fit a machine over landmarks.
+
+    Parameters
+    ----------
+    model : SVC, SVR or OneClassSVM
+        With its ``kernel_``.
+    X : array or CSR matrix of shape (n, d)
+    makers : sequence of callables
+        Each makes a sub-problem.
+    loss : Loss
+    weights : ndarray of shape (n,), optional
+    count : int
+        Landmarks.
+    machine : Machine
+    """
+    begun, kernel = clock(), model.kernel_
+    random = np.random.RandomState(seed_of(model.random_state))
+    solver = make_solver("auto")
+    limits: Limits = model._limits(solver)
+
+    def fits(features: np.ndarray, tol: float) -> LinearFits:
+        rows = in_memory(features, "free", 1.0, 1, model.n_jobs)
+        most = limits.max_time
+        left = None if most is None else max(most - (clock() - begun), LEAST_TIME * most)
+        own = dataclasses.replace(limits, tol=tol, max_time=left)
+        return feature_fits(model, rows, makers, loss, weights, machine, solver, own)
+
+    pool = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
+    first = count if count < TWICE else count // FIRST
+    some = np.sort(random.permutation(pool)[: max(POOL * first, TWICE)])
+    landmarks = make_landmarks(kernel, X, draw_landmarks(kernel, X, some, first, random))
+    features = landmarks.features(X)
+    if landmarks.rows.size == first < count:
+        rough = fits(features, max(ROUGH, model.tol))
+        rough.told = tell_nobody
+        size = np.asarray(abs(Approximation(landmarks, rough.solve()).multipliers).sum(axis=0)).ravel()
+        heavy = np.flatnonzero(size)
+        rows = draw_landmarks(kernel, X, heavy, count, random, landmarks.rows, size[heavy])
+        landmarks = make_landmarks(kernel, X, rows)
+        features = landmarks.features(X, features)
+    return Approximation(landmarks, model._shown(fits(features, model.tol)))
