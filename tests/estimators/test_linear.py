@@ -134,7 +134,7 @@ def test_unsorted_and_repeated_indices_are_sorted_and_summed():
 
 
 def test_unsorted_indices_are_used_in_place():
-    X = sparse.random(40, 9, density=0.5, format="csr", rng=np.random.default_rng(0))
+    X = sparse.random(40, 9, density=0.5, format="csr", random_state=np.random.default_rng(0))
     X = sparse.csr_matrix((X.data[::-1].copy(), X.indices[::-1].copy(), X.nnz - X.indptr[::-1]), shape=X.shape)
     before = X.indices.copy()
     for array in (X.data, X.indices, X.indptr):

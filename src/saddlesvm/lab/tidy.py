@@ -57,7 +57,8 @@ def tidy(rows: list[dict[str, Any]]) -> pd.DataFrame:
     for name, kind in COLUMNS.items():
         blank: Any = {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind]
         column = frame[name] if name in frame else pd.Series([blank] * len(frame), dtype=object)
-        column = column if kind == NUMBER else column.fillna(blank)
+        if kind != NUMBER:  # not fillna: pandas 2.2 warns of what it will do differently
+            column = pd.Series([blank if lacking else one for one, lacking in zip(column, column.isna(), strict=True)])
         frame[name] = column.astype(kind)
     return with_suboptimality(frame[list(COLUMNS)])
 
@@ -144,8 +145,12 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
     True
     """
     ending = check_ending(path)
+    numbers = [name for name, kind in COLUMNS.items() if kind != TEXT]
     try:
-        frame = pd.read_parquet(path) if ending == ".parquet" else pd.read_csv(path, keep_default_na=False)
+        if ending == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            frame = pd.read_csv(path, keep_default_na=False, na_values=dict.fromkeys(numbers, [""]))
     except OSError as error:
         raise DataError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
@@ -157,9 +162,7 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
         raise DataError(f"{os.fspath(path)}: is no trace of this lab: it has no column {missing[0]!r}")
-    numbers = [name for name, kind in COLUMNS.items() if kind != TEXT]
     try:
-        frame[numbers] = frame[numbers].replace("", np.nan)
         return frame[list(COLUMNS)].astype(COLUMNS)
     except (ValueError, TypeError) as error:
         raise DataError(f"{os.fspath(path)}: is no trace of this lab: {error}") from None

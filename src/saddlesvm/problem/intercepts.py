@@ -24,6 +24,8 @@ from saddlesvm.runtime.compiled import inlined, kernel
 from saddlesvm.runtime.small import beside, with_other
 
 SEARCH_STEPS = 200
+OFFSET_ROUNDING = 1e-15  # of an offset, relative to 1 or to itself
+SQUARED_AWAY = 1e-8  # relative size of a Newton step whose square is rounding
 SUM_ROUNDING = 1e-9  # relative error of a sum of dual variables that rounding explains
 InterceptName = Literal["none", "regularized", "free"]
 
@@ -305,12 +307,17 @@ def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: f
 @with_other(is_small, offset_slope=array_sums.offset_slope)
 @kernel
 def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float, total: float = 0.0) -> float:
-    """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``: guarded Newton on the derivative."""
+    """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``: guarded Newton on the derivative.
+
+    The first interval is twice as wide as Newton's step from the start, so that its middle is where that step leads.
+    """
     slope, bend = offset_slope(terms, members, z, start)
     slope += total
     if slope == 0.0:
         return start
-    width, low, high = 1.0, start, start
+    width, low, high = min(1.0, 2.0 * abs(slope) / bend) if bend > 0.0 else 1.0, start, start
+    if width <= OFFSET_ROUNDING * (1.0 + abs(start)):
+        return start
     while width < 1e18:
         other = start - width if slope > 0.0 else start + width
         there, _ = offset_slope(terms, members, z, other)
@@ -329,8 +336,11 @@ def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: flo
         else:
             low = t
         newton = t - slope / bend if bend > 0.0 else low
-        t_next = newton if low < newton < high else 0.5 * (low + high)
-        if abs(t_next - t) <= 1e-15 * (1.0 + abs(t)):
+        within = low < newton < high
+        t_next = newton if within else 0.5 * (low + high)
+        if within and abs(t_next - t) <= SQUARED_AWAY * (1.0 + abs(t)):
+            return t_next
+        if abs(t_next - t) <= OFFSET_ROUNDING * (1.0 + abs(t)):
             break
         t = t_next
     return t
