@@ -1,4 +1,4 @@
-"""What choosing C costs beside scikit-learn's LogisticRegressionCV: the last tables of docs/paths.md.
+"""What choosing C costs beside scikit-learn's LogisticRegressionCV: the last table of docs/paths.md.
 
 OMP_NUM_THREADS=1 python benchmarks/claims/choosing_c.py FOLDER [NAME ...]      # with a9a.bz2 and rcv1-binary.bz2
 OMP_NUM_THREADS=1 python benchmarks/claims/choosing_c.py FOLDER --threads       # one core against two, by the clock
@@ -104,6 +104,12 @@ def compare(name: str, X: Any, y: np.ndarray) -> None:
     )
 
 
+def compare_threads(name: str, X: Any, y: np.ndarray) -> None:
+    """Print a row of seconds by the clock, with one thread and with two."""
+    one, two = (least(lambda n=n: ours(X, y, n_jobs=n), time.perf_counter)[0] for n in (1, 2))
+    print(f"| {name} | {one:.2f} | {two:.2f} | {one / two:.2f} |", flush=True)
+
+
 def main(folder: Path, names: list[str]) -> None:
     """Print the table."""
     warnings.simplefilter("ignore")
@@ -113,8 +119,7 @@ def main(folder: Path, names: list[str]) -> None:
         X, y = make()
         ours(X, y)  # compile
         if names == ["--threads"]:
-            one, two = (least(lambda n=n: ours(X, y, n_jobs=n), time.perf_counter)[0] for n in (1, 2))
-            print(f"| {name} | {one:.2f} | {two:.2f} | {one / two:.2f} |", flush=True)
+            compare_threads(name, X, y)
         else:
             compare(name, X, y)
 

@@ -157,6 +157,8 @@ def test_paths_and_leave_one_out_need_the_square():
     X, y = rows()
     with pytest.raises(ValueError, match="a certified path needs penalty='l2'"):
         LinearSVC.path(X, y, gap=0.1, penalty="elasticnet")
+    with pytest.raises(ValueError, match="C='auto' needs penalty='l2'"):
+        LinearSVC(penalty="elasticnet", C="auto").fit(X, y)
     model = LinearSVC(penalty="elasticnet", C=0.1, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="leave-one-out estimates need penalty='l2'"):
         leave_one_out(model, X, y)

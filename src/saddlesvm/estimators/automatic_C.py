@@ -166,6 +166,8 @@ def choose_C(
         raise ValueError(f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others")
     if model.lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
+    if getattr(model, "penalty", "l2") != "l2":
+        raise ValueError(f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)")
     template = clone(model).set_params(C=1.0)
     folds = None if groups is None else _group_folds(model, groups, inputs.as_design(X).shape[0])
     path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)

@@ -35,6 +35,7 @@ COMMON = {
     "n_jobs": THREADS,
     "callbacks": CALLBACKS,
 }
+PARAMETERS: dict[type, list[str]] = {}  # the names of each class's parameters, once they were asked for
 
 
 Itself = TypeVar("Itself")
@@ -90,6 +91,13 @@ class Estimator(ShownWithCertificate, BaseEstimator):
     seconds_certifying_: float
     seconds_compiling_: float
     trace_: Trace
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """As scikit-learn's, which reads the class's signature anew each time: long beside a fit of small data."""
+        if cls not in PARAMETERS:
+            PARAMETERS[cls] = super()._get_param_names()
+        return list(PARAMETERS[cls])
 
     def set_params(self, **params: Any) -> Any:
         """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""

@@ -150,7 +150,7 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
         if ending == ".parquet":
             frame = pd.read_parquet(path)
         else:
-            frame = pd.read_csv(path, keep_default_na=False, na_values=dict.fromkeys(numbers, [""]))
+            frame = pd.read_csv(path, keep_default_na=False, na_values={key: [""] for key in numbers})
     except OSError as error:
         raise DataError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
