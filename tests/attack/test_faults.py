@@ -22,6 +22,7 @@ from saddlesvm.solvers import DCD
 from . import faults, seeds
 
 LIMITS = Limits(tol=0.0, max_epochs=10, certify_every=1)
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # NumPy 1.26's open archives
 
 
 def train(path: Path) -> Any:
@@ -84,7 +85,6 @@ def writers(folder: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # NumPy 1.26 leaves an archive open
 @pytest.mark.parametrize("name", ["m.model", "r.ckpt", "s.store"])
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     train(tmp_path / "compile.ckpt")

@@ -83,6 +83,7 @@ def test_weak_duality_of_the_joint_problem(seed):
     np.testing.assert_allclose(problem.feasible(alpha), alpha, atol=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # scikit-learn 1.6 says so at its own end, too
 @pytest.mark.parametrize("name", ["iris", "digits"])
 @pytest.mark.parametrize("C", [0.01, 0.5])
 def test_the_joint_machine_agrees_with_liblinear(name, C):

@@ -102,7 +102,7 @@ def test_the_optimum_is_that_of_liblinear(loss: Loss, C: float) -> None:
     else:
         other = LogisticRegression(l1_ratio=1.0, solver="liblinear", **options)
         if other.get_params().get("penalty") == "l2":
-            other.set_params(penalty="l1")
+            other.set_params(penalty="l1", l1_ratio=None)
         other.fit(X, y)
     problem = make_problem(as_rows(X, 1.0), y, loss, C=C, intercept="regularized", penalty=L1(1.0))
     found = fit(problem, Columns(), Limits(tol=1e-9, max_epochs=100))

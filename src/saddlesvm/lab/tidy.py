@@ -145,12 +145,14 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
     True
     """
     ending = check_ending(path)
-    numbers = [name for name, kind in COLUMNS.items() if kind != TEXT]
     try:
         if ending == ".parquet":
             frame = pd.read_parquet(path)
         else:
-            frame = pd.read_csv(path, keep_default_na=False, na_values={key: [""] for key in numbers})
+            # As text, which astype reads to the last bit; a blank number is NaN.
+            frame = pd.read_csv(path, keep_default_na=False, dtype=str)
+            for name in frame.columns.intersection([name for name, kind in COLUMNS.items() if kind == NUMBER]):
+                frame[name] = frame[name].where(frame[name] != "", "nan")
     except OSError as error:
         raise DataError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
