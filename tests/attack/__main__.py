@@ -1,4 +1,7 @@
-"""``python -m tests.attack --hours 1``: all campaigns in turn, a thousand cases each time, until the time is over."""
+"""``python -m tests.attack --hours 1``: all campaigns in turn, a thousand cases each time, until the time is over.
+
+``--record`` keeps what each campaign came to; ``--page`` writes the page about it from all that was kept.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ import time
 from pathlib import Path
 
 from .campaigns import EVERYTHING, prepare
+from .page import RECORDS, keep, record_of, write
 
 AT_A_TIME = 1000  # cases
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "what-held.md"
 
 
 def main() -> int:
@@ -21,13 +26,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--count", type=int, help="cases of each campaign, whatever time they take")
+    parser.add_argument("--record", action="store_true", help="keep what the campaigns came to, for the page")
+    parser.add_argument("--page", action="store_true", help="write docs/what-held.md from what was kept, and end")
     given = parser.parse_args()
+    if given.page:
+        write(PAGE)
+        return 0
     end, first, failed = time.monotonic() + 3600.0 * given.hours, given.first, 0
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
         while time.monotonic() < end:
             for name in given.only or EVERYTHING:
+                began = time.monotonic()
                 found = EVERYTHING[name](Path(folder), given.seed, first, given.count or AT_A_TIME)
+                if given.record:
+                    keep(record_of(found, given.seed, first, time.monotonic() - began), RECORDS)
                 print(found, *found.failures, sep="\n  ", flush=True)
                 failed += len(found.failures)
             first += given.count or AT_A_TIME

@@ -116,7 +116,8 @@ def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, n
             demand(alpha.ndim == coef.ndim and alpha.shape[0] == problem.y.size, f"its {name} point has other rows")
             demand(coef.ndim == 1 or coef.shape[0] == alpha.shape[1], f"its {name} point has other classes")
         for array in (coef, alpha):
-            demand(array.dtype.kind == "f" and np.isfinite(array).all(), f"its {name} point is not finite")
+            demand(array.dtype in PRECISIONS, f"its {name} point is of type {array.dtype}")
+            demand(np.isfinite(array).all(), f"its {name} point is not finite")
         given = said["intercept"]
         intercepts = given if isinstance(given, list) else [given]
         demand(len(intercepts) == (coef.shape[0] if coef.ndim == 2 else 1), f"its {name} intercept is of another model")

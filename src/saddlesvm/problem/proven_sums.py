@@ -128,7 +128,8 @@ def summed(
     errors = errors or margin_errors(rows, norm, 0.0, shifted=False)
     above = C * paid_rounding(loss, paid, rows, sizes, errors, around) + gamma(w.size + 4.0) * own
     below = C * (conjugate_rounding(loss, rows, charged, sizes) + move.charged)
-    underflow = UNDERFLOW * (1.0 + C) * (rows.rows + w.size) if norm > 0.0 or sizes.pulled > 0.0 else 0.0
+    there = regularizer.intercept.seen(w).any() or sizes.pulled > 0.0  # the norm of tiny weights is zero itself
+    underflow = UNDERFLOW * (1.0 + C) * (rows.rows + w.size) if there else 0.0
     pairs = C * (gamma(rows.terms + MARGIN_UNITS) * norm * sizes.pulled + gamma(depth(rows.rows) + 4.0) * crossed)
     if pull is None:
         off = pairs + gamma(w.size + 4.0) * own
