@@ -26,7 +26,7 @@ from saddlesvm.solvers.base import Budget, SolverBase, State, start_alpha
 from saddlesvm.solvers.second_order.narrowing import FILLED, Narrowing, settle
 from saddlesvm.solvers.second_order.undecided import Findings, find, width_of
 
-WORK_BYTES = 160  # bytes of a row taken along, besides its values
+WORK_BYTES = 240  # bytes of a row taken along, besides its values
 
 
 @dataclass
