@@ -34,12 +34,12 @@ WHAT = {
     "clocks": "time limits",
     "kills": "kills on the way",
 }
-JUDGED = "the line that kernels are being compiled was taken for a second one of error: the judge's mistake"
+JUDGED = "the line that says that kernels are being compiled was taken for an error: the judge's mistake"
 # What records call a failure, by campaign and case: what it was, and what became of it.
 MENDED = (
     {
-        "model 1138": "text with a code point that does not exist crashed `saddlesvm info`: refused since, and a kept case",
-        "checkpoint 3550": "dual variables of the other byte order ended in a traceback: refused since, and a kept case",
+        "model 1138": "text with a code point that does not exist crashed `saddlesvm info`: refused since, a kept case",
+        "checkpoint 3550": "dual variables of the other byte order ended in a traceback: refused since, a kept case",
         "liblinear 4416": JUDGED,
         "npz 1745": JUDGED,
     }
@@ -181,7 +181,9 @@ KILLS = """Runs are killed (SIGKILL) before one of their writes, renames or remo
 come to their end. What they end with must be an undisturbed run's, to the last bit, and nothing may be
 left beside it."""
 CLOCKS = """Seconds of the processor, the compilation of kernels left out. A limit holds where no more than a tenth
-and 0.1 seconds are taken besides."""
+and 0.1 seconds are taken besides.
+Other work on the machine takes processor time away within the limit, so that less than was asked for
+may have been taken; a compilation under way then even counts as less than nothing."""
 END = """What these campaigns do not try: kills of runs on a cluster, faults of the disk other than a full one,
 machines with other processors, and Windows."""
 
