@@ -339,15 +339,14 @@ class SVC(PairwiseClassifier):
     multipliers_ : CSR array of shape (pairs, n)
         With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support)
-        The coefficients of each support vector against the other classes, in the order of those.
+        The coefficients of each support vector against the other classes, in the order of those. With the linear kernel
+        ``coef_`` has the weights, shape (n_pairs, d).
     intercept_ : ndarray of shape (n_pairs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class.
     classes_, class_weight_ : ndarray of shape (n_classes,)
     fit_status_ : int
         0 where the gap asked for was proven, else 1.
-    coef_ : ndarray of shape (n_pairs, d)
-        For the linear kernel only.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     certificate_, certificates_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
