@@ -48,8 +48,8 @@ MENDED = (
         "an objective that underflows was claimed to be zero, below what float64 can hold; its underflow counts since",
     )
     | {
-        "case 22:1866": "a joint machine ended in a traceback, `math domain error`: open",
-        "case 22:5876": "the dual claimed is too high by 2.3e-13 of the objective, open",
+        "case 22:1866": "a glance of a joint machine ended in a traceback, `math domain error`: it does not since",
+        "case 22:5876": "the dual claimed is too high by 2.3e-13 of the objective: open",
         "case 22:8589": "the dual claimed is too high by 6.2e-18 of the objective: open",
     }
 )

@@ -179,7 +179,7 @@ def _rounded(problem: JointProblem, sums: Sums, W: np.ndarray, alpha: np.ndarray
     over = float(np.maximum(taken / weights, deepest).max(initial=1.0)) - 1.0 + 4.0 * UNIT
     gained = float(np.abs(given).sum())
     drift = problem.C * (2.0 * gamma(rows.rows + 8.0) * float((taken + np.abs(given)) @ r) + float(missed @ r))
-    reached = math.sqrt(2.0 * sums.regularizer_conjugate)
+    reached = math.sqrt(2.0 * max(sums.regularizer_conjugate, 0.0))  # that of running weights may miss zero
     below = problem.C * (float(missed.sum()) + (max(over, 0.0) + gamma(rows.rows + 8.0)) * gained)
     below += gamma(W.size + 4.0) * sums.regularizer_conjugate + drift * (SLACK * reached + drift)
     return sums._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)
