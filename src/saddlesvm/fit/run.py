@@ -6,6 +6,7 @@ fit is repeatable bit for bit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -225,7 +226,7 @@ class Run:
         if self.best is None or own.primal <= self.best.certificate.primal:
             self.best = evaluation
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
-            self.bound = evaluation
+            self.bound = replace(evaluation, alpha=evaluation.alpha.copy())  # the solver goes on in its own array
 
     def improve(self) -> None:
         """Look for a better model among the multiples of the best one, and the best intercept alone.
