@@ -17,7 +17,7 @@ from numba.core.caching import IndexDataCacheFile
 from scipy import sparse
 
 from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
-from saddlesvm.rows.layouts import add_in_lists, as_rows, dot_rows
+from saddlesvm.rows.layouts import as_rows, dot_rows
 from saddlesvm.runtime import compiled
 from saddlesvm.runtime.compiled import PLAIN, OwnNames
 from saddlesvm.runtime.small import compiled_of
@@ -53,7 +53,9 @@ def cache_file(folder: Path) -> IndexDataCacheFile:
 
 
 def test_kernels_name_their_files_by_the_process() -> None:
-    name = add_in_lists._cache._cache_file._data_name(1)  # type: ignore[attr-defined]
+    kernel: Any = compiled_of(dot_rows)
+    kernel(as_rows(sparse.csr_matrix(np.eye(3))), np.arange(3), np.ones(4), np.empty(3))  # its first call names them
+    name = kernel._cache._cache_file._data_name(1)
     assert name.endswith(".nbc") and compiled.TOKEN in name
 
 
