@@ -137,19 +137,22 @@ def kernel_sdca_cases() -> Iterator[Case]:
 
 
 def dcd_cases() -> Iterator[Case]:
-    """With and without shrinking, to a rough and to a fine tolerance."""
+    """With and without shrinking, to a rough and to a fine tolerance; last one that ends while rows are set aside."""
     X, y = two_classes()
-    C = 1.0
-    problem = linear_problem(C=C)
-    for shrink in (False, True):
-        for eps in (0.1, 1e-6):
-            solver = DCD(shrinking=shrink, stopping="projected_gradient", threshold=eps, run_length=1)
-            state = solver.init(problem, SEED)
-            while not state.satisfied:
-                state = solver.step(problem, state, Budget(ROWS))
-            words = f"{'with' if shrink else 'without'} shrinking, eps = {eps:g}"
-            expected = (state.alpha, state.w[:-1])
-            yield Case(words, (X, y, C, eps), ("alpha", "w"), expected, {"shrink": shrink})
+    for shrink, C, eps in (
+        (False, 1.0, 0.1),
+        (False, 1.0, 1e-6),
+        (True, 1.0, 0.1),
+        (True, 1.0, 1e-6),
+        (True, 10.0, 0.2),
+    ):
+        problem = linear_problem(C=C)
+        solver = DCD(shrinking=shrink, stopping="projected_gradient", threshold=eps, run_length=1)
+        state = solver.init(problem, SEED)
+        while not state.satisfied:
+            state = solver.step(problem, state, Budget(ROWS))
+        words = f"{'with' if shrink else 'without'} shrinking, C = {C:g}, eps = {eps:g}"
+        yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), {"shrink": shrink})
 
 
 def second_order_cases() -> Iterator[Case]:
