@@ -51,7 +51,7 @@ def table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     for name, kind in COLUMNS.items():
         blank: Any = {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind]
         column = frame[name] if name in frame else pd.Series([blank] * len(frame), dtype=object)
-        frame[name] = (column if kind == NUMBER else column.fillna(blank)).astype(kind)
+        frame[name] = (column if kind == NUMBER else column.where(column.notna(), blank)).astype(kind)
     return frame[list(COLUMNS)]
 
 
