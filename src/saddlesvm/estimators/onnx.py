@@ -73,12 +73,11 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     >>> [output.name for output in to_onnx(model, notes.X[:1]).graph.output]
     ['label', 'scores']
     """
-    wanted = options.pop("options", None)
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    raw = {"raw_scores": wanted.pop("raw_scores")} if wanted and "raw_scores" in wanted else None
-    if raw is not None:
-        wanted = {**wanted, id(last): raw}
-    return skl2onnx_to_onnx(model, np.asarray(X), options=wanted, **options)
+    wanted = dict(options.pop("options", None) or {})
+    if "raw_scores" in wanted:
+        last = model.steps[-1][1] if hasattr(model, "steps") else model
+        wanted[id(last)] = {"raw_scores": wanted.pop("raw_scores")}
+    return skl2onnx_to_onnx(model, np.asarray(X), options=wanted or None, **options)
 
 
 class Graph:

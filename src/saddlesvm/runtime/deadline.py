@@ -1,8 +1,8 @@
 """When the present fit began, when it has to end, and until when its present step may work.
 
 A time limit counts from the beginning of a fit, the preparation of the data included. Fits within a fit, such as those
-of its folds, end with it. A step may be long: solvers ask
-:func:`time_is_up` between its parts, wherever they can stop. Without a time limit the answer is always no.
+of its folds, end with it. A step may be long: solvers ask :func:`time_is_up` between its parts, wherever they can stop.
+Without a time limit the answer is always no.
 """
 
 from __future__ import annotations

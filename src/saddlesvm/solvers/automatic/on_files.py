@@ -1,12 +1,11 @@
 """The automatic solver for rows in files: blocks of the dual first, Newton's method where that needs less time.
 
-Newton's method stands for narrowing, too, which takes its place for piecewise linear losses.
-
-
-Both read every row once a sweep, and so the choice is one between numbers of sweeps. Blocks of coordinate descent have
-the first sweeps: they certify easy problems in three. From the fall of their certificates' gap follows how many sweeps
-they have left; Newton's method needs a handful whatever C is, but each sweep then adds up a matrix, too. All problems
-that share the readings change over together, at the end of a sweep, and do not change back.
+Narrowing takes the place of Newton's method for piecewise linear losses, and is meant by the name below. Both read
+every row once a sweep, and so the choice is one between numbers of sweeps. Blocks of coordinate descent have the first
+sweeps: they certify easy problems in three. From the fall of their certificates' gap follows how many sweeps they have
+left; Newton's method needs a handful whatever C is, but each sweep then adds up a matrix, too. All problems that share
+the readings change over together, at the end of a sweep. Only narrowing gives way again, where too many rows are
+undecided.
 """
 
 from __future__ import annotations

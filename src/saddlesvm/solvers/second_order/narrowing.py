@@ -121,13 +121,14 @@ def settle(found: Findings, posed: Posed) -> Settled:
     if not found.pieces and not found.drawn:
         return Settled(pull.copy(), pull, found.sums[1], found.sums[3], sizes, np.empty(0), rows)
     problem, start = _problem(found, posed)
-    state = Newton(warm_up=0, memory=posed.memory).init(problem, 0, Point(posed.w, start))
+    solver = Newton(warm_up=0, memory=posed.memory)
+    state = solver.init(problem, 0, Point(posed.w, start))
     begun = state.best.primal
     while state.steps < MOST_STEPS and not state.stuck:
         seen = state.best
         if seen.primal - seen.dual <= max(posed.gap, posed.share * abs(seen.primal), SHARE * (begun - seen.primal)):
             break
-        state = Newton(memory=posed.memory).step(problem, state, Budget(problem.members.size))
+        state = solver.step(problem, state, Budget(problem.members.size))
     alpha, own = state.best.alpha, problem.members[:count]
     sums = loss_sums(problem.pointwise, own, np.zeros(count), 0.0, alpha)
     more = point_sizes(posed.loss, problem.y, problem.norms, problem.weights, own, alpha)
