@@ -107,6 +107,16 @@ def test_second_derivatives_are_those_of_the_multipliers(loss: Loss, q: float) -
 
 
 @every_loss
+def test_rows_that_rounding_leaves_beside_their_bound_do_not_bend(loss: Loss) -> None:
+    if is_smooth(loss):
+        pytest.skip("its variables never reach a bound with a slope")
+    terms, _, centre = some_terms(loss, 2000)
+    far = np.where(np.arange(2000) % 2 == 0, -1e3, 1e3)
+    _, bend, _ = answer(terms, far, centre, 0.7)
+    assert not bend.any()
+
+
+@every_loss
 def test_without_proximal_term_multipliers_are_minus_the_derivative(loss: Loss) -> None:
     if not is_smooth(loss):
         pytest.skip("a piecewise linear loss needs a proximal term")

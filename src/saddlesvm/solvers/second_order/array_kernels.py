@@ -15,6 +15,7 @@ from saddlesvm.rows.array_rows import combine, dot_rows, matrix
 from saddlesvm.rows.matrix import CSR, Dense, Rows
 
 silent = np.errstate(all="ignore")
+AT_BOUND = 4e-16  # distance from a bound, as a share of the weight, that rounding may leave to a variable on it
 ON_A_CORNER = 1e-12  # difference of the slopes from which a dual variable is at a corner
 
 
@@ -43,7 +44,8 @@ def smoothed_response(terms: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray
     left, right = methods.slopes(loss, a, z + q * (a - centre), y, s)
     inside = left == right
     if terms.kinked:
-        return a, inside / q
+        low, high = methods.bounds(loss, y, s)
+        return a, (inside & (np.minimum(a - low, high - a) > AT_BOUND * s)) / q
     again = a + methods.dual_step(loss, a, z + q * (a - centre), y, q, s)
     a = np.where(inside, within_bounds(methods, loss, again, y, s), a)
     bend = s * methods.curvature(loss, z + q * (a - centre), y)

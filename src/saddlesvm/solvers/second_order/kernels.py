@@ -29,6 +29,7 @@ from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside, with_other
 from saddlesvm.solvers.second_order import array_kernels
+from saddlesvm.solvers.second_order.array_kernels import AT_BOUND
 
 SEARCH_STEPS = 100
 STILL_NEAR = 32  # rows that are read again while they are in the cache
@@ -122,7 +123,8 @@ def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float
     if left != right:
         return a, 0.0
     if terms.kinked:
-        return a, 1.0 / q
+        low, high = bounds(loss, y, s)
+        return a, (1.0 / q if min(a - low, high - a) > AT_BOUND * s else 0.0)
     a = within_bounds(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)  # what an inexact step has left
     proximal = z + q * (a - centre)
     bend = s * curvature(loss, proximal, y)
