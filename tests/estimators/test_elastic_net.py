@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 
-from saddlesvm import LinearSVC, LinearSVR, leave_one_out
+from saddlesvm import LinearSVC, LinearSVR, Pegasos, leave_one_out
 from saddlesvm.cli import main
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.persistence import load, save
@@ -143,8 +143,8 @@ def test_warm_starts_and_grids_of_C():
             {"penalty": "l1", "solver": "dcd"},
             "'dcd' needs a square in the penalty, and L1.* has none: use solver='auto'",
         ),
-        ({"solver": "pegasos"}, "takes half a square only"),
-        ({"solver": "newton"}, "takes half a square only"),
+        ({"solver": Pegasos(projection=True)}, "projection=True is for half a square as the penalty"),
+        ({"solver": "newton"}, r"takes half a square \(penalty='l2'\) only"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, message):

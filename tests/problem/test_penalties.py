@@ -23,7 +23,7 @@ from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
+from saddlesvm.solvers import DCD, SDCA, Newton
 from support import csr, features, labels, matrix, named
 
 
@@ -147,7 +147,7 @@ def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
 @kernel
 def scores(penalty: Any, X: Any, v: np.ndarray, out: np.ndarray) -> None:
     for i in range(out.size):
-        out[i] = score(penalty, X, i, v)
+        out[i] = score(penalty, X, i, v, 1.0)
 
 
 @every_square
@@ -158,7 +158,7 @@ def test_scores_read_the_weights_through_the_penalty(penalty: Penalty, sparse: b
     scores(penalty, rows, v, found)
     weights = Regularizer(penalty, Regularized(0.7)).weights(v)
     assert found == pytest.approx(np.hstack([X, np.full((8, 1), 0.7)]) @ weights)
-    assert found == pytest.approx([score(penalty, rows, i, v) for i in range(8)])
+    assert found == pytest.approx([score(penalty, rows, i, v, 1.0) for i in range(8)])
 
 
 @every_penalty
@@ -245,9 +245,8 @@ def test_float32_weights_and_a_square_by_another_name_lead_to_the_same_model(kin
 
 def test_solvers_that_need_half_a_square_say_so() -> None:
     problem = some_problem(ElasticNet(0.1), SquaredHinge(), "none")
-    for solver in (Newton(), Pegasos()):
-        with pytest.raises(ValueError, match=r"takes half a square only, not ElasticNet\(l1=0.1\): use DCD or SDCA"):
-            fit(problem, solver, Limits(tol=1e-3))
+    with pytest.raises(ValueError, match=r"\(penalty='l2'\) only, not ElasticNet\(l1=0.1\): use DCD or SDCA"):
+        fit(problem, Newton(), Limits(tol=1e-3))
     with pytest.raises(ValueError, match="start='sgd' is for half a square"):
         fit(problem, SDCA(start="sgd"), Limits(tol=1e-3))
     with pytest.raises(ValueError, match="half a square as its penalty, not ElasticNet"):

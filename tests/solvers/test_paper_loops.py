@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge, is_smooth, make_loss
+from saddlesvm.problem.penalties import ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
@@ -26,6 +28,7 @@ from support import (
     ALL_LOSSES,
     distance_bound,
     features,
+    matrix,
     named,
     small_problem,
     weight,
@@ -208,8 +211,13 @@ def test_dcd_without_its_options_is_cyclic_sdca(loss: Loss) -> None:
     assert one.w == pytest.approx(other.w, rel=1e-9, abs=1e-12)
 
 
+def weights_of_pull(problem: Problem, v: np.ndarray) -> np.ndarray:
+    """The weights that minimise R less the pull; an intercept's is its own pull."""
+    return np.append([problem.penalty.weight(one) for one in v[:-1]], v[-1])
+
+
 def plain_pegasos(problem: Problem, solver: Pegasos, iterations: int, seed: int) -> np.ndarray:
-    """The iterates of Pegasos (figure 2 of the paper), in the order that the run's own generator gives."""
+    """The pulls of Pegasos (figure 2 of the paper: its iterates), in the order that the run's own generator gives."""
     X, lam, k, n = features(problem), problem.lam, solver.batch_size, problem.members.size
     order, random, position = problem.members.copy(), seeded(seed), 0
     delay, radius, w, seen = first_steps(problem), solver.radius(problem), np.zeros(X.shape[1]), []
@@ -223,7 +231,8 @@ def plain_pegasos(problem: Problem, solver: Pegasos, iterations: int, seed: int)
                 shuffle(random, order, n)
             batch.append(order[position])
             position = (position + 1) % n
-        g = sum(weight(problem, i) * problem.loss.subgradient(float(X[i] @ w), problem.y[i]) * X[i] for i in batch)
+        u = weights_of_pull(problem, w)
+        g = sum(weight(problem, i) * problem.loss.subgradient(float(X[i] @ u), problem.y[i]) * X[i] for i in batch)
         w = (1.0 - 1.0 / (t + delay)) * w - g / (lam * (t + delay) * k)
         w = w * min(1.0, radius / max(float(np.linalg.norm(w)), 1e-300))
         seen.append(w)
@@ -248,6 +257,38 @@ def test_pegasos_is_the_plain_loop(loss: Loss, batch_size: int, projection: bool
     state = run(problem, averaging, 5, seed=9)
     mean = plain_pegasos(problem, averaging, state.iteration, 9).mean(axis=0)
     assert averaging.solution(problem, state).w == pytest.approx(mean, rel=1e-7, abs=1e-9 * size)
+
+
+@every_loss
+@pytest.mark.parametrize("output", ["last", "average"])
+def test_proximal_pegasos_is_the_plain_loop(loss: Loss, output: str) -> None:
+    problem = small_problem(loss, C=0.3, penalty=ElasticNet(0.4), **weighted_options)
+    state = run(problem, solver := Pegasos(7, output=output), 9, seed=9)
+    seen = plain_pegasos(problem, solver, state.iteration, 9)
+    wanted = weights_of_pull(problem, seen[-1] if output == "last" else seen.mean(axis=0))
+    found = solver.solution(problem, state).w
+    assert found == pytest.approx(wanted, rel=1e-7, abs=1e-9 * np.abs(seen).max())
+    assert np.array_equal(found == 0.0, wanted == 0.0)
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_proximal_pegasos_is_certified(intercept: Any, layout: Any) -> None:
+    X = layout(matrix(60, 5, 0))
+    y = small_problem(Logistic()).y
+    rows = as_rows(X, 0.0 if intercept == "none" else 1.0)
+    problem = make_problem(rows, y, Logistic(), C=0.05, penalty=ElasticNet(1.0), intercept=intercept)
+    result = fit(problem, Pegasos(), Limits(tol=0.02, max_epochs=2000))
+    assert result.outcome is Outcome.CERTIFIED
+    assert 0 < np.count_nonzero(result.coef) < 5
+    start = Point(np.append(result.coef, result.intercept), None)
+    again = fit(problem, Pegasos(delay=60.0 * result.epochs), Limits(tol=0.02, max_epochs=2000), start=start)
+    assert again.outcome is Outcome.CERTIFIED
+
+
+def test_proximal_pegasos_has_no_projection() -> None:
+    with pytest.raises(ValueError, match="projection=True is for half a square as the penalty, not for ElasticNet"):
+        fit(small_problem(Hinge(), penalty=ElasticNet(0.4)), Pegasos(projection=True), Limits())
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 3, 10, 137, 400])

@@ -227,21 +227,23 @@ def weight(penalty: Penalty, v: float) -> float:
     return penalty.weight(v)
 
 
-def _pick_score(penalty: types.Type, X: types.Type, i: types.Type, v: types.Type) -> Callable[..., Any]:
-    def of_identity(penalty: Any, X: Any, i: Any, v: Any) -> Any:
-        return dot(X, i, v)
+def _pick_score(
+    penalty: types.Type, X: types.Type, i: types.Type, v: types.Type, scale: types.Type
+) -> Callable[..., Any]:
+    def of_identity(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
+        return scale * dot(X, i, v)
 
-    def of_dense(penalty: Any, X: Any, i: Any, v: Any) -> Any:
+    def of_dense(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
         row, total = X.values[U(i)], 0.0
         for j in range(row.size):
-            total += row[j] * weight(penalty, v[j])
-        return total + X.bias * np.float64(v[v.size - 1])
+            total += row[j] * weight(penalty, scale * v[j])
+        return total + X.bias * (scale * v[v.size - 1])
 
-    def of_csr(penalty: Any, X: Any, i: Any, v: Any) -> Any:
+    def of_csr(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
         total = 0.0
         for p in range(U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])):
-            total += X.data[p] * weight(penalty, v[U(X.indices[p])])
-        return total + X.bias * np.float64(v[v.size - 1])
+            total += X.data[p] * weight(penalty, scale * v[U(X.indices[p])])
+        return total + X.bias * (scale * v[v.size - 1])
 
     kind: Any = python_class(penalty)
     if kind.identity():
@@ -250,7 +252,8 @@ def _pick_score(penalty: types.Type, X: types.Type, i: types.Type, v: types.Type
 
 
 @operation(_pick_score)
-def score(penalty: Penalty, X: Rows, i: int, v: np.ndarray) -> float:
-    """``x_i . w`` with the weights w that belong to the pull v; the last weight, an intercept's, is its own pull."""
-    pulled = np.array([penalty.weight(one) for one in v[:-1]] + [v[-1]])
+def score(penalty: Penalty, X: Rows, i: int, v: np.ndarray, scale: float) -> float:
+    """``x_i . w`` with the weights w that belong to the pull ``scale v``; the last weight, an intercept's, is its own
+    pull."""
+    pulled = np.array([penalty.weight(scale * one) for one in v[:-1]] + [scale * v[-1]])
     return float(as_dense_row(X, i) @ pulled)

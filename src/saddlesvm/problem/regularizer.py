@@ -13,7 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddlesvm.problem.intercepts import Intercept
-from saddlesvm.problem.penalties import L2, Penalty, charge, charge_conjugate, domain_factor, holds_square, weight
+from saddlesvm.problem.penalties import (
+    L2,
+    Penalty,
+    charge,
+    charge_conjugate,
+    domain_factor,
+    holds_square,
+    parts_of,
+    weight,
+)
 from saddlesvm.runtime.compiled import kernel
 
 
@@ -113,6 +122,15 @@ class Regularizer:
         if not holds_square(self.penalty) and self.intercept.seen(w).size == w.size:
             w[-1] = self.last.weight(w[-1])
         return w
+
+    def pull_to(self, w: np.ndarray) -> np.ndarray:
+        """A pull whose weights are w: w itself for half a square, and for a penalty that does not tell its parts."""
+        parts = parts_of(self.penalty)
+        if parts is None or self.penalty.identity():
+            return w
+        v = np.array(w, dtype=np.float64)
+        v[:-1] = parts[0] * w[:-1] + parts[1] * np.sign(w[:-1])
+        return v
 
     def apart(self, w: np.ndarray, v: np.ndarray) -> float:
         """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly where w belongs to v."""

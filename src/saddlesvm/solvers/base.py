@@ -235,7 +235,9 @@ def check_penalty(problem: Any, solver: Any) -> None:
             "'columns', or the elastic net"
         )
     if not getattr(solver, "any_penalty", False):
-        raise ValueError(f"the solver {solver.name!r} takes half a square only, not {penalty}: use DCD or SDCA")
+        raise ValueError(
+            f"the solver {solver.name!r} takes half a square (penalty='l2') only, not {penalty}: use DCD or SDCA"
+        )
     if parts_of(penalty) is None and (getattr(solver, "by_parts", False) or not holds_square(penalty)):
         raise ValueError(
             f"the solver {solver.name!r} takes squares and absolute values only, not {penalty}: use DCD or SDCA"

@@ -244,7 +244,7 @@ def descend(
             if length > rules.near:
                 look_ahead(X, deck.sequence, p, length, alpha, terms.y, terms.norms)
             i = deck.sequence[p]
-            a, s, z = alpha[i], weight_of(terms.weights, i), score(terms.penalty, X, i, w)
+            a, s, z = alpha[i], weight_of(terms.weights, i), score(terms.penalty, X, i, w, 1.0)
             residual, paid = residual_and_loss(terms, i, a, z)
             residuals += residual
             losses += paid

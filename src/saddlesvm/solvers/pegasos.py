@@ -9,8 +9,17 @@ the optimum:
 Source: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for SVM",
 figures 1 and 2, and section 6 for the intercept.
 
-The weights are kept as ``scale * v``, so that a step on a sparse row costs its non-zeros; the sum of all iterates is
-kept as ``gathered * v - u`` for the same reason (compare Bottou 2012, "Stochastic gradient descent tricks").
+Any penalty R that holds half a square takes the place of ``||w||^2 / 2`` by a proximal step: the iteration above is
+done by the pull v, which is minus the mean of the sub-gradients divided by lambda, and the weights are those that
+minimise R less the pull, ``w = grad R*(v)``; for the elastic net ``soft(v, l1)``, so that weights are exactly zero. For
+half a square w is v, and the method is the published one. A step costs the non-zeros of its rows there too.
+
+Source: Xiao (2010), "Dual averaging methods for regularized stochastic learning and online optimization", with a
+strongly convex regulariser.
+
+The pull is kept as ``scale * v``, so that a step on a sparse row costs its non-zeros; the sum of all pulls is
+kept as ``gathered * v - u`` for the same reason (compare Bottou 2012, "Stochastic gradient descent tricks"). An average
+is one of pulls, which the weights then belong to.
 For the certificate the mean sub-gradient of each row over the run is gathered: a mean of dual feasible points is dual
 feasible, and tends to the dual optimum.
 """
@@ -25,6 +34,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
+from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Terms, weight_of
@@ -65,7 +75,7 @@ class Pace(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """The iterate ``numbers.scale * v``, and the sum of iterates ``numbers.gathered * v - u``.
+    """The pull ``numbers.scale * v``, and the sum of pulls ``numbers.gathered * v - u``.
 
     `u` is empty if no average is wanted; `numbers` is a record of `NUMBERS`.
     """
@@ -107,7 +117,7 @@ def take_steps(
                 chosen[k] = order[position]
                 position = position + 1 if position + 1 < size else 0
             i = chosen[k]
-            z = numbers.scale * dot(terms.X, i, v) + numbers.intercept
+            z = score(terms.penalty, terms.X, i, v, numbers.scale) + numbers.intercept
             slopes[k] = weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
             seen.slope_sums[i] += slopes[k]
             seen.visits[i] += 1.0
@@ -146,7 +156,7 @@ def take_steps(
 
 @dataclass
 class PegasosState(State):
-    """Where a run stands: the iterate ``numbers["scale"] * w``, the lazy average and the sub-gradients seen.
+    """Where a run stands: the pull ``numbers["scale"] * w``, the lazy average and the sub-gradients seen.
 
     The windows of the tail average grow by the root of two, so the current one and the one before it together hold
     the last 30 to 50 % of the iterates.
@@ -201,6 +211,7 @@ class Pegasos(SolverBase):
     """
 
     name: ClassVar[str] = "pegasos"
+    any_penalty: ClassVar[bool] = True
     batch_size: int = 1
     projection: bool = False
     sampling: str = "permutation"
@@ -228,9 +239,10 @@ class Pegasos(SolverBase):
         if self.batch_size > n:
             raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {n}")
         averaged = self.output in ("average", "tail_average")
+        self.radius(problem)  # an error is one before any work
         w, intercept = np.zeros(width, dtype=dtype_of(problem.X)), 0.0
         if start is not None and start.w is not None and self._delay(problem) > 0.0:
-            w[:] = start.w
+            w[:] = problem.regularizer.pull_to(start.w)
             if problem.intercept.lift:  # a free intercept moves apart from w
                 intercept, w[-1] = problem.scale * start.w[-1], 0.0
         return PegasosState(
@@ -298,19 +310,22 @@ class Pegasos(SolverBase):
         """
         if not self.projection:
             return np.inf
+        if not problem.penalty.identity():
+            raise ValueError(f"projection=True is for half a square as the penalty, not for {problem.penalty}")
         zeros = np.zeros(problem.members.size)
         paid = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))[0]
         return math.sqrt(problem.C * paid)
 
     def solution(self, problem: Problem, state: PegasosState) -> Point:
         """The weights that `output` asks for, and the mean sub-gradients as a dual point."""
-        weights = self._weights(state)
+        pull = self._pull(state)
+        weights = problem.regularizer.weights(pull[:-1])
         if problem.intercept.lift:
-            weights[-2] = weights[-1] / problem.scale
-        return Point(weights[:-1], self.mean_dual(state))
+            weights[-1] = pull[-1] / problem.scale
+        return Point(weights, self.mean_dual(state))
 
-    def _weights(self, state: PegasosState) -> np.ndarray:
-        """Weights and, in the last place, the free intercept; shape (d + 2,)."""
+    def _pull(self, state: PegasosState) -> np.ndarray:
+        """The pull that `output` asks for and, in the last place, the free intercept; shape (d + 2,)."""
         if self.output == "random":
             return state.chosen.copy()
         if self.output == "last" or state.iteration == state.earlier_start:
@@ -355,11 +370,11 @@ def steepest(problem: Problem) -> float:
 
 
 def _iterate_of(state: PegasosState) -> np.ndarray:
-    """The present weights in float64, followed by the free intercept."""
+    """The present pull in float64, followed by the free intercept."""
     return np.append(state.numbers["scale"] * state.w.astype(np.float64), state.numbers["intercept"])
 
 
 def _sum_of(state: PegasosState) -> np.ndarray:
-    """The sum of the iterates since the window began, followed by the sum of the free intercepts."""
+    """The sum of the pulls since the window began, followed by the sum of the free intercepts."""
     lazy = state.numbers["gathered"] * state.w.astype(np.float64) - state.u
     return np.append(lazy, state.numbers["intercept_sum"])

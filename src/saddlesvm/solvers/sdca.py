@@ -94,7 +94,7 @@ def ascend(
         for p in range(position, stop):
             look_ahead(X, order, p, n, alpha, terms.y, terms.norms)
             i = order[below(random, n)] if sampling == REPLACEMENT else order[p]
-            a, z = alpha[i], score(terms.penalty, X, i, w)
+            a, z = alpha[i], score(terms.penalty, X, i, w, 1.0)
             residual, paid = residual_and_loss(terms, i, a, z)
             sums.residual += residual
             sums.paid += paid
