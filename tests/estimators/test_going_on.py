@@ -26,7 +26,27 @@ def test_partial_fit_learns_from_batches(blobs):
 
 
 def streamed(**options):
-    return LinearSVC(solver="pegasos", loss="hinge", random_state=0, **options)
+    return LinearSVC(**({"solver": "pegasos", "loss": "hinge", "random_state": 0} | options))
+
+
+def test_partial_fit_takes_the_elastic_net():
+    random = np.random.default_rng(4)
+    X = random.normal(size=(600, 20))
+    y = np.where(X[:, 0] - X[:, 1] + 0.1 * random.normal(size=600) > 0.0, 1, 0)
+    options = {"penalty": "elasticnet", "l1_ratio": 0.6, "lam": 0.1, "loss": "logistic"}
+    model = streamed(**options)
+    for _ in range(20):
+        for part in np.array_split(np.arange(600), 3):
+            model.partial_fit(X[part], y[part], classes=[0, 1])
+    whole = LinearSVC(tol=1e-6, **options).fit(X, y)
+    assert np.array_equal(model.coef_ != 0.0, whole.coef_ != 0.0)
+    assert model.coef_ == pytest.approx(whole.coef_, abs=0.05)
+    last = model.certificate_  # of the last part's own problem
+    alone = LinearSVC(tol=1e-6, **options).fit(X[part], y[part]).certificate_
+    assert last.dual <= alone.primal <= last.primal * (1 + 1e-6)
+    assert not hasattr(streamed(penalty="l1"), "partial_fit")
+    with pytest.raises(ValueError, match="'pegasos' needs a square in the penalty"):
+        streamed(penalty="elasticnet", l1_ratio=1.0).partial_fit(X, y, classes=[0, 1])
 
 
 def test_partial_fit_multiplies_class_weights_in(blobs):

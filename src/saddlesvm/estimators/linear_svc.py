@@ -67,8 +67,8 @@ def _gives_probabilities(estimator: Any) -> bool:
 def _is_pegasos(estimator: Any) -> bool:
     if estimator.multi_class != "ovr":
         raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
-    if estimator.penalty != "l2":
-        raise AttributeError(f"partial_fit needs penalty='l2'; got {estimator.penalty!r}")
+    if estimator.penalty == "l1":
+        raise AttributeError("partial_fit needs penalty='l2' or 'elasticnet'; got 'l1'")
     if not isinstance(make_solver(estimator.solver), Pegasos):
         raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
     return True
@@ -444,10 +444,11 @@ class LinearSVC(SeveralLabels, Classes, HasPath, ClassifierMixin, LinearModel):
         weights = self._times_class_weights(inputs.check_weights(sample_weight, codes.size), codes)
         inputs.finite_norms(rows.as_rows(X))
         if first:
+            posed = self._posed()
+            _, lam = resolve_C(posed.get("C"), posed.get("lam"), X.shape[0])
             self._stream = PegasosStream(
-                make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling,
-                resolve_C(**({"C": None, "lam": None} | self._strength()), n=X.shape[0])[1],
-                seed_of(self.random_state),
+                make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling, lam,
+                seed_of(self.random_state), posed.get("penalty"),
             )  # fmt: skip
         problems = [make() for make in multiclass.one_vs_rest(codes, known)]
         self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, [p.y for p in problems], weights)

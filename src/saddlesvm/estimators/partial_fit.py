@@ -10,9 +10,10 @@ import numpy as np
 from saddlesvm.problem.certificate import Certificate, evaluate
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.penalties import Penalty
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows
-from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
 
 
@@ -61,12 +62,21 @@ class PegasosStream:
     lam : float
         lambda, the same for all calls.
     seed : int
+    penalty : Penalty, optional
+        Half a square when left out.
     """
 
     def __init__(
-        self, solver: Pegasos, loss: Loss, intercept: InterceptName, scaling: float, lam: float, seed: int
+        self,
+        solver: Pegasos,
+        loss: Loss,
+        intercept: InterceptName,
+        scaling: float,
+        lam: float,
+        seed: int,
+        penalty: Penalty | None = None,
     ) -> None:
-        self.solver, self.loss, self.intercept = solver, loss, intercept
+        self.solver, self.loss, self.intercept, self.penalty = solver, loss, intercept, penalty
         self.scaling, self.lam, self.seed = float(scaling), lam, seed
         self.states: list[PegasosState] = []
         self.passes = 0
@@ -79,8 +89,9 @@ class PegasosStream:
         coefs, intercepts, certificates = [], [], []
         for k, y in enumerate(labels):
             problem = make_problem(
-                design, y, self.loss, lam=self.lam, weights=weights, intercept=self.intercept
+                design, y, self.loss, lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty
             )  # fmt: skip
+            check_penalty(problem, self.solver)
             solver = dataclasses.replace(self.solver, batch_size=min(self.solver.batch_size, problem.members.size))
             fresh = solver.init(problem, self.seed + k + 7919 * self.passes)
             state = fresh if k >= len(self.states) else _continued(self.states[k], fresh)
