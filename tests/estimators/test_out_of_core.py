@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Hinge
+from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
@@ -36,6 +38,55 @@ def test_one_reading_serves_all_classes(large: Store) -> None:
     for k in range(3):
         gaps = [model.certificates_[k].gap for model in (one, other)]
         assert np.linalg.norm(one.coef_[k] - other.coef_[k]) <= distance_bound(*gaps)
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch, large: Store) -> Callable[[], float]:
+    """How often all rows of the store were read so far."""
+    seen: list[int] = []
+    plain = BlockReader._fill
+
+    def fill(reader: BlockReader, buffer: Any, chunk: int, row: int, value: int) -> None:
+        seen.append(int(reader.edges[chunk + 1] - reader.edges[chunk]))
+        plain(reader, buffer, chunk, row, value)
+
+    monkeypatch.setattr(BlockReader, "_fill", fill)
+    return lambda: sum(seen) / large.X.shape[0]
+
+
+@pytest.mark.parametrize(("loss", "C", "phase"), [("squared_hinge", 1.0, "Newton"), ("hinge", 1e-3, "blocks")])
+def test_one_reading_serves_all_pairs(
+    loss: str, C: float, phase: str, large: Store, readings: Callable[[], float]
+) -> None:
+    options: dict[str, Any] = {"loss": loss, "C": C, "tol": 1e-4, "multi_class": "ovo", "random_state": 0}
+    pairs = LinearSVC(memory="16M", **options).fit(large)
+    assert pairs.outcome_ is Outcome.CERTIFIED
+    assert phase in pairs.phases_
+    proofs = 0 if phase == "Newton" else len(pairs.certificates_)
+    assert readings() <= pairs.n_iter_ + proofs + 1.0  # the next block is read ahead
+    inside = LinearSVC(**options).fit(np.array(large.X), large.y, large.sample_weight)
+    for k in range(3):
+        gaps = [model.certificates_[k].gap for model in (pairs, inside)]
+        assert np.linalg.norm(pairs.coef_[k] - inside.coef_[k]) <= distance_bound(*gaps)
+    first, second = large.y == 0, large.y == 1
+    chosen = first | second
+    proof = certify(
+        np.array(large.X)[chosen], second[chosen], pairs.coef_[0], pairs.intercept_[0], loss=loss, C=C,
+        dual=pairs.dual_coef_.toarray()[:1, chosen], sample_weight=large.sample_weight[chosen],
+        penalized_intercept=True,
+    )  # fmt: skip
+    assert proof.relative_gap <= 1.01e-4
+
+
+def test_an_elastic_net_from_a_store(large: Store) -> None:
+    options: dict[str, Any] = {"penalty": "elasticnet", "l1_ratio": 0.9, "C": 1e-3, "tol": 1e-4, "random_state": 0}
+    model = LinearSVC(memory="16M", **options).fit(large)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert {*model.phases_} == {"blocks"}
+    inside = LinearSVC(**options).fit(np.array(large.X), large.y, large.sample_weight)
+    for k in range(3):
+        gaps = [one.certificates_[k].gap / 0.1 for one in (model, inside)]  # a tenth of the penalty is half a square
+        assert np.linalg.norm(model.coef_[k] - inside.coef_[k]) <= distance_bound(*gaps)
 
 
 def test_regression_and_a_free_intercept_from_a_store(large: Store) -> None:
@@ -99,8 +150,10 @@ def test_variables_in_a_file_change_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"multi_class": "ovo"}, "multi_class='ovo'"),
+        ({"multi_class": "multinomial"}, "multi_class='multinomial'"),
         ({"solver": "pegasos"}, "solver='pegasos'"),
+        ({"penalty": "l1"}, "a square in the penalty"),
+        ({"penalty": "elasticnet", "solver": "newton"}, "not 'newton'"),
         ({"memory": "a lot"}, "a lot"),
     ],
 )

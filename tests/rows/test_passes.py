@@ -86,6 +86,15 @@ def test_every_row_takes_part_once(place: str, tmp_path: Path) -> None:
     assert fewer.pull(np.ones(N)) == pytest.approx(as_array(matrix("csr"))[3:5].sum(axis=0), rel=1e-12)
 
 
+@pytest.mark.parametrize("place", ["files", "own"])
+def test_a_part_serves_a_pass_over_other_rows(place: str, tmp_path: Path) -> None:
+    others = np.arange(2, N, 3)
+    passes = passes_over(matrix("csr"), place, tmp_path)
+    seen = [(part.first + part.rows, part.place) for part in passes.each(lambda part: part.among(others))]
+    assert np.concatenate([rows for rows, _ in seen]).tolist() == others.tolist()
+    assert all((others[where] == rows).all() for rows, where in seen)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_sums_of_a_certificate_are_those_of_memory(dtype: Any, tmp_path: Path) -> None:
     X, random = matrix("dense", dtype), np.random.default_rng(2)

@@ -22,14 +22,15 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.linear_fit import FormerFit, GivenStart, LinearFits, MemoryRows, in_memory
+from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net
+from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_square
 from saddlesvm.problem.problem import Problem, resolve_C
-from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
+from saddlesvm.rows.memory_plan import Burden, available_memory, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
@@ -291,10 +292,11 @@ class LinearModel(CallbackSupport, Estimator):
                 raise ValueError("coef_init needs rows in memory; these are read block by block")
             memory = None if self.memory is None else memory_bytes(self.memory)
             n_jobs, solver = None, solver_on_files(solver, memory or available_memory() // 2)
+            spare = not isinstance(solver, Blocks) and (is_smooth(loss) or kind != "free")
+            burden = Burden(len(problems), 2 if spare else 1, getattr(problems, "share", 1.0))
             given = open_rows(
-                X, len(problems), memory, intercept=kind, scale=float(self.intercept_scaling),
-                checkpoint=self.checkpoint, most_rows=getattr(solver, "rows", 0),
-                spare=not isinstance(solver, Blocks) and (is_smooth(loss) or kind != "free"),
+                X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
+                most_rows=getattr(solver, "rows", 0),
             )  # fmt: skip
         else:
             given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
@@ -334,18 +336,26 @@ class LinearModel(CallbackSupport, Estimator):
         asked = isinstance(solver, Blocks)
         if not asked and not does_not_fit(X, memory):
             return False
-        split = getattr(self, "multi_class", "ovr")
-        newton = isinstance(solver, Newton) and is_smooth(self.check_options())
-        plain = self._penalty().penalty.identity()
-        if split == "ovr" and plain and (newton or isinstance(solver, (Auto, Blocks))):
-            return True
-        if not asked and memory is None:
-            return False
-        raise ValueError(
-            "training block by block (memory=, or solver='blocks') needs solver='auto', 'blocks' or 'newton' (it is "
-            "for smooth losses), multi_class='ovr' and penalty='l2'; got "
-            f"solver={self.solver!r}, multi_class={split!r}, penalty={getattr(self, 'penalty', 'l2')!r}"
-        )
+        missing = self._missing_for_blocks(solver)
+        if missing and (asked or memory is not None):
+            raise ValueError(f"training block by block (memory=, or solver='blocks') {missing}")
+        return not missing
+
+    def _missing_for_blocks(self, solver: Any) -> str:
+        """What the options would have to be for rows to be read block by block; empty where they are."""
+        split, penalty = getattr(self, "multi_class", "ovr"), self._penalty().penalty
+        if split not in SPLITS:
+            return f"takes multi_class='ovr' and 'ovo'; got multi_class={split!r}"
+        newton = isinstance(solver, Newton)
+        if not isinstance(solver, (Auto, Blocks)) and not (newton and is_smooth(self.check_options())):
+            return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={self.solver!r}"
+        if newton and not penalty.identity():
+            return f"takes penalty={getattr(self, 'penalty', None)!r} with solver='auto' or 'blocks', not 'newton'"
+        if not holds_square(penalty):
+            return (
+                "needs a square in the penalty: penalty='l2', or 'elasticnet' with an l1_ratio below 1; got the l1 norm"
+            )
+        return ""
 
     def _keep(self, results: list[FitResult]) -> None:
         self.coef_ = np.vstack([result.coef for result in results])

@@ -19,7 +19,7 @@ from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem, sa
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
+from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
 from saddlesvm.runtime.deadline import working_for
 
 
@@ -76,11 +76,14 @@ class FileRows:
         Room for the dual variables of a sweep under way.
     kept_bytes : int
         Bytes for the rows that each problem may keep from one block to the end of the sweep.
+    every : ndarray of shape (n,)
+        All row numbers, for the problems that have all rows.
     """
 
     X: Rows
     reader: BlockReader
     duals: np.ndarray
+    every: np.ndarray
     spare: np.ndarray | None = None
     kept_bytes: int = 0
 
@@ -88,8 +91,9 @@ class FileRows:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
         spare = None if self.spare is None else self.spare[sub.index]
+        members = self.every if sub.members is None else sub.members
         return make_streamed_problem(
-            self.X, sub.y, loss, self.reader, self.duals[sub.index], spare, self.kept_bytes, **options
+            self.X, sub.y, loss, self.reader, self.duals[sub.index], spare, self.kept_bytes, members=members, **options
         )
 
     def close(self) -> None:
@@ -99,22 +103,21 @@ class FileRows:
 
 def open_rows(
     X: Any,
-    problems: int,
+    burden: Burden,
     memory: int | None,
     *,
     intercept: str,
     scale: float,
     checkpoint: Any,
     most_rows: int = 0,
-    spare: bool = False,
 ) -> FileRows:
     """Plan the training on a mapped matrix, and open its files.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d)
-    problems : int
-        Problems that are solved side by side.
+    burden : Burden
+        What the problems keep of a row, two variables where Newton's method needs room for those of a sweep under way.
     memory : int or None
         Bytes to use; None for half of the available memory.
     intercept : {"none", "regularized", "free"}
@@ -124,15 +127,15 @@ def open_rows(
         Where the dual variables exceed the memory, their file is put next to the checkpoint.
     most_rows : int, default=0
         Rows per block at most; 0 for as many as the memory allows.
-    spare : bool, default=False
-        Make room for the dual variables of a sweep under way, too: Newton's method needs it.
     """
     plain = rows.as_rows(X)
     bias = intercept_kind(intercept).value(scale, lambda: sampled_norms(plain))
     path = getattr(checkpoint, "path", checkpoint)
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
-    plan: MemoryPlan = make_plan(plain, memory, problems, folder, most_rows, 2 if spare else 1)
+    plan: MemoryPlan = make_plan(plain, memory, burden, folder, most_rows)
     n, design = rows.n_rows(plain), plain._replace(bias=bias)
-    duals, room = plan.row_array((problems, n)), plan.row_array((problems, n)) if spare else None
-    reader = BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), problems)
-    return FileRows(design, reader, duals, room, plan.kept_bytes // problems)
+    duals = plan.row_array((burden.problems, n))
+    spare = plan.row_array((burden.problems, n)) if burden.variables > 1 else None
+    reader = BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
+    every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
+    return FileRows(design, reader, duals, every, spare, plan.kept_bytes // burden.problems)

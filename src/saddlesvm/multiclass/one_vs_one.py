@@ -31,6 +31,11 @@ class Pairs(Sequence[Maker]):
     def __len__(self) -> int:
         return len(self.pairs)
 
+    @property
+    def share(self) -> float:
+        """The mean share of the rows that a pair has."""
+        return 2.0 / len(self.rows)
+
     @overload
     def __getitem__(self, index: int) -> Maker: ...
 

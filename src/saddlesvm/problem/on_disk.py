@@ -72,18 +72,33 @@ class StreamedProblem(Problem):
         """Loss, labels and weights as compiled kernels take them; the labels are a copy in float64."""
         return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights)
 
+    @property
+    def takes_most(self) -> bool:
+        """Whether at least half of the rows take part."""
+        return 2 * self.members.size >= self.y.size
+
     def local(self, block: RowBlock) -> Problem:
         """The problem of one block's rows, with all other dual variables fixed."""
         weights = block.gather(self.weights) if self.weights.size else self.weights
-        return self._over(block.X, block.gather(self.y), weights, block.gather(self.norms))
+        return self._over(block.X, block.gather(self.y), weights, block.gather(self.norms), self._members_of(block))
+
+    def _members_of(self, block: RowBlock) -> np.ndarray:
+        """The rows of a block that take part, in the numbering of the block."""
+        if self.members.size == self.y.size:
+            return np.arange(block.size, dtype=np.int32)
+        pieces, done = [np.empty(0, dtype=np.int32)], 0
+        for part in block.parts:
+            first, last = np.searchsorted(self.members, (part.start, part.stop))
+            pieces.append((self.members[first:last] - (part.start - done)).astype(np.int32))
+            done += part.stop - part.start
+        return np.concatenate(pieces)
 
     def of_rows(self, X: Rows, chosen: np.ndarray) -> Problem:
         """The problem of some rows, whose values are X, with all other dual variables fixed."""
-        weights = self.weights[chosen] if self.weights.size else self.weights
-        return self._over(X, self.y[chosen], weights, self.norms[chosen])
+        weights, every = self.weights[chosen] if self.weights.size else self.weights, np.arange(chosen.size)
+        return self._over(X, self.y[chosen], weights, self.norms[chosen], every.astype(np.int32))
 
-    def _over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray) -> Problem:
-        members = np.arange(y.size, dtype=np.int32)
+    def _over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray) -> Problem:
         return Problem(
             X=X,
             y=y.astype(np.float64, copy=False),
@@ -91,7 +106,7 @@ class StreamedProblem(Problem):
             C=self.C,
             weights=weights,
             norms=norms,
-            members=members[weights > 0.0] if weights.size else members,
+            members=members,
             intercept=self.intercept.of_block,
             penalty=self.penalty,
             n=self.n,

@@ -135,9 +135,9 @@ class RowBlock:
         """Number of rows."""
         return self.margins.shape[1]
 
-    def margins_of(self, w: np.ndarray) -> np.ndarray:
-        """``x_i . w`` of the rows, shape (m,), for one of the judged weights (the same array object)."""
-        return self.margins[[id(one) for one in self.judged].index(id(w))]
+    def margins_of(self, w: np.ndarray) -> np.ndarray | None:
+        """``x_i . w`` of the rows, shape (m,), for one of the judged weights (that array object); None for others."""
+        return next((found for one, found in zip(self.judged, self.margins, strict=True) if one is w), None)
 
     def gather(self, array: np.ndarray) -> np.ndarray:
         """The entries of the block's rows in an array over all rows, shape (m,): a copy."""

@@ -7,7 +7,7 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -117,8 +117,42 @@ def does_not_fit(X: Any, memory: int | None) -> bool:
     return size > FITS * (available_memory() if memory is None else memory)
 
 
+class Burden(NamedTuple):
+    """What training keeps of each row besides its values.
+
+    Attributes
+    ----------
+    problems : int
+        Number of problems solved side by side.
+    variables : int, default=1
+        Numbers that each problem keeps of a row.
+    share : float, default=1.0
+        Of the rows, that each problem has: those that have less than all keep the numbers of their rows.
+    """
+
+    problems: int
+    variables: int = 1
+    share: float = 1.0
+
+    @property
+    def of_row(self) -> int:
+        """Bytes of a row's variables, its norm among them."""
+        return 8 * (self.variables * self.problems + 1)
+
+    @property
+    def of_label(self) -> float:
+        """Bytes of a row's labels, and of its number in the lists of all problems that have it."""
+        lists = 1.0 if self.share >= 1.0 else self.problems * self.share
+        return self.problems + 8.0 + 4.0 * lists
+
+    @property
+    def judges(self) -> int:
+        """Problems for which the margins of all rows are computed while these are read."""
+        return self.problems if self.share >= 0.5 else 0
+
+
 def make_plan(
-    X: Rows, memory: int | None, problems: int, folder: str | None = None, most_rows: int = 0, variables: int = 1
+    X: Rows, memory: int | None, problems: int | Burden, folder: str | None = None, most_rows: int = 0
 ) -> MemoryPlan:
     """Cut the rows into chunks of about equal bytes, so that two blocks and all else fit into the memory.
 
@@ -127,14 +161,12 @@ def make_plan(
     X : Dense or CSR
     memory : int or None
         Bytes; None for half of what is available.
-    problems : int
-        Number of problems solved side by side.
+    problems : int or Burden
+        Number of problems solved side by side, or all that is kept of a row.
     folder : str, optional
         Holds the file of the rows' variables, where they are too many for the memory.
     most_rows : int, default=0
         Most rows of a block; 0 for as many as the memory allows.
-    variables : int, default=1
-        Numbers that each problem keeps of a row.
 
     Raises
     ------
@@ -142,13 +174,13 @@ def make_plan(
         The memory is too small for even a single row.
     """
     memory = memory or available_memory() // 2
-    n = rows.n_rows(X)
-    of_rows = n * 8 * (variables * problems + 1)
+    n, burden = rows.n_rows(X), problems if isinstance(problems, Burden) else Burden(problems)
+    of_rows = n * burden.of_row
     mapped = of_rows > VARIABLES_SHARE * memory
-    kept = n * (problems + 12) + (0 if mapped else of_rows)
+    kept = int(n * burden.of_label) + (0 if mapped else of_rows)
     room = min(BLOCKS_SHARE * memory, (1.0 - KEPT_SHARE) * memory - kept - min(RESERVE, memory // 5))
     size = matrix_bytes(X)
-    a_row = size / n + 8 * problems + WORK_BYTES / 2
+    a_row = size / n + 8 * burden.judges + WORK_BYTES / 2
     block_rows = int(room / 2 / a_row)
     if block_rows < 1:
         raise ValueError(

@@ -46,6 +46,14 @@ class Part(NamedTuple):
         """The entries of an array over the whole matrix in the numbering of `X`: a view, or the array itself."""
         return values if self.last < 0 else values[self.first : self.last]
 
+    def among(self, members: np.ndarray) -> Part:
+        """The part of a pass over other rows of the same matrix; `X` holds some of its rows, not the whole.
+
+        `members`, of shape (n,), are their numbers, ascending.
+        """
+        place = slice(*np.searchsorted(members, [self.first, self.last]).tolist())
+        return self._replace(rows=members[place] - self.first, place=place)
+
 
 class Passes(ABC):
     """How to pass over some rows of a matrix.
@@ -176,9 +184,8 @@ class FromFiles(Passes):
         if again and not len(then):
             then = self._chunks(0)
         first, last = int(reader.edges[now.start]), int(reader.edges[now.stop])
-        place = slice(*np.searchsorted(self.members, [first, last]).tolist())
         block = reader.fetch(now, then=then)
-        return Part(block.X, self.members[place] - first, place, first, last)
+        return Part(block.X, np.empty(0, dtype=np.int32), slice(0, 0), first, last).among(self.members)
 
     def _chunks(self, number: int) -> range:
         """The chunks of a block; none behind the last one."""

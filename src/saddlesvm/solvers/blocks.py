@@ -36,7 +36,7 @@ from saddlesvm.problem.certificate import Evaluation, Point, relative
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.on_disk import JudgedPoint, StreamedProblem, judgement
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums
+from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, chosen_rows, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -101,7 +101,8 @@ class BlocksState(State):
     Attributes
     ----------
     w : ndarray of shape (d + 1,), float64
-        ``w(alpha)``, plus the multiplier of a free intercept in its last place.
+        The pull ``v(alpha)``, which is w where R is half the squared norm, plus the multiplier of a free intercept in
+        its last place.
     alpha : ndarray of shape (n_all,)
         Dual variables.
     edges : ndarray of shape (n_chunks + 1,)
@@ -169,6 +170,7 @@ class Blocks(SolverBase):
     """
 
     name: ClassVar[str] = "blocks"
+    any_penalty: ClassVar[bool] = True
     passes: int = 0
     rows: int = 0
 
@@ -201,8 +203,10 @@ class Blocks(SolverBase):
         streamed = [self.settled(problem, state) for problem, state in zip(problems, states, strict=True)]
         due = [self.next_blocks(problem, state) for problem, state in zip(streamed, states, strict=True)]
         chunks, then = due[0]  # the same seed gives every problem the same chunks
-        judged, coming = [state.judged for state in states], [upcoming(state) for state in states]
-        block = streamed[0].reader.fetch(chunks, judged, then, coming)
+        reader = streamed[0].reader
+        asking = [state for problem, state in zip(streamed, states, strict=True) if problem.takes_most][: reader.judges]
+        judged, coming = [state.judged for state in asking], [upcoming(state) for state in asking]
+        block = reader.fetch(chunks, judged, then, coming)
         for state, budget in zip(states, budgets, strict=True):
             state.target = budget.relative_gap
         return [self.visit(problem, state, block) for problem, state in zip(streamed, states, strict=True)]
@@ -228,15 +232,14 @@ class Blocks(SolverBase):
         if stop == count and not state.following.size:
             state.following = state.order.copy()
             shuffle(state.random, state.following, count)
-            state.coming = state.w.copy()
+            state.coming = problem.regularizer.weights(state.w).copy()
         then = state.following[:size] if stop == count else state.order[stop : stop + size]
         return state.order[state.position : stop].tolist(), then.tolist()
 
     def visit(self, problem: StreamedProblem, state: BlocksState, block: RowBlock) -> BlocksState:
         """Add a block's losses at the judged weights to the sums, and improve its dual variables."""
-        local, z = problem.local(block), block.margins_of(state.judged)
-        alpha = block.gather(state.alpha)
-        z = z if local.members.size == z.size else z[local.members]
+        local, alpha = problem.local(block), block.gather(state.alpha)
+        z = _judged_margins(local, block, state.judged)
         state.paid += loss_sums(local.pointwise, local.members, z, 0.0, alpha)[0]
         self._improve(local, state, alpha)
         block.scatter(alpha, state.alpha)
@@ -365,6 +368,14 @@ def _keep(problem: StreamedProblem, state: BlocksState, block: RowBlock, local: 
         state.kept = np.concatenate([state.kept, numbers[inside]])
 
 
+def _judged_margins(local: Problem, block: RowBlock, judged: np.ndarray) -> np.ndarray:
+    """The members' margins, shape (n,), at weights that the block was mostly read with."""
+    known = block.margins_of(judged)
+    if known is None:
+        return margins(local, judged)
+    return known if known.size == local.members.size else known[local.members]
+
+
 def upcoming(state: BlocksState) -> np.ndarray:
     """The weights at which the block after the next one is judged."""
     return state.coming if state.coming.size else state.judged
@@ -383,7 +394,7 @@ def _cut(problem: StreamedProblem, state: BlocksState) -> BlocksState:
     shuffle(state.random, state.order, state.order.size)
     state.following, state.coming, state.position = nothing(), nothing(), 0
     state.kept, state.values = np.empty(0, dtype=np.int64), KeptRows()
-    state.judged, state.epochs = state.w.copy(), float(state.sweeps)
+    state.judged, state.epochs = problem.regularizer.weights(state.w).copy(), float(state.sweeps)
     state.paid = state.conjugates = 0.0
     return state
 

@@ -79,6 +79,7 @@ class AutoOnFiles(SolverBase):
     """
 
     name: ClassVar[str] = "auto"
+    any_penalty: ClassVar[bool] = True
     memory: float = field(default=1e9, repr=False)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
@@ -134,11 +135,12 @@ class AutoOnFiles(SolverBase):
     def may_change(self, problems: Sequence[Problem]) -> bool:
         """Whether Newton's method takes the loss, and its matrices fit into the memory."""
         problem, width = problems[0], problems[0].n_features + 1
+        if not problem.penalty.identity():
+            return False
         if not is_smooth(problem.loss):
             assert isinstance(problem, StreamedProblem)
             return room_for(problem) >= INSIDE * width and not problem.intercept.constrained
-        fits = MATRICES * len(problems) * 8.0 * width**2 <= SHARE * self.memory
-        return fits and problem.penalty.identity()
+        return MATRICES * len(problems) * 8.0 * width**2 <= SHARE * self.memory
 
     def _finish(self, problem: Problem) -> NewtonOnFiles | NarrowingOnFiles:
         """The solver that takes over."""
@@ -215,12 +217,10 @@ def sweeps_left(seen: np.ndarray, target: float) -> float:
 
 def sweep_costs(problems: Sequence[Problem]) -> tuple[float, float, float]:
     """Rough seconds of reading all rows, and of the work on them in a sweep of either solver, for all problems."""
-    problem = problems[0]
-    visit = epoch_cost(problem)
-    rows, width, per_row = problem.members.size, problem.n_features + 1, problem.values_per_row
+    problem, reading = problems[0], matrix_bytes(problems[0].X) / DISK_SPEED
+    visits = sum(epoch_cost(one) for one in problems)
     if not is_smooth(problem.loss):
-        return matrix_bytes(problem.X) / DISK_SPEED, len(problems) * MOST_VISITS * visit, len(problems) * PASSES * visit
+        return reading, MOST_VISITS * visits, PASSES * visits
+    rows, width, per_row = sum(one.members.size for one in problems), problem.n_features + 1, problem.values_per_row
     a_row = 0.5 * per_row**2 / LOOP_SPEED if isinstance(problem.X, CSR) else width**2 / SYRK_SPEED
-    bend = BEND[is_cornerless(problem.loss)]
-    newton = PASSES * visit + bend * rows * a_row
-    return matrix_bytes(problem.X) / DISK_SPEED, len(problems) * MOST_VISITS * visit, len(problems) * newton
+    return reading, MOST_VISITS * visits, PASSES * visits + BEND[is_cornerless(problem.loss)] * rows * a_row

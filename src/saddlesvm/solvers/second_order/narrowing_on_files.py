@@ -108,7 +108,7 @@ class NarrowingOnFiles(SolverBase):
             self._sample(streamed, states)
         part = passes.part(states[0].search.block, again=True)
         for problem, state, budget in zip(streamed, states, budgets, strict=True):
-            self._visit(problem, state, part, budget.relative_gap)
+            self._visit(problem, state, part.among(problem.members), budget.relative_gap)
         return list(states)
 
     def _sample(self, problems: Sequence[StreamedProblem], states: Sequence[NarrowingState]) -> None:

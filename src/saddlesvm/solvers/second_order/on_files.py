@@ -102,7 +102,7 @@ class NewtonOnFiles(SolverBase):
         assert isinstance(passes, FromFiles)
         part = passes.part(states[0].work.block, again=True)
         for problem, state in zip(streamed, states, strict=True):
-            self._visit(problem, state, part)
+            self._visit(problem, state, part.among(problem.members))
         return list(states)
 
     def _visit(self, problem: StreamedProblem, state: FilesState, part: Part) -> None:
