@@ -19,6 +19,7 @@ from .certificates import Tally
 
 LOSSES = ("hinge", "squared_hinge", "smooth_hinge", "logistic")
 TARGET_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared", "absolute", "huber")
+PENALTIES = ("l2", "l2", "elasticnet", "l1")
 VALUES = 200  # random C a problem
 SECONDS = 2.0  # for a fit to 1e-9; one that does not come there is still a bound
 
@@ -44,6 +45,7 @@ def posed(random: np.random.Generator) -> tuple[Any, np.ndarray, np.ndarray | No
     score = X @ random.normal(size=d) + random.normal(size=n)
     weights = random.uniform(0.2, 3.0, n) if random.random() < 0.3 else None
     options = {"intercept": str(random.choice(["regularized", "free"])), "fit_intercept": bool(random.random() < 0.8)}
+    options |= {"penalty": str(random.choice(PENALTIES)), "l1_ratio": float(random.uniform(0.05, 0.95))}
     given = sparse.csr_array(np.where(np.abs(X) > 0.3, X, 0.0)) if random.random() < 0.4 else X
     if random.random() < 0.7:
         y = np.where(score > np.quantile(score, random.uniform(0.2, 0.8)), 1, -1)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import accuracy_score
 
-from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, Outcome, Store
+from saddlesvm import C_max, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome, Store
 from saddlesvm.data import load_bundled
 from saddlesvm.problem.path_bounds import Interval, Knot
 
@@ -30,9 +30,11 @@ def objective(model, X, y, weights=None):
         margin = np.where(y == model.classes_[1], 1.0, -1.0) * z
         short = np.maximum(0.0, 1.0 - margin)
         losses = {"hinge": short, "squared_hinge": short**2, "logistic": np.logaddexp(0.0, -margin)}
-    penalty = np.ravel(model.coef_) @ np.ravel(model.coef_)
+    ratio = {"l1": 1.0, "elasticnet": model.l1_ratio}.get(model.penalty, 0.0)
+    coef, b = np.ravel(model.coef_), np.ravel(model.intercept_)[0] / model.intercept_scaling
+    penalty = (1.0 - ratio) * (coef @ coef) + 2.0 * ratio * np.abs(coef).sum()
     if model.intercept == "regularized":
-        penalty += (np.ravel(model.intercept_)[0] / model.intercept_scaling) ** 2
+        penalty += (1.0 - ratio) * b * b if ratio < 1.0 else 2.0 * abs(b)
     paid = losses[model.loss] @ (np.ones(len(y)) if weights is None else weights)
     return 0.5 * penalty + model.C * paid
 
@@ -53,6 +55,25 @@ def test_no_fit_contradicts_a_claim(heart, loss, intercept):
         assert claim.relative_gap <= path.proven_gap
         assert claim.dual <= best.primal * (1 + 1e-12)
         assert best.dual <= objective(model, X, heart.y, weights) <= claim.primal * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("penalty", ["elasticnet", "l1"])
+@pytest.mark.parametrize(("loss", "intercept"), [("hinge", "regularized"), ("logistic", "free")])
+def test_no_fit_contradicts_a_claim_with_an_l1_norm(heart, penalty, loss, intercept):
+    X = heart.X / np.abs(heart.X).max(axis=0)
+    options = {"loss": loss, "intercept": intercept, "penalty": penalty, "l1_ratio": 0.4, "random_state": 0}
+    path = LinearSVC.path(X, heart.y, gap=GAP, **options)
+    assert path.outcome is Outcome.CERTIFIED
+    assert path.proven_gap <= GAP
+    assert path.Cs[0] == C_max(LinearSVC(**options), X, heart.y)
+    for C in np.geomspace(*path.Cs[[0, -1]], 7)[1:-1]:
+        claim, model = path.certificate(C), path.model(C)
+        best = LinearSVC(C=C, tol=1e-9, **options).fit(X, heart.y).certificate_
+        assert claim.relative_gap <= path.proven_gap
+        assert claim.dual <= best.primal * (1 + 1e-12)
+        assert best.dual <= objective(model, X, heart.y) <= claim.primal * (1 + 1e-12)
+        again = model.set_params(warm_start=True, tol=2 * GAP).fit(X, heart.y)
+        assert again.n_iter_ <= 1  # the mixture is proven as it is, by its own dual variables
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared"])
@@ -111,6 +132,8 @@ def test_a_path_in_lambda_is_that_in_C(heart):
     np.testing.assert_allclose(model.lam, 1.0 / (n * path.Cs[0] * 3.0))
     alone = LinearSVC(lam=model.lam, loss="hinge", tol=1e-9, random_state=0).fit(X, heart.y)
     assert model.certificate_.dual <= alone.certificate_.primal <= model.certificate_.primal
+    again = model.set_params(warm_start=True, tol=1e-6).fit(X, heart.y)
+    assert again.certificate_.relative_gap <= 1e-6
 
 
 def test_threads_make_no_difference(heart):
@@ -194,7 +217,8 @@ def test_the_largest_gap_between_two_fits_is_found_in_closed_form():
             w, v = random.normal(size=(2, k, d)) * 10.0 ** random.uniform(-3, 1)
             R = 0.5 * np.einsum("kj,kj->k", w, w)
             primal = R + C * random.uniform(0.1, 10.0, k)
-            knots.append(Knot(C, w, np.zeros(k), w, v, primal, primal * random.uniform(0.5, 1.0, k)))
+            dual, root = primal * random.uniform(0.5, 1.0, k), (1.0, 0.5, 0.0)[trial % 3]
+            knots.append(Knot(C, w, np.zeros(k), root * w, root * v, primal, dual, charged=R))
         interval = Interval(*knots)
         grid = np.concatenate([np.geomspace(C1, C2, 201), np.linspace(C1, C2, 201)])
         grid = np.clip(grid, C1, C2)

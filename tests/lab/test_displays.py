@@ -89,6 +89,17 @@ def test_the_command_makes_a_grid_where_weights_are_set_to_zero(tmp_path, capsys
     assert "relative gap at C = 0.1 " in capsys.readouterr().out
 
 
+def test_every_C_may_be_asked_for_where_weights_are_set_to_zero(tmp_path, capsys):
+    report = tmp_path / "path.html"
+    arguments = ["path", "heart", "--penalty", "l1", "--loss", "logistic", "--gap", "0.1", "--every-C"]
+    assert main([*arguments, "--report", str(report)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "C from 0.000317" in told
+    assert "proven relative gap for every C" in told
+    assert "fits prove a model for every C from 0.000317 to 0.3167" in report.read_text()
+    assert "Features along the path" in report.read_text()
+
+
 def test_train_chooses_C_on_the_command_line(capsys):
     assert main(["train", "heart", "--C", "auto:low=1e-2,high=1", "--loss", "logistic"]) == 0
     assert "chosen by leave-one-out estimates" in " ".join(capsys.readouterr().out.split())

@@ -150,6 +150,12 @@ def fill_path(parser: Parser) -> None:
         help=f"values of C with --penalty l1 or elasticnet, from the first weight on unless --C says from where; "
         f"{kinds.COUNT} by default",
     )  # fmt: skip
+    parser.add_argument(
+        "--every-C",
+        dest="every_C",
+        action="store_true",
+        help="prove every C between the ends with them, too",
+    )
     parser.add_argument("--gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default")
     parser.add_argument("--validation", metavar="DATA", help="rows to measure the error along the path on")
     parser.add_argument(

@@ -28,8 +28,7 @@ from saddlesvm.estimators import persistence
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.first_weight import takes_features
 from saddlesvm.estimators.leave_one_out import leave_one_out
-from saddlesvm.estimators.path import RegularizationPath, fit_path, grid_for
-from saddlesvm.estimators.path_defaults import ENDS
+from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.fit.outcome import Outcome
 
@@ -71,13 +70,15 @@ def path_asked_for(options: argparse.Namespace, table: Table, y: np.ndarray) -> 
     in_lambda = options.lam is not None
     options.C = options.lam = None
     template = make_estimator(options, y)
-    if not takes_features(template):
+    if options.every_C or not takes_features(template):
         return certified_path(
-            template, table.X, y, ends or ENDS, options.gap,
+            template, table.X, y, ends or ends_for(template, table.X, y, table.sample_weight), options.gap,
             sample_weight=table.sample_weight, in_lambda=in_lambda, watch=narrate if template.verbose else None,
         )  # fmt: skip
     if in_lambda:
-        raise ValueError(f"a path with penalty={template.penalty!r} goes over C: give --C LOW,HIGH, not --lambda")
+        raise ValueError(
+            f"a grid with penalty={template.penalty!r} goes over C: give --C LOW,HIGH, not --lambda, or --every-C"
+        )
     template.set_params(tol=options.gap)
     given = options.Cs if ends is None else np.geomspace(ends[0], ends[1], options.Cs)
     grid = grid_for(template, table.X, y, given, table.sample_weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,10 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.intercepts import Absent, Regularized
 from saddlesvm.problem.path_bounds import Interval, Knot
+from saddlesvm.problem.penalties import modulus
+from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.rows.scores import dense_weights, linear_scores
 
 GRID = 61  # values of C in a default grid: ten per factor of 10, over six such factors
@@ -125,10 +129,11 @@ class CertifiedPath:
         """A fitted estimator for C: the best mixture of its neighbours, with its certificate."""
         k, _ = self._place(C)
         parent = self.models[k]
-        made = clone(parent).set_params(**({"lam": 1.0 / (self.n * C)} if self.uses_lambda else {"C": float(C)}))
+        strength = {"C": 1.0, "lam": 1.0 / (self.n * C)} if self.uses_lambda else {"C": float(C)}
+        made = clone(parent).set_params(**strength)
         kept = ("classes_", "n_features_in_", "feature_names_in_", "outcome_", "n_iter_", "trace_")
         vars(made).update({name: vars(parent)[name] for name in kept if name in vars(parent)})
-        made.begin_at(self.coef(C), self.intercept(C), self.dual_coef(C), C, parent)
+        made.begin_at(self.coef(C), self.intercept(C), self.dual_coef(C), made.posed_C(self.n), parent)
         made.certificate_, made.certificates_ = self.certificate(C), self.certificates(C)
         made.outcome_ = Outcome.CERTIFIED if made.certificate_.relative_gap <= self.gap else self.outcome
         return made
@@ -208,11 +213,20 @@ def knot_of(model: LinearModel, C: float, pulled: np.ndarray, missed: np.ndarray
     (k,).
     """
     coef, intercept = dense_weights(model.coef_), np.atleast_1d(model.intercept_)
-    seen, seen_pulled = coef, pulled[:, :-1]
-    if model.fit_intercept and model.intercept == "regularized":
+    seen, seen_pulled, charged = coef, pulled[:, :-1], None
+    sees_intercept = model.fit_intercept and model.intercept == "regularized"
+    if sees_intercept:
         seen = np.hstack([coef, intercept[:, None] / float(model.intercept_scaling)])
         seen_pulled = pulled
+    weighed = model._penalty()
+    if not weighed.penalty.identity():
+        regularizer = Regularizer(weighed.penalty, Regularized() if sees_intercept else Absent())
+        all_seen = seen if sees_intercept else np.hstack([coef, np.zeros_like(coef[:, :1])])
+        charged = weighed.share * np.array([regularizer.value(w) for w in all_seen])
+        root = math.sqrt(weighed.share * modulus(weighed.penalty))
+        led_to = np.stack([regularizer.weights(v) for v in pulled])
+        seen, seen_pulled, missed = root * seen, root * led_to[:, : seen.shape[1]], root * missed
     primal = np.array([one.primal for one in model.certificates_])
     dual = np.array([one.dual for one in model.certificates_])
     rounding = np.array([one.primal_rounding for one in model.certificates_])
-    return Knot(C, coef, intercept, seen, np.ascontiguousarray(seen_pulled), primal, dual, rounding, missed)
+    return Knot(C, coef, intercept, seen, np.ascontiguousarray(seen_pulled), primal, dual, rounding, missed, charged)

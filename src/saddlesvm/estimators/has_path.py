@@ -70,7 +70,8 @@ class HasPath:
         Cs : int or sequence of float, default=13
             A grid: values of C, or how many between 1e-3 and 1e3. Each fit is started from its neighbour.
         C : tuple of two floats, optional
-            The smallest and the largest C of a certified path; 1e-3 and 1e3 where only `gap` is given.
+            The smallest and the largest C of a certified path. Where only `gap` is given, 1e-3 and 1e3; with an l1 norm
+            in the penalty, from the C where the first weight appears to a thousand times it.
         lam : tuple of two floats, optional
             The same in lambda; certificates are then in the lambda form.
         gap : float, optional

@@ -157,6 +157,11 @@ class LinearModel(CallbackSupport, Estimator):
         scaled = {"C": strength["C"] / share} if "C" in strength else {"lam": strength["lam"] * share}
         return {**scaled, "penalty": penalty, "share": share}
 
+    def posed_C(self, n: int) -> float:
+        """The C of the problems that a fit to n rows solves: larger than its own where an l1 norm takes a share."""
+        posed = self._posed()
+        return resolve_C(posed.get("C"), posed.get("lam"), n)[0]
+
     def _memory_rows(self, X: Any, kind: InterceptName, jobs: int, n_jobs: int | None) -> MemoryRows:
         """X as rows in memory, with the virtual feature of the intercept."""
         return in_memory(X, kind, float(self.intercept_scaling), jobs, n_jobs)
@@ -209,8 +214,7 @@ class LinearModel(CallbackSupport, Estimator):
         fits.bar = bar if self.verbose else None
         with bar, fits:
             results = fits.solve()
-        posed = self._posed()
-        self._fitted_C = resolve_C(posed.get("C"), posed.get("lam"), X.shape[0])[0]
+        self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
         worst = multiclass.worst_outcome(results)
         unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
@@ -240,8 +244,7 @@ class LinearModel(CallbackSupport, Estimator):
         fits.told = lambda sub: self.callbacks or ()
         with fits:
             results = fits.solve()
-        posed_C = self._posed()
-        self._fitted_C = resolve_C(posed_C.get("C"), posed_C.get("lam"), X.shape[0])[0]
+        self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
         return results
 

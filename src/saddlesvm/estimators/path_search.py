@@ -15,9 +15,9 @@ from sklearn.base import clone
 from saddlesvm.data import inputs
 from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.path import RegularizationPath, check_model, fit_path, grid_for
+from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
 from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
-from saddlesvm.estimators.path_defaults import ENDS, GAP
+from saddlesvm.estimators.path_defaults import GAP
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.path_bounds import Knot
@@ -149,9 +149,9 @@ class PathSearch:
         model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
         model.set_params(checkpoint=None)
         if stored is not None:
-            model.begin_at(stored.coef_, stored.intercept_, stored.dual_coef_, float(C), stored)
+            model.begin_at(stored.coef_, stored.intercept_, stored.dual_coef_, model.posed_C(self.n), stored)
         elif low is not None:
-            _begin_between(model, C, low, high)
+            _begin_between(model, C, model.posed_C(self.n), low, high)
         X, y, weights = self.data
         model.fit(X, y, sample_weight=weights)
         model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
@@ -186,17 +186,20 @@ class PathSearch:
         return self.outcome is not Outcome.CERTIFIED
 
 
-def _begin_between(model: LinearModel, C: float, low: Fitted, high: Fitted | None) -> None:
-    """Let the fit of `model` at C begin where its neighbours' mixtures are: the best weights, and feasible duals."""
+def _begin_between(model: LinearModel, C: float, posed_C: float, low: Fitted, high: Fitted | None) -> None:
+    """Let the fit of `model` at C begin where its neighbours' mixtures are: the best weights, and feasible duals.
+
+    `posed_C` is the C of its problems, in which dual variables are.
+    """
     parent = low[1]
     if high is None:
-        coef, intercept, duals, former_C = parent.coef_, parent.intercept_, parent.dual_coef_, low[0].C
+        coef, intercept, duals, former_C = parent.coef_, parent.intercept_, parent.dual_coef_, parent._fitted_C
     else:
         between, other = low[0].until(high[0]), high[1]
         u, t = between.mixture(C), between.share(C)
         coef = (1.0 - u) * parent.coef_ + u * other.coef_
         intercept = (1.0 - u) * parent.intercept_ + u * other.intercept_
-        duals, former_C = (1.0 - t) * parent.dual_coef_ + t * other.dual_coef_, C
+        duals, former_C = (1.0 - t) * parent.dual_coef_ + t * other.dual_coef_, posed_C
     model.begin_at(coef, intercept, duals, former_C, (high or low)[1])
 
 
@@ -242,10 +245,6 @@ def certified_path(
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
     if template.warm_start:
         raise ValueError("a certified path makes many fits, each begun at its neighbours: no warm_start")
-    if not template._penalty().penalty.identity():
-        raise ValueError(
-            f"a certified path needs penalty='l2'; got {template.penalty!r}: LinearSVC.path(Cs=...) takes it"
-        )
     if getattr(template, "multi_class", "ovr") in splits.JOINT:
         raise ValueError(
             f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "
@@ -281,7 +280,7 @@ def path_of(
         return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
     if C is not None and lam is not None:
         raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
-    ends = lam if lam is not None else ENDS if C is None else C
+    ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C
     if np.ndim(ends) != 1 and lam is not None:
         raise ValueError(
             f"a path goes over C, so lam (lambda), unless it is two ends, must be left out; got lam={lam!r}"

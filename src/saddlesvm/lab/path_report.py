@@ -39,7 +39,7 @@ def verdict(display: PathDisplay) -> list[str]:
     """The findings, in sentences that the path's proofs support."""
     path = display.path
     low, high = path.Cs[0], path.Cs[-1]
-    which = f"every C from {low:.3g} to {high:.3g}" if path.every_C else f"its own C, from {low:.3g} to {high:.3g}"
+    which = f"every C from {low:.4g} to {high:.4g}" if path.every_C else f"its own C, from {low:.4g} to {high:.4g}"
     each = "fits prove a model for" if path.every_C else "fits, each of which proves the model of"
     found = [
         f"{path.Cs.size} {each} {which}: its objective is within a relative gap of {path.proven_gap:.2g} of the "
@@ -49,7 +49,7 @@ def verdict(display: PathDisplay) -> list[str]:
         fewest, most = path.n_features_selected[0], path.n_features_selected[-1]
         found.append(f"{fewest:,} features have a weight at the smallest C, {most:,} at the largest.")
     elif path.unproven:
-        stretches = ", ".join(f"{a:.3g} to {b:.3g}" for a, b in path.unproven)
+        stretches = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in path.unproven)
         found.append(
             f"It ended early ({path.outcome}): {path.gap:.2g} was asked for, and is not proven for C from {stretches}."
         )

@@ -1,16 +1,18 @@
 """What two certified fits prove about every C between them.
 
 A fit at C has the primal ``P = R(w) + C L(w)`` with the losses' sum L, and the dual ``D = -R*(v) - conj(beta, C)`` with
-``beta = C a`` and ``v = sum_i beta_i x_i``. R is half a square, L is convex, and conj is a perspective: convex in beta
-and C together. For fits at C1 < C2 and ``C = (1 - t) C1 + t C2`` therefore, for every u in [0, 1],
+``beta = C a`` and ``v = sum_i beta_i x_i``. L is convex, and conj is a perspective: convex in beta and C together. R
+contains m times half a square: it is m-strongly convex, and R* is 1/m-smooth. (m is 1 for half a square, less for the
+elastic net, 0 for the l1 norm.) With ``g = grad R*(v)``, which is v for half a square, for fits at C1 < C2 and
+``C = (1 - t) C1 + t C2`` therefore, for every u in [0, 1],
 
-    P_C((1 - u) w1 + u w2)   <=  (1 - u) R1 + u R2 - u (1 - u) ||w1 - w2||^2 / 2 + C ((1 - u) L1 + u L2)
-    D_C((1 - t) b1 + t b2)   >=  (1 - t) D1 + t D2 + t (1 - t) ||v1 - v2||^2 / 2
+    P_C((1 - u) w1 + u w2)   <=  (1 - u) R1 + u R2 - u (1 - u) m ||w1 - w2||^2 / 2 + C ((1 - u) L1 + u L2)
+    D_C((1 - t) b1 + t b2)   >=  (1 - t) D1 + t D2 + t (1 - t) m ||g1 - g2||^2 / 2
 
-The first is smallest at ``u = 1/2 - (R2 - R1 + C (L2 - L1)) / ||w1 - w2||^2``, cut to [0, 1]: linear in C. So both
-sides are quadratic in t on at most three pieces, and the largest relative gap between two fits is found in closed form:
-it is at the end of a piece, or where the derivative of the quotient, another quadratic, is zero. No values of C are
-sampled.
+The first is smallest at ``u = 1/2 - (R2 - R1 + C (L2 - L1)) / (m ||w1 - w2||^2)``, cut to [0, 1]: linear in C. For
+m = 0 it is 0 up to the C where both models cost the same, and 1 from there on. So both sides are quadratic in t on at
+most three pieces, and the largest relative gap between two fits is found in closed form: it is at the end of a piece,
+or where the derivative of the quotient, another quadratic, is zero. No values of C are sampled.
 
 Theory: Giesen, Mueller, Laue and Swiercy (2012), "Approximating concave parametric optimization problems"; Ndiaye, Le,
 Fercoq, Salmon and Takeuchi (2019), "Safe grid search with optimal complexity".
@@ -32,6 +34,7 @@ BOUND_UNITS = 64.0  # roundings of a bound beside those of its squared norms
 
 
 Quadratic = tuple[float, float, float]  # coefficients of 1, t and t^2
+Share = tuple[float, float]  # of the upper knot's weights: coefficients of 1 and t
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +48,17 @@ class Knot:
         Weights, a row for each sub-problem.
     intercept : ndarray of shape (k,)
     seen : ndarray of shape (k, d or d + 1)
-        What the regulariser sees of the weights.
+        What the regulariser sees of the weights, times the root of m.
     pulled : ndarray of the shape of `seen`
-        What it sees of ``v``, the combination of the rows by the dual variables.
+        What it sees of ``grad R*(v)``, with v the combination of the rows by the dual variables, times the root of m.
     primal, dual : ndarray of shape (k,)
         Of each sub-problem, rounding counted against both.
     rounding : ndarray of shape (k,), optional
         The part of `primal` that may be rounding: about what it costs to round the weights of a mixture.
     missed : ndarray of shape (k,), optional
-        How far `pulled` can be from the exact combination, in norm.
+        How far `pulled` can be from the exact one, in norm.
+    charged : ndarray of shape (k,), optional
+        ``R(w)``; left out where it is half the square of `seen`.
     following : dict
         The intervals that :meth:`until` has made, by the C at their end.
     """
@@ -67,6 +72,7 @@ class Knot:
     dual: np.ndarray
     rounding: np.ndarray | None = None
     missed: np.ndarray | None = None
+    charged: np.ndarray | None = None
     following: dict[float, Interval] = field(default_factory=dict, repr=False)
 
     def until(self, high: Knot) -> Interval:
@@ -79,6 +85,8 @@ class Knot:
     @property
     def norms(self) -> np.ndarray:
         """``R(w)`` of each sub-problem."""
+        if self.charged is not None:
+            return self.charged
         return 0.5 * np.einsum("kj,kj->k", self.seen, self.seen)
 
     @property
@@ -125,7 +133,7 @@ class Interval:
 
     def mixture(self, C: float) -> float:
         """The share of the upper knot's weights in the model for C: the one with the smallest bound."""
-        first, second = self._best_share()
+        first, second = self._share_between(self.share(C))
         return min(max(float(first + second * self.share(C)), 0.0), 1.0)
 
     def bounds(self, C: float) -> tuple[np.ndarray, np.ndarray]:
@@ -149,22 +157,38 @@ class Interval:
             mixed += share * (0.0 if knot.rounding is None else knot.rounding)
         return gamma(self.low.seen.shape[1] + BOUND_UNITS) * size + mixed
 
-    def _best_share(self) -> tuple[float, float]:
-        """The best share of the upper knot's weights, before it is cut to [0, 1]: ``first + second t``."""
+    def _pieces(self) -> list[float]:
+        """The places from 0 to 1 between which the best share of the upper knot's weights is a linear function."""
+        a, b = self._best_share()
+        roots = [cut for one in (a, a - 1.0) for cut in _roots((one, b, 0.0))]
+        return sorted({0.0, 1.0, *(cut for cut in roots if 0.0 < cut < 1.0)})
+
+    def _share_between(self, t: float) -> Share:
+        """The best share as a function of the place, in the piece that holds t."""
+        a, b = self._best_share()
+        if float(self.apart.sum()) <= 0.0:  # the bound is a line from one model's to the other's
+            return float(a + b * t > 0.0), 0.0
+        return (a, b) if 0.0 < a + b * t < 1.0 else (float(a + b * t >= 1.0), 0.0)
+
+    def _best_share(self) -> Share:
+        """The best share of the upper knot's weights, before it is cut to [0, 1].
+
+        Where nothing is known of how far the weights are apart: what the upper model's bound is below the lower one's.
+        """
         (R1, R2), (L1, L2) = self._sums()
         apart = float(self.apart.sum())
+        gained, further = -((R2 - R1) + (L2 - L1) * self.low.C), -(L2 - L1) * (self.high.C - self.low.C)
         if apart <= 0.0:
-            return 0.0, 1.0
-        at_low = 0.5 * (1.0 - ((R2 - R1) + (L2 - L1) * self.low.C) / apart)
-        return at_low, -0.5 * (L2 - L1) * (self.high.C - self.low.C) / apart
+            return gained, further
+        return 0.5 * (1.0 + gained / apart), 0.5 * further / apart
 
     def _sums(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """``R(w)`` and ``L(w)`` of both knots, over all sub-problems."""
         (R1, R2), (L1, L2) = ((float(one.sum()), float(other.sum())) for one, other in (self._norms, self._losses))
         return (R1, R2), (L1, L2)
 
-    def _primal(self, share: tuple[float, float]) -> Quadratic:
-        """The bound from above as a function of t, for a share ``first + second t`` of the upper knot's weights."""
+    def _primal(self, share: Share) -> Quadratic:
+        """The bound from above as a function of t, for a share of the upper knot's weights."""
         (R1, R2), (L1, L2) = self._sums()
         (a, b), low, wide, apart = share, self.low.C, self.high.C - self.low.C, float(self.apart.sum())
         return (
@@ -180,12 +204,9 @@ class Interval:
 
     def _largest_gap(self) -> tuple[float, float]:
         """The largest relative gap between the knots, and the C where it is, in closed form."""
-        dual, (a, b) = self._dual(), self._best_share()
-        cuts = [cut for one in (a, a - 1.0) for cut in _roots((one, b, 0.0)) if 0.0 < cut < 1.0]
-        largest, place = -np.inf, 0.5
-        for start, stop in pairwise(sorted({0.0, 1.0, *cuts})):
-            at = a + b * 0.5 * (start + stop)
-            primal = self._primal((a, b) if 0.0 < at < 1.0 else (float(at >= 1.0), 0.0))
+        dual, largest, place = self._dual(), -np.inf, 0.5
+        for start, stop in pairwise(self._pieces()):
+            primal = self._primal(self._share_between(0.5 * (start + stop)))
             turning = [x for x in _roots(_slope_of_quotient(primal, dual)) if start < x < stop]
             for x in (start, stop, *turning):
                 above, below = _at(primal, x), _at(dual, x)

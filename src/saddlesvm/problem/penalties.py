@@ -198,6 +198,12 @@ def parts_of(penalty: Penalty) -> tuple[float, float] | None:
     return None if told is None else told()
 
 
+def modulus(penalty: Penalty) -> float:
+    """How many times half a square r is known to contain: so strongly convex is R. 0 where a penalty does not say."""
+    parts = parts_of(penalty)
+    return 0.0 if parts is None else parts[0]
+
+
 def holds_square(penalty: Penalty) -> bool:
     """Whether r grows faster than any line, so that its conjugate is finite for every pull."""
     return penalty.domain_scale(np.finfo(np.float64).max) == 1.0
