@@ -96,7 +96,7 @@ def test_every_C_may_be_asked_for_where_weights_are_set_to_zero(tmp_path, capsys
     told = " ".join(capsys.readouterr().out.split())
     assert "C from 0.000317" in told
     assert "proven relative gap for every C" in told
-    assert "fits prove a model for every C from 0.000317 to 0.3167" in report.read_text()
+    assert "fits prove a model for every C from 0.0003167 to 0.3167" in report.read_text()
     assert "Features along the path" in report.read_text()
 
 
