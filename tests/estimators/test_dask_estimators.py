@@ -165,8 +165,46 @@ def test_a_free_intercept(client: Any) -> None:
     apart = np.linalg.norm(model.coef_ - reference.coef_)
     assert apart <= distance_bound(model.certificate_.gap, reference.certificate_.gap)
     assert model.to_local().intercept == "free"
-    with pytest.raises(ValueError, match="needs Newton's method"):
-        distributed_svm.LinearSVC(intercept="free", loss="hinge").fit(A, y)
+    hinge = distributed_svm.LinearSVC(intercept="free", loss="hinge", tol=1e-6).fit(A, y)
+    assert hinge.outcome_ is Outcome.CERTIFIED and hinge.n_iter_ == 1
+    with pytest.raises(ValueError, match="all rows fit on a worker"):
+        distributed_svm.LinearSVC(intercept="free", loss="hinge", solver="rounds").fit(A, y)
+
+
+def test_the_hinge_by_the_second_order(client: Any) -> None:
+    X, _ = data()
+    y = np.digitize(X @ np.ones(D), [0.0, 1.0])
+    A = da.from_array(X, chunks=((100, 0, 300, 500), (D,)))
+    reference = LinearSVC(loss="hinge", C=10.0, tol=1e-6).fit(X, y)
+    for solver in ("newton", "gather"):
+        model = distributed_svm.LinearSVC(loss="hinge", C=10.0, tol=1e-6, solver=solver).fit(A, y)
+        assert model.outcome_ is Outcome.CERTIFIED
+        assert near(model, reference)
+
+
+def test_tasks_have_names_and_late_workers_get_rows() -> None:
+    X, y = data()
+    seen: list[str] = []
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+
+        def grow(row: dict[str, Any]) -> None:
+            if row["round"] == 1:
+                cluster.scale(2)
+                client.wait_for_workers(2)
+
+        A = da.from_array(X, chunks=(100, -1))
+        options = {"C": 1.0, "tol": 1e-9, "callbacks": [grow], "client": client, "max_iter": 30}
+        model = distributed_svm.LinearSVC(loss="logistic", **options).fit(A, y)
+        assert model.n_iter_ > 2
+        stream = client.get_task_stream()
+        seen = [task["key"] for task in stream if str(task["key"]).startswith("look_at")]
+        assert len({task["worker"] for task in stream if str(task["key"]).startswith("look_at")}) == 2
+    assert seen
 
 
 @pytest.mark.parametrize("solver", ["rounds", "newton"])
@@ -200,10 +238,8 @@ def test_bad_input_is_told_apart(client: Any) -> None:
         distributed_svm.LinearSVC().fit(A, y[:-1])
     with pytest.raises(ValueError, match="list of files is empty"):
         distributed_svm.LinearSVC().fit([])
-    with pytest.raises(ValueError, match="'auto', 'newton', 'rounds'; got 'sdca'"):
+    with pytest.raises(ValueError, match="'auto', 'newton', 'rounds', 'gather'; got 'sdca'"):
         distributed_svm.LinearSVC(solver="sdca").fit(A, y)
-    with pytest.raises(ValueError, match="smooth losses only, not hinge"):
-        distributed_svm.LinearSVC(solver="newton", loss="hinge").fit(A, y)
 
 
 def test_limits_are_kept_and_told(client: Any) -> None:
@@ -211,6 +247,32 @@ def test_limits_are_kept_and_told(client: Any) -> None:
     with pytest.warns(Warning, match="epoch_limit"):
         model = distributed_svm.LinearSVC(tol=1e-9, max_iter=2).fit(da.from_array(X, chunks=(300, -1)), y)
     assert (model.n_iter_, model.outcome_) == (2, Outcome.EPOCH_LIMIT)
+
+
+@pytest.mark.parametrize("solver", ["rounds", "newton"])
+def test_a_time_limit_ends_the_rounds(solver: str, client: Any) -> None:
+    X, y = data()
+    with pytest.warns(Warning, match="time_limit"):
+        model = distributed_svm.LinearSVC(loss="logistic", tol=1e-15, max_time=0.3, solver=solver, C=1e4).fit(
+            da.from_array(X, chunks=(300, -1)), y
+        )
+    assert model.outcome_ is Outcome.TIME_LIMIT
+    assert np.isfinite(model.certificate_.gap)
+
+
+def test_ctrl_c_ends_the_rounds_with_the_best_model(client: Any) -> None:
+    X, y = data()
+
+    def interrupt(row: dict[str, Any]) -> None:
+        if row["round"] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.warns(Warning, match="interrupted"):
+        model = distributed_svm.LinearSVC(tol=1e-15, solver="rounds", callbacks=[interrupt]).fit(
+            da.from_array(X, chunks=(300, -1)), y
+        )
+    assert (model.n_iter_, model.outcome_) == (3, Outcome.INTERRUPTED)
+    assert np.isfinite(model.certificate_.gap)
 
 
 def test_a_scheduler_that_goes_away_leaves_the_best_model() -> None:

@@ -7,10 +7,11 @@ its last copy, or at zero, and the engine rebuilds w from the dual variables at 
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from functools import cached_property
 from typing import Any
@@ -44,6 +45,31 @@ class ClusterLostError(RuntimeError):
     model: Any = None
 
 
+class Left:
+    """What a round has made, left on a worker; made when it is first asked for, and again where it was lost.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the task that makes it.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+        self.made: Any = None
+
+    @property
+    def future(self) -> Any:
+        """The task, or its result."""
+        if self.made is None:
+            self.made = self.make()
+        return self.made
+
+    def forget(self) -> None:
+        """Have it made again."""
+        self.made = None
+
+
 class DaskEngine:
     """Carries out rounds on a cluster.
 
@@ -61,6 +87,7 @@ class DaskEngine:
         self.shared: list[Any] = []
         self.received = 0
         self.stop = threading.Event()  # set by Ctrl-C
+        self.known: set[str] = set()  # workers that partitions were dealt out to
 
     @cached_property
     def duals(self) -> list[Any]:
@@ -76,6 +103,7 @@ class DaskEngine:
     def improve(self, W: np.ndarray, order: Order) -> Report:
         """Do one round; after a loss return an empty report, and raise `restarts` by one."""
         try:
+            self.welcome()
             w = self.share(W)
             both = [self.submit(improve, part, duals, w, order) for part, duals in self.pairs()]
             self.duals = [self.submit(operator.itemgetter(0), one) for one in both]
@@ -137,13 +165,59 @@ class DaskEngine:
 
     def total(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
         """What `together` makes of the answers of `work` for all partitions, a few at a time; after a loss anew."""
+        return self.told(self.leave(work, together, given), None)
+
+    def leave(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Left:
+        """The same, left on the workers for :meth:`told` and :meth:`told_each`."""
+        return Left(functools.partial(self.spread, work, together, given))
+
+    def told(self, left: Left, what: Callable[[Any], Any] | None) -> Any:
+        """`what` of something left there; all of it without `what`."""
+        return self.surely(lambda: self.result(self.submit(what, left.future) if what else left.future), left)
+
+    def told_each(
+        self,
+        left: Left,
+        pick: Callable[[Any, int], Any],
+        what: Callable[[Any, Any], Any],
+        given: Sequence[tuple[int, Any]],
+    ) -> list[Any]:
+        """For each place and what is given for it: ``what(pick(left, place), given)``, side by side."""
+
+        def all_of() -> list[Any]:
+            picked = [self.submit(pick, left.future, place) for place, _ in given]
+            tasks = [self.submit(what, one, posed) for one, (_, posed) in zip(picked, given, strict=True)]
+            return [self.result(task) for task in tasks]
+
+        return list(self.surely(all_of, left))
+
+    def spread(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
+        """The task whose result is what `together` makes of the answers of `work`."""
+        self.welcome()
+        [shared] = self.client.scatter([given], hash=False)
+        return self.tree([self.submit(work, part, shared) for part in self.rows], together)
+
+    def welcome(self) -> None:
+        """Give workers that have joined since copies of their share of the partitions: Dask sends tasks to the rows."""
+        there = set(self.client.nthreads())
+        late = sorted(there - self.known) if self.known else []
+        self.known = there
+        if not late or not all(part.done() for part in self.rows):
+            return
+        each = max(1, len(self.rows) // len(there))
+        for number, worker in enumerate(late):
+            mine = self.rows[number * each : (number + 1) * each]
+            if mine:
+                self.client.replicate(mine, n=1, workers=[worker])
+
+    def surely(self, ask: Callable[[], Any], left: Left) -> Any:
+        """What `ask` returns; after a loss anew, from the partitions on."""
         while True:
             try:
-                [shared] = self.client.scatter([given], hash=False)
-                answers = [self.submit(work, part, shared) for part in self.rows]
-                return self.result(self.tree(answers, together))
+                return ask()
             except Exception as loss:
                 self.survive(loss)
+                left.forget()
 
     def survive(self, loss: BaseException) -> None:
         """Count a loss of results, or of a worker; any other error is raised again."""

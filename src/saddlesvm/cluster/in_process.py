@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,26 @@ class InProcess:
     ) -> Answer:
         """What `together` makes of the answers of `work` for all partitions."""
         return together([work(part, given) for part in self.rows])
+
+    def leave(
+        self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
+    ) -> Answer:
+        """The same, for :meth:`told` and :meth:`told_each`."""
+        return self.total(work, together, given)
+
+    def told(self, left: Answer, what: Callable[[Answer], Answer]) -> Answer:
+        """`what` of something left there."""
+        return what(left)
+
+    def told_each(
+        self,
+        left: Any,
+        pick: Callable[[Any, int], Any],
+        what: Callable[[Any, Any], Answer],
+        given: Sequence[tuple[int, Any]],
+    ) -> list[Answer]:
+        """For each place and what is given for it: ``what(pick(left, place), given)``."""
+        return [what(pick(left, place), posed) for place, posed in given]
 
     def _pairs(self) -> list[tuple[Part, Duals]]:
         return list(zip(self.rows, self.duals, strict=True))

@@ -6,6 +6,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dask
@@ -16,8 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
+from saddlesvm.cluster.methods import Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
-from saddlesvm.cluster.newton import NewtonRounds, is_suited
+from saddlesvm.cluster.one_worker import MEMORY, part_bytes
 from saddlesvm.cluster.part import as_matrix, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training, narrate
 from saddlesvm.cluster.sources import PartTasks, read_part
@@ -28,11 +30,12 @@ from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_ki
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.words import Intercept
 
-SOLVERS = ("auto", "newton", "rounds")
+SOLVERS = ("auto", "newton", "rounds", "gather")
 
 
 class DistributedModel(BaseEstimator):
@@ -52,6 +55,7 @@ class DistributedModel(BaseEstimator):
     verbose: int
     callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None
     client: Client | None
+    memory: int | str | None
     coef_: Any
     intercept_: Any
 
@@ -86,9 +90,9 @@ class DistributedModel(BaseEstimator):
         free = kind == "free"
         scale = 0.0 if kind == "none" else 1.0 if free else float(self.intercept_scaling)
         make = dask.delayed(make_part, pure=False)
-        parts = client.compute([make(X, y, s, classes, scale, kind, factors) for X, y, s in blocks])
+        tasks = [make(X, y, s, classes, scale, kind, factors, place) for place, (X, y, s) in enumerate(blocks)]
+        parts = client.compute(tasks)
         shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
-        found = np.array(client.gather([client.submit(census, part) for part in parts]))
         n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
         if widths.size != 1:
             raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
@@ -96,32 +100,41 @@ class DistributedModel(BaseEstimator):
         problems = 1 if classes is None or classes.size == 2 else classes.size
         plan = Training(
             loss, C, n, problems, int(widths[0]), self.tol, self.passes, self.max_iter, self.max_time,
-            seed_of(self.random_state), self.lam is not None, free,
+            seed_of(self.random_state), self.lam is not None, free, scale,
         )  # fmt: skip
         began = time.perf_counter()
-        newton = self.solver == "newton" or (self.solver == "auto" and is_suited(loss, plan.n_features, problems))
-        if free and not newton:
-            raise ValueError(
-                "on a cluster intercept='free' needs Newton's method: a smooth loss, such as 'squared_hinge', and "
-                f"solver='newton', or 'auto' with few features; got loss={self.loss!r}, solver={self.solver!r}"
-            )
-        if not newton and alike(found, 0 if classes is None else classes.size):
-            parts = mixed(parts, plan.seed, functools.partial(client.submit, pure=False))
-        engine = DaskEngine(client, parts, problems)
-        run = (NewtonRounds if newton else Rounds)(plan, engine, self._watch)
         self.n_features_in_, self._scale = int(widths[0]), scale
+        choice = chosen(self.solver, plan, int(shapes[:, 2].sum()), self._memory())
+        solution = self._carried_out(client, parts, plan, choice)
+        if solution.outcome is Outcome.NO_PROGRESS and choice is not Rounds and self.solver == "auto":
+            rest = replace(plan, max_time=plan.max_time and max(plan.max_time - (time.perf_counter() - began), 0.01))
+            other = self._carried_out(client, parts, rest, Rounds)
+            other.trace[:0] = solution.trace
+            solution = replace(other, rounds=solution.rounds + other.rounds)
+        self._keep(solution, began)
+        self._warn(solution)
+
+    def _carried_out(self, client: Client, parts: list[Any], plan: Training, choice: Method) -> Solution:
+        """What a method makes of the partitions; the best model so far where the cluster is lost."""
+        began = time.perf_counter()
+        if choice is Rounds:
+            parts = _mixed_where_alike(client, parts, plan.seed)
+        engine = DaskEngine(client, parts, plan.problems)
+        run = choice(plan, engine, self._watch)
         try:
             with interruptible() as stop:
                 engine.stop = stop
-                solution = run.run(stop)
+                return run.run(stop)
         except ClusterLostError as lost:
             self._keep(run.solution(Outcome.INTERRUPTED), began)
             lost.model = self
             gap = self.certificate_.relative_gap
             lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
             raise
-        self._keep(solution, began)
-        self._warn(solution)
+
+    def _memory(self) -> int:
+        """Bytes of rows that may be brought together on a worker."""
+        return MEMORY if self.memory is None else memory_bytes(self.memory)
 
     def _watch(self, row: dict[str, Any]) -> None:
         if self.verbose:
@@ -164,9 +177,22 @@ class DistributedModel(BaseEstimator):
         return {"C": self.C} if self.lam is None else {"lam": self.lam}
 
 
-def shape_of(part: Any) -> tuple[int, int]:
-    """Rows and features of a partition."""
-    return part.size, rows.n_features(part.X)
+def _mixed_where_alike(client: Client, parts: list[Any], seed: int) -> list[Any]:
+    """The partitions, mixed where each holds rows that are all alike."""
+    told = client.gather([client.submit(classes_and_census, part) for part in parts])
+    if not alike(np.array([found for _, found in told]), max(classes for classes, _ in told)):
+        return parts
+    return mixed(parts, seed, functools.partial(client.submit, pure=False))
+
+
+def classes_and_census(part: Any) -> tuple[int, np.ndarray]:
+    """The number of classes, and the census of a partition."""
+    return part.classes, census(part)
+
+
+def shape_of(part: Any) -> tuple[int, int, int]:
+    """Rows, features and bytes of a partition."""
+    return part.size, rows.n_features(part.X), part_bytes(part)
 
 
 def of_file(function: Callable[..., np.ndarray], source: Any) -> np.ndarray:

@@ -76,7 +76,8 @@ class RoundSums(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The rows of a partition: values, squared norms, row weights (empty when all are 1); class numbers or targets."""
+    """The rows of a partition: values, squared norms, row weights (empty when all are 1); class numbers or targets; the
+    partition's number."""
 
     X: Rows
     y: np.ndarray
@@ -84,6 +85,7 @@ class Part(NamedTuple):
     norms: np.ndarray
     classes: int  # number of classes; 0 for targets
     intercept: InterceptName
+    place: int = 0
 
     @property
     def size(self) -> int:
@@ -165,7 +167,14 @@ def total(reports: list[Report]) -> Report:
 
 
 def make_part(
-    X: Any, y: Any, weights: Any, classes: Any, scale: float, intercept: InterceptName, factors: Any = None
+    X: Any,
+    y: Any,
+    weights: Any,
+    classes: Any,
+    scale: float,
+    intercept: InterceptName,
+    factors: Any = None,
+    place: int = 0,
 ) -> Part:
     """Check the rows of a partition and bring them into the form that the kernels read.
 
@@ -180,6 +189,8 @@ def make_part(
         Value of the virtual feature; 0 without an intercept.
     factors : ndarray, optional
         Factors on the weights of the rows of each class.
+    place : int, default=0
+        The partition's number.
 
     Raises
     ------
@@ -199,7 +210,7 @@ def make_part(
         raise ValueError("sample_weight must be finite and not negative")
     if factors is not None:
         s = factors[codes.astype(np.intp)] * (s if s.size else 1.0)
-    return Part(design, np.ascontiguousarray(codes), s, norms, count, intercept)
+    return Part(design, np.ascontiguousarray(codes), s, norms, count, intercept, place)
 
 
 def as_matrix(X: Any) -> Any:

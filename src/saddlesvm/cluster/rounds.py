@@ -61,6 +61,21 @@ class Engine(Protocol):
     ) -> Answer:
         """What `together` makes of the answers of `work` for all partitions; neither changes what it gets."""
 
+    def leave(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
+        """The same, left where the rows are; what it is, :meth:`told` and :meth:`told_each` know."""
+
+    def told(self, left: Any, what: Callable[[Any], Answer]) -> Answer:
+        """`what` of something left there, which it does not change."""
+
+    def told_each(
+        self,
+        left: Any,
+        pick: Callable[[Any, int], Any],
+        what: Callable[[Any, Any], Answer],
+        given: Sequence[tuple[int, Any]],
+    ) -> list[Answer]:
+        """For each place and what is given for it: ``what(pick(left, place), given)``, carried out there."""
+
 
 class Told(Protocol):
     """What the record of a round takes from a report."""
@@ -103,6 +118,8 @@ class Training:
     uses_lambda : bool
     free : bool
         The intercept is free of penalty; otherwise it is penalised, or absent.
+    scale : float
+        Value of the virtual feature; 0 without an intercept.
     """
 
     loss: Loss
@@ -117,6 +134,7 @@ class Training:
     seed: int = 0
     uses_lambda: bool = False
     free: bool = False
+    scale: float = 1.0
 
     @property
     def strength(self) -> Strength:

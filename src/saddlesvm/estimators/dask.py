@@ -48,8 +48,8 @@ class LinearSVC(ClassifierMixin, DistributedModel):
     lam : float, optional
     fit_intercept : bool, default=True
     intercept : {"regularized", "free"}, default="regularized"
-        Regularised: penalised as the weight of a feature of value `intercept_scaling`. Free of penalty: with Newton's
-        method only.
+        Regularised: penalised as the weight of a feature of value `intercept_scaling`. Free of penalty: with "gather",
+        and with "newton" for smooth losses.
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
     width : float, default=1.0
@@ -60,11 +60,14 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         Seconds at most.
     passes : float, default=3.0
         Passes over its rows that a partition does in a round of "rounds": more where communication is dear.
-    solver : {"auto", "newton", "rounds"}, default="auto"
-        "newton": Newton's method, whose rounds are few whatever C is and however many partitions there are; smooth
-        losses only. In a round a partition sends a matrix, of the square of the number of features, for each class.
-        "rounds": every partition descends on its own part of the dual, and sends a number per feature and class. "auto"
-        takes Newton's method for smooth losses while the matrices of a partition are no more than 64 MB.
+    solver : {"auto", "newton", "gather", "rounds"}, default="auto"
+        "newton": the second-order method, whose rounds are few whatever C is and however many partitions there are. For
+        smooth losses a partition sends a matrix, of the square of the number of features, for each class; for the hinge
+        and its relatives the rows whose multiplier is undecided are brought together on a worker, and solved there.
+        "gather": all rows are brought together on one worker, where an ordinary fit is done. "rounds": every partition
+        descends on its own part of the dual, and sends a number per feature and class. "auto" takes Newton's method for
+        smooth losses while the matrices of a partition are no more than 64 MB; else "gather" where the rows fit into
+        `memory`; else "newton" for the hinge and its relatives, where there is room for enough rows; else "rounds".
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line a round on standard error.
@@ -72,6 +75,9 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         Called with a dict for each round: see ``trace_``.
     client : distributed.Client, optional
         The one in force by default.
+    memory : int or str, optional
+        Bytes of rows of other workers that a worker may take, as a number or as text such as ``"1G"``; 256 MiB by
+        default.
 
     Attributes
     ----------
@@ -116,11 +122,12 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         max_iter: int | None = None,
         max_time: float | None = None,
         passes: float = 3.0,
-        solver: Literal["auto", "newton", "rounds"] = "auto",
+        solver: Literal["auto", "newton", "gather", "rounds"] = "auto",
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
         client: Client | None = None,
+        memory: int | str | None = None,
     ) -> None:
         self.loss = loss
         self.tol = tol
@@ -139,6 +146,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         self.verbose = verbose
         self.callbacks = callbacks
         self.client = client
+        self.memory = memory
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Train to the relative gap `tol`.
@@ -215,7 +223,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
     epsilon : float, default=0.0
     loss : str or Loss, default="epsilon_insensitive"
     tol, C, lam, fit_intercept, intercept, intercept_scaling, max_iter, max_time, passes, solver, random_state,
-    verbose, callbacks, client
+    verbose, callbacks, client, memory
         As in :class:`LinearSVC`.
 
     Examples
@@ -244,11 +252,12 @@ class LinearSVR(RegressorMixin, DistributedModel):
         max_iter: int | None = None,
         max_time: float | None = None,
         passes: float = 3.0,
-        solver: Literal["auto", "newton", "rounds"] = "auto",
+        solver: Literal["auto", "newton", "gather", "rounds"] = "auto",
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
         client: Client | None = None,
+        memory: int | str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.loss = loss
@@ -266,6 +275,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
         self.verbose = verbose
         self.callbacks = callbacks
         self.client = client
+        self.memory = memory
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`."""

@@ -139,7 +139,13 @@ class Findings:
 
 
 def find(
-    terms: Terms, members: np.ndarray, question: Question, found: Findings, alpha: np.ndarray, first: int = 0
+    terms: Terms,
+    members: np.ndarray,
+    question: Question,
+    found: Findings,
+    alpha: np.ndarray,
+    first: int = 0,
+    seed: int = 0,
 ) -> None:
     """Look at some rows: add what they tell, and put the multipliers of all of them at w into `alpha`.
 
@@ -154,6 +160,8 @@ def find(
         In the numbering of `terms`; or of shape (0,), where nobody needs them.
     first : int, default=0
         The number of the first row of `terms`.
+    seed : int, default=0
+        Of the draw of decided rows: another one for each part of the rows.
     """
     room = question.most - found.taken
     for number, chosen in enumerate(strips(terms.X, members, STRIP_VALUES)):
@@ -183,7 +191,7 @@ def find(
             dot_rows(terms.X, chosen, question.back, former)
             for k, place in enumerate(TRIALS):
                 found.line[k] += loss_sums(points, every, former + place * (z - former), 0.0, at)[0]
-        random = np.random.default_rng([members.size, number])
+        random = np.random.default_rng([members.size, number, seed])
         drawn = decided[random.random(decided.size) < question.drawn]
         for some, pieces in ((taken, found.pieces), (drawn, found.drawn)):
             if some.size:

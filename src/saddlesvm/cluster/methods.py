@@ -1,0 +1,68 @@
+"""Which method a fit on a cluster takes: by the loss, and by what would travel."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from saddlesvm.cluster.narrowing import NarrowingRounds, room_for
+from saddlesvm.cluster.newton import NewtonRounds, is_suited
+from saddlesvm.cluster.one_worker import OneWorker
+from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.problem.loss import is_smooth, loss_name
+
+LEAST_ROOM = 0.03  # share of the rows that narrowing must have room for
+INSIDE = 4  # rows per feature that it must have room for: about one is strictly inside its bounds
+
+Method = Callable[..., Rounds]
+
+
+def chosen(solver: str, plan: Training, n_bytes: int, memory: int) -> Method:
+    """The method that a solver's name means for these data.
+
+    Parameters
+    ----------
+    solver : {"auto", "newton", "rounds", "gather"}
+    plan : Training
+    n_bytes : int
+        Of all rows.
+    memory : int
+        Bytes of rows that may be brought together on a worker.
+
+    Raises
+    ------
+    ValueError
+        The method does not do it; the message says what does.
+    """
+    fits, smooth = n_bytes <= memory, is_smooth(plan.loss)
+    if solver == "gather" and not fits:
+        raise ValueError(
+            f"solver='gather' brings all rows together on a worker: {n_bytes / 2**20:,.0f} MiB; memory allows "
+            f"{memory / 2**20:,.0f} MiB"
+        )
+    if solver == "auto":
+        solver = _by_itself(plan, n_bytes, memory)
+    if plan.free and (solver == "rounds" or (solver == "newton" and not smooth)):
+        raise ValueError(
+            f"intercept='free' with loss={loss_name(plan.loss)!r} and {plan.n_features:,} features goes on a cluster "
+            f"where all rows fit on a worker: memory must be {n_bytes / 2**20:,.0f} MiB. Otherwise take "
+            "solver='newton' with a smooth loss, such as 'squared_hinge', or intercept='regularized'"
+        )
+    if solver == "gather":
+        return OneWorker
+    if solver == "rounds":
+        return Rounds
+    if smooth:
+        return NewtonRounds
+    return functools.partial(NarrowingRounds, most=room_for(plan.n, n_bytes, plan.problems, memory))
+
+
+def _by_itself(plan: Training, n_bytes: int, memory: int) -> str:
+    """The name of the method for ``solver="auto"``."""
+    if is_suited(plan.loss, plan.n_features, plan.problems):
+        return "newton"
+    if n_bytes <= memory:
+        return "gather"
+    room = room_for(plan.n, n_bytes, plan.problems, memory)
+    roomy = room >= max(LEAST_ROOM * plan.n, INSIDE * (plan.n_features + 1))
+    return "newton" if roomy and not is_smooth(plan.loss) and not plan.free else "rounds"

@@ -1,0 +1,136 @@
+"""All rows on one worker: where they fit into its memory, no round of messages is as quick as an ordinary fit.
+
+The partitions are copied together once, from worker to worker, and each problem is solved there by the solver that a
+fit in memory has. What comes to the client is a model with its certificate, which is a proof already.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddlesvm.cluster.mixing import joined
+from saddlesvm.cluster.part import Part
+from saddlesvm.cluster.rounds import Rounds, Solution
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.loss import Loss
+from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.solvers.automatic.auto import Auto
+
+MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
+
+
+class Order(NamedTuple):
+    """What to solve, and when to end."""
+
+    loss: Loss
+    C: float
+    n: int
+    uses_lambda: bool
+    tol: float
+    max_time: float | None
+    seed: int
+
+
+class Gathered(NamedTuple):
+    """Rows of several partitions, and the bytes that were sent for them."""
+
+    part: Part
+    sent: int
+
+
+class Fitted(NamedTuple):
+    """A model of shape (d + 1,), with its certificate, why the fit ended, and the seconds that it took."""
+
+    w: np.ndarray
+    certificate: Certificate
+    outcome: Outcome
+    reason: str
+    seconds: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return self.w.nbytes + 64
+
+
+class Told(NamedTuple):
+    """What the record of the only round takes."""
+
+    nbytes: int
+    work: float
+    longest: float
+    parts: int
+
+
+def part_bytes(part: Part) -> int:
+    """Bytes of a partition's rows, with labels, weights and norms."""
+    beside = part.y.nbytes + part.weights.nbytes + part.norms.nbytes
+    return matrix_bytes(part.X) + beside if part.size else 0
+
+
+def given_away(part: Part, _: Any) -> Gathered:
+    """The rows of a partition."""
+    return Gathered(part, part_bytes(part))
+
+
+def together(answers: list[Gathered]) -> Gathered:
+    """The rows of several partitions, in their order."""
+    return Gathered(joined(*(one.part for one in answers)), sum(one.sent for one in answers))
+
+
+def bytes_sent(gathered: Gathered) -> int:
+    """Bytes that the partitions have sent."""
+    return gathered.sent
+
+
+def rows_of(gathered: Gathered, problem: int) -> tuple[Part, int]:
+    """The rows, and the number of the problem to solve over them."""
+    return gathered.part, problem
+
+
+def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
+    """Solve a problem over all rows."""
+    began = time.perf_counter()
+    part, number = given
+    problem = replace(part.problem(number, order.loss, order.C), n=order.n, uses_lambda=order.uses_lambda)
+    result = fit(problem, Auto(), Limits(order.tol, max_time=order.max_time), seed=order.seed + number)
+    w = np.append(result.coef, result.intercept / problem.scale if problem.scale else 0.0)
+    return Fitted(w, result.certificate, result.outcome, result.reason, time.perf_counter() - began)
+
+
+class OneWorker(Rounds):
+    """All rows on one worker, a batch for the loop whose only round is a fit of every problem."""
+
+    def one_round(self) -> Outcome | None:
+        """Bring the rows together, and fit."""
+        began, plan = time.perf_counter(), self.plan
+        there = self.engine.leave(given_away, together, None)
+        sent = self.engine.told(there, bytes_sent)
+        left = None if plan.max_time is None else max(plan.max_time - (time.perf_counter() - self.began), 0.01)
+        order = Order(plan.loss, plan.C, plan.n, plan.uses_lambda, plan.tol, left, plan.seed)
+        every = [(k, order) for k in range(plan.problems)]
+        found = self.engine.told_each(there, rows_of, fit_there, every)
+        self.restarts = self.engine.restarts
+        for k, one in enumerate(found):
+            self.best_W[k], self.best[k] = one.w, one.certificate
+            self.live[k] = one.outcome is not Outcome.CERTIFIED
+        self.rounds += 1
+        self.sent = 0
+        seconds = [one.seconds for one in found]
+        up = (sent + sum(one.nbytes for one in found)) // max(self.engine.parts, 1)
+        self.record(Told(up, sum(seconds), max(seconds), len(found)), time.perf_counter() - began)
+        worst = next((one for one in found if one.outcome is not Outcome.CERTIFIED), found[0])
+        self.end = worst.outcome, worst.reason
+        return None
+
+    def finished(self, index: int) -> Solution:
+        """The models; their certificates are proofs already."""
+        assert self.end is not None
+        return self.solution(*self.end)
