@@ -1,4 +1,4 @@
-"""Narrowing over partitions, and all rows on one worker, in one process: the models of memory, whatever the partitions."""
+"""Narrowing over partitions, and all rows on one worker: the models of memory, whatever the partitions."""
 
 from __future__ import annotations
 
