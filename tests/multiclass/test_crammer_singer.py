@@ -131,7 +131,8 @@ def test_two_classes_of_the_joint_machine_are_the_binary_machine_with_twice_C():
     assert 2 * both.certificate_.primal == pytest.approx(binary.certificate_.primal, rel=2e-8)
     far = distance_bound(binary.certificate_.gap) + 2.0 * distance_bound(both.certificate_.gap)
     assert np.linalg.norm(both.coef_ - binary.coef_) <= far
-    np.testing.assert_allclose(both.dual_coef_ @ X, both.coef_, atol=1e-10)
+    apart = np.linalg.norm(both.dual_coef_ @ X - both.coef_)  # half the square of it, in each class, is in the gap
+    assert apart <= 2.0 * distance_bound(both.certificate_.gap)
 
 
 def test_a_row_of_zeros_is_certified_too():
@@ -143,7 +144,7 @@ def test_a_row_of_zeros_is_certified_too():
 
 def test_a_joint_fit_goes_on_from_its_checkpoint(tmp_path):
     X, y = blobs(k=4)
-    options = {"multi_class": "crammer_singer", "tol": 1e-6, "random_state": 3}
+    options = {"multi_class": "crammer_singer", "tol": 1e-6, "random_state": 3, "certify_every": 1}
     straight = LinearSVC(**options, checkpoint=tmp_path / "straight").fit(X, y)
     with pytest.warns(NotCertifiedWarning):
         LinearSVC(**options, checkpoint=tmp_path / "state", callbacks=[lambda record: True]).fit(X, y)

@@ -127,9 +127,9 @@ def test_approximate_inverses_are_symmetric_and_positive(kind, layout):
     W, kept = random.normal(size=shape), np.empty((len(y), 3), dtype=np.float32)
     problem.response(W, kept)
     inverse = {
-        "class": lambda: ClassFactors(problem, kept, random),
+        "class": lambda: ClassFactors(problem, lambda k: kept[:, k] * (1.0 - kept[:, k]), random),
         "shared": lambda: SharedFactor(problem, W, random),
-        "diagonal": lambda: Diagonal(problem, W, kept),
+        "diagonal": lambda: Diagonal(problem, random.random(shape)),
     }[kind]()
     classes = 0 if layout is np.asarray else 1
     u, v = (one - one.mean(axis=classes, keepdims=True) for one in random.normal(size=(2, *shape)))

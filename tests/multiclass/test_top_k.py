@@ -80,7 +80,7 @@ def test_digits_are_certified_and_more_forgiven_rows_pay_less(k):
 
 def test_a_warm_start_and_a_checkpoint_go_on(tmp_path):
     X, y = blobs(k=4)
-    options = {"multi_class": "top_k", "top_k": 2, "tol": 1e-6, "random_state": 0}
+    options = {"multi_class": "top_k", "top_k": 2, "tol": 1e-6, "random_state": 0, "certify_every": 1}
     model = LinearSVC(**options, warm_start=True).fit(X, y)
     assert model.fit(X, y).outcome_ is Outcome.CERTIFIED
     straight = LinearSVC(**options, checkpoint=tmp_path / "one").fit(X, y)

@@ -35,9 +35,10 @@ MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
-    "walk_back", "walk_base", "walk_matrix", "narrow_back", "kept",
+    "walk_back", "walk_base", "walk_matrix", "narrow_back", "kept", "course_seen",
 }  # fmt: skip
 LATER = {
+    "course_",
     "kept",
     "walk_base",
     "walk_matrix",
@@ -46,6 +47,7 @@ FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
     "walk_base", "walk_matrix", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
+    "course_seen",
 )  # fmt: skip
 
 
@@ -241,6 +243,10 @@ class State:
             demand(self.arrays["seen"].shape[1:] == (2,), "its estimates are not pairs")
             phases = ("coordinate descent", "blocks", "Newton", "dense Newton", "interior point", "columns")
             demand(self.plain["phase"] in phases, f"its phase is {self.plain['phase'][:40]!r}")
+        if "course_phase" in self.plain:
+            demand(self.arrays["course_seen"].shape[1:] == (2,), "its gaps are not pairs")
+            phase = self.plain["course_phase"]
+            demand(phase in ("crammer_singer", "Newton"), f"its course_phase is {phase[:40]!r}")
         if "edges" in self.arrays:
             self.blocks()
             return
@@ -269,7 +275,8 @@ class State:
     def counters(self) -> None:
         """Counts of rows and passes."""
         demand(self.plain["active"] <= max(self.members.size, self.fresh.active), "more rows are active than there are")
-        for name in ("epochs", "rows_touched", "next_prediction", "base_epochs", "rests_until", "patience", "q"):
+        finite = ("epochs", "rows_touched", "next_prediction", "base_epochs", "rests_until", "patience", "q")
+        for name in (*finite, "course_next_look", "course_q", "course_patience", "course_rests_until"):
             if name in self.plain:
                 demand(0.0 <= self.plain[name] < math.inf, f"its {name} is {self.plain[name]!r}")
 

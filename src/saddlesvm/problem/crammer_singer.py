@@ -16,6 +16,7 @@ Source: Crammer and Singer (2001), "On the algorithmic implementation of multicl
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,7 @@ from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
 from saddlesvm.problem.terms import Terms
 from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.class_blocks import ClassBlock, class_blocks
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
 from saddlesvm.rows.scores import scores_of_rows
 
@@ -60,6 +62,18 @@ class JointProblem(Problem):
     def row_weights(self) -> np.ndarray:
         """Weights of all rows."""
         return self.weights if self.weights.size else np.ones(self.y.size)
+
+    @cached_property
+    def all_weights(self) -> np.ndarray:
+        """Weights of all rows, zero for those that take no part."""
+        found = np.zeros(self.y.size)
+        found[self.members] = self.row_weights[self.members]
+        return found
+
+    def blocks(self, dtype: Any) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
+        """All rows block by block, with their classes and weights."""
+        for block in class_blocks(self.X, self.n_classes, dtype):
+            yield block, self.codes[block.rows], self.all_weights[block.rows]
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Dual variables of shape (n_all, K) made feasible: rivals at most 0, together at least -s_i; zero sums."""

@@ -37,7 +37,7 @@ from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_blocks import ClassBlock, block_rows, class_blocks
+from saddlesvm.rows.class_blocks import ClassBlock, block_rows
 from saddlesvm.rows.class_rows import by_class, new_weights
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
@@ -83,13 +83,6 @@ class MultinomialProblem(JointProblem):
     joint: JointLoss = SOFTMAX
 
     @cached_property
-    def all_weights(self) -> np.ndarray:
-        """Weights of all rows, zero for those that take no part."""
-        found = np.zeros(self.y.size)
-        found[self.members] = self.row_weights[self.members]
-        return found
-
-    @cached_property
     def lengths(self) -> np.ndarray:
         """``||x_i||``, no smaller than it is."""
         return radii(self.norms)
@@ -104,11 +97,6 @@ class MultinomialProblem(JointProblem):
             block.add(factors, W)
         counts = np.bincount(self.codes, weights=self.all_weights, minlength=self.n_classes)
         return ClassSums(counts, self.C * np.ascontiguousarray(by_class(self.X, W)))
-
-    def blocks(self, dtype: Any) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
-        """All rows block by block, with their classes and weights."""
-        for block in class_blocks(self.X, self.n_classes, dtype):
-            yield block, self.codes[block.rows], self.all_weights[block.rows]
 
     def response(self, W: np.ndarray, kept: np.ndarray = NOT_KEPT, dtype: Any = np.float64) -> Response:
         """One pass over the rows at the weights W, in the layout of the rows and in a precision.

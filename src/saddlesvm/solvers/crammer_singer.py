@@ -9,6 +9,8 @@ sum zero; the top-k hinge also asks for ``a_k >= -s_i / k`` of rivals (:mod:`sad
 rivals are the classes other than its own. The solver sets aside a rival that sits at its bound with a slope below that
 of every class off its bound, and a row that has no rival left. All rivals and rows come back before the end.
 
+Where Newton's method is predicted to reach the end sooner, it finishes (:mod:`saddlesvm.solvers.joint_course`).
+
 Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale multi-class
 linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and others (2008), LIBLINEAR, appendix E.
 """
@@ -28,9 +30,12 @@ from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, nothing
+from saddlesvm.solvers.joint_course import FINISH, Course, finish_fits
 from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest, take_rivals
+from saddlesvm.solvers.second_order.joint import JointFinish
 
 # The running figures of a pass.
 METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
@@ -186,6 +191,13 @@ def ascend(
 
 
 @dataclass
+class JointWork(Workspace):
+    """The second-order finish at work, which a resumed run makes anew from `alpha`."""
+
+    finish: JointFinish | None = None
+
+
+@dataclass
 class JointState(State):
     """Where a run stands: ``w`` holds the weights of all classes in the layout of the rows.
 
@@ -202,6 +214,8 @@ class JointState(State):
         The last gap seen over all rows.
     whole : bool
         Whether the current pass goes over all classes of all rows.
+    course : Course
+        Whether the ascent or its finish is at work; `alpha` and `w` are then the finish's best dual point and its pull.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
@@ -214,13 +228,20 @@ class JointState(State):
     scored: int = 0
     known: float = np.inf
     whole: bool = True
+    course: Course = field(default_factory=Course, metadata={"prefix": "course_"})
+    work: JointWork = field(default_factory=JointWork, repr=False)
+
+    @property
+    def phase(self) -> str:
+        """Which of the two is at work."""
+        return self.course.phase
 
 
 @dataclass(frozen=True)
 class CrammerSinger(SolverBase):
     """Dual ascent over one row's block of variables, for :class:`~saddlesvm.problem.crammer_singer.JointProblem`.
 
-    It solves the hinges of the best rival and of the top k.
+    It solves the hinges of the best rival and of the top k; where the ascent would take long, Newton's method finishes.
 
     Parameters
     ----------
@@ -254,6 +275,20 @@ class CrammerSinger(SolverBase):
         )
 
     def step(self, problem: JointProblem, state: JointState, budget: Budget) -> JointState:
+        """Do the ascent's or the finish's next step, and make a prediction when one is due."""
+        if state.phase == FINISH:
+            return self._finish(problem, state, budget.relative_gap)
+        n, course = state.order.size, state.course
+        until = max(1, round((course.next_look - state.epochs) * n))
+        state = self._ascend(problem, state, Budget(min(budget.rows, until), budget.relative_gap))
+        if budget.relative_gap > 0.0 and state.epochs >= course.next_look - 1e-9:
+            why = course.hands_over(problem, state.alpha, state.epochs, budget.relative_gap)
+            if why:
+                state.remark = why
+                self._begin_finish(state)
+        return state
+
+    def _ascend(self, problem: JointProblem, state: JointState, budget: Budget) -> JointState:
         """Pass over the active rows and classes; compute at most as many scores as ``budget.rows`` rows have."""
         n, K = state.order.size, problem.n_classes
         left = budget.rows * K
@@ -275,6 +310,7 @@ class CrammerSinger(SolverBase):
                 state.estimate = float(state.meters["estimate"][0])
                 if state.whole:
                     state.known, state.whole = state.estimate, False
+                    state.course.note(state.scored / (n * K), state.known)
                 elif state.meters["spread"][0] <= SETTLED or state.estimate <= RECHECK * state.known:
                     self._call_back(state)
                 if state.estimate <= budget.relative_gap:
@@ -285,18 +321,56 @@ class CrammerSinger(SolverBase):
         return state
 
     @staticmethod
+    def _begin_finish(state: JointState) -> None:
+        """Let the finish go on from the present dual point."""
+        state.course.phase, state.position, state.work.finish = FINISH, 0, None
+
+    def _finish(self, problem: JointProblem, state: JointState, target: float) -> JointState:
+        """A Newton step; hand back where the finish has done far more than promised and shows nothing for it."""
+        n, K, course = state.order.size, problem.n_classes, state.course
+        finish = state.work.finish
+        if finish is None:
+            finish = state.work.finish = JointFinish(problem, state.alpha, course.q)
+        finish.step(target)
+        state.alpha, state.w = finish.best.alpha, new_weights(problem.X, K, np.float64)
+        by_class(problem.X, state.w)[:] = finish.pull
+        state.scored += n * K
+        state.epochs, state.rows_touched = state.scored / (n * K), state.scored // K
+        state.estimate, state.proven, state.active = finish.estimate, True, max(1, int((finish.counts > 0).sum()))
+        course.q = finish.q
+        if course.hands_back(finish.cost, finish.estimate):
+            state.alpha, state.work.finish, state.proven = state.alpha.copy(), None, False
+            state.remark = f"epoch {state.epochs:.0f}: {finish.steps} Newton steps made no headway: changing back"
+            course.begin_ascent(state.epochs)
+            self._call_back(state)
+        return state
+
+    def on_stall(self, problem: JointProblem, state: JointState) -> JointState | None:
+        """Let the finish go on where the ascent stalls."""
+        if state.phase == FINISH or state.course.patience > 1.0 or not finish_fits(problem):
+            return None
+        state.course.promised, state.course.spent = np.inf, 0.0
+        self._begin_finish(state)
+        return state
+
+    @staticmethod
     def _call_back(state: JointState) -> None:
         """Make all classes of all rows active again."""
         state.active, state.position, state.whole = state.order.size, 0, True
         state.counts[:] = state.classes.shape[1]
 
     def solution(self, problem: JointProblem, state: JointState) -> Point:
-        """The last iterate."""
+        """The last iterate of the ascent, or the finish's best points."""
+        if state.work.finish is not None:
+            return Point(state.work.finish.best.w, state.alpha)
         return Point(by_class(problem.X, state.w), state.alpha, tracks=True)
 
     def certified(self, problem: Any, state: JointState, evaluation: Evaluation) -> JointState:
         """Take the rebuilt weights over; call all classes back when the gap is far above what the active ones show."""
+        if state.phase == FINISH:
+            return state
         state.known = evaluation.certificate.relative_gap
+        state.course.note(state.epochs, state.known)
         if state.known > 2.0 * state.estimate:
             self._call_back(state)
         if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:

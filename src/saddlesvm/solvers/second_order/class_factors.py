@@ -1,6 +1,6 @@
-"""Approximate inverses of multinomial regression's second derivative, for its conjugate gradients.
+"""Approximate inverses of a joint machine's second derivative, for its conjugate gradients.
 
-The second derivative is ``R + C sum_i s_i (diag(p_i) - p_i p_i') (x) x_i x_i'``. Three approximations:
+Multinomial regression's is ``R + C sum_i s_i (diag(p_i) - p_i p_i') (x) x_i x_i'``. Three approximations:
 
     ClassFactors    its diagonal blocks ``R + C sum_i s_i p_ik (1 - p_ik) x_i x_i'``, one Cholesky factor a class, from
                     a few rows a feature, drawn with probabilities in proportion to their part of the sum
@@ -8,7 +8,7 @@ The second derivative is ``R + C sum_i s_i (diag(p_i) - p_i p_i') (x) x_i x_i'``
     Diagonal        the diagonal, where there are too many features for matrices of them
 
 A row whose class is certain has no part in the sum, so that a few thousand rows stand for all where most are. All three
-leave out that the classes' probabilities sum to one, and bring each result back to where the classes' weights sum to
+leave out how the classes hang together, and bring each result back to where the classes' weights sum to
 zero, as those of the optimum do.
 
 Source: Byrd, Chin, Neveitt and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods
@@ -17,17 +17,19 @@ for machine learning", for second derivatives of samples.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrs
 
+from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.rows.class_rows import by_class
 from saddlesvm.rows.layouts import dtype_of, n_features, n_values
-from saddlesvm.solvers.second_order.linear_algebra import cholesky, widened
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
 
 ROWS_PER_FEATURE = 3.0  # rows that stand for all rows of a class's matrix
 SHARED_ROWS = 5.0  # the same for the matrix of all classes
@@ -48,19 +50,20 @@ class ClassFactors:
 
     Parameters
     ----------
-    problem : MultinomialProblem
-    kept : ndarray of shape (n_all, K)
-        Probabilities.
+    problem : JointProblem
+    parts_of : callable
+        The factors of the rows' squares in the block of a class, divided by C, shape (n_all,), by its number.
     random : Generator
     """
 
-    def __init__(self, problem: MultinomialProblem, kept: np.ndarray, random: np.random.Generator) -> None:
+    def __init__(
+        self, problem: JointProblem, parts_of: Callable[[int], np.ndarray], random: np.random.Generator
+    ) -> None:
         self.problem = problem
-        self.factors = [self._of_class(k, kept[:, k], random) for k in range(problem.n_classes)]
+        self.factors = [self._of_class(parts_of(k), random) for k in range(problem.n_classes)]
 
-    def _of_class(self, k: int, p: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    def _of_class(self, parts: np.ndarray, random: np.random.Generator) -> np.ndarray:
         problem = self.problem
-        parts = problem.all_weights * p * (1.0 - p)
         total, wanted = float(parts.sum()), max(FEWEST_ROWS, ROWS_PER_FEATURE * (problem.n_features + 1))
         odds = np.minimum(1.0, wanted * parts / total) if total > 0.0 else np.zeros(parts.size)
         chosen = np.nonzero(random.random(parts.size) < odds)[0]
@@ -111,18 +114,13 @@ class Diagonal:
 
     Parameters
     ----------
-    problem : MultinomialProblem
-    W : ndarray
-        The weights whose probabilities count, in the layout of the rows.
-    kept : ndarray of shape (n_all, K) or empty
-        The probabilities, if they are kept.
+    problem : JointProblem
+    bends : ndarray
+        What the diagonal adds to that of R, divided by C, in the layout of the rows.
     """
 
-    def __init__(self, problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray) -> None:
+    def __init__(self, problem: JointProblem, bends: np.ndarray) -> None:
         self.problem = problem
-        bends = np.zeros(W.shape, dtype=np.float64)
-        for block, p, weights in problem.probabilities(W, kept, np.dtype(np.float64)):
-            block.add(weights[:, None] * p * (1.0 - p.astype(np.float64)), bends, squared=True)
         self.inverse = 1.0 / (1.0 + problem.C * bends)
 
     def __call__(self, residual: np.ndarray) -> np.ndarray:
@@ -143,22 +141,45 @@ def make_inverse(problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray, r
     """
     d, K = float(n_features(problem.X) + 1), problem.n_classes
     most = MOST_PRODUCTS * 4.0 * K * (n_values(problem.X) + problem.y.size)
-    rows = min(float(problem.y.size), max(FEWEST_ROWS, ROWS_PER_FEATURE * d))
-    if kept.shape[0] and K * d * d <= FACTOR_VALUES and K * d * d * (rows + d / 3.0) <= most:
-        return ClassFactors(problem, kept, random)
+    if kept.shape[0] and K * d * d <= FACTOR_VALUES and _factor_operations(problem, float(problem.y.size)) <= most:
+
+        def parts_of(k: int) -> np.ndarray:
+            return np.asarray(problem.all_weights * kept[:, k] * (1.0 - kept[:, k]))
+
+        return ClassFactors(problem, parts_of, random)
     rows = min(float(problem.y.size), max(FEWEST_ROWS, SHARED_ROWS * d))
     if d * d <= FACTOR_VALUES and d * d * (rows + 10.0 * d) <= most:
         return SharedFactor(problem, W, random)
-    return Diagonal(problem, W, kept)
+    bends = np.zeros(W.shape, dtype=np.float64)
+    for block, p, weights in problem.probabilities(W, kept, np.dtype(np.float64)):
+        block.add(weights[:, None] * p * (1.0 - p.astype(np.float64)), bends, squared=True)
+    return Diagonal(problem, bends)
 
 
-def _gram(problem: MultinomialProblem, chosen: np.ndarray, factors: np.ndarray) -> np.ndarray:
+def factors_fit(problem: JointProblem) -> bool:
+    """Whether the factors of all classes fit into the memory that they may take."""
+    return problem.n_classes * (n_features(problem.X) + 1.0) ** 2 <= FACTOR_VALUES
+
+
+def factors_cost(problem: JointProblem, counts: np.ndarray) -> float:
+    """Rough seconds of making the factors of all classes; `counts` says in how many of them each row has a part."""
+    return _factor_operations(problem, float(counts.sum()) / problem.n_classes) / BLAS_SPEED
+
+
+def _factor_operations(problem: JointProblem, rows: float) -> float:
+    """Operations that making the factors of all classes takes, each of this many rows at most."""
+    d = n_features(problem.X) + 1.0
+    rows = min(rows, max(FEWEST_ROWS, ROWS_PER_FEATURE * d))
+    return problem.n_classes * d * d * (rows + d / 3.0)
+
+
+def _gram(problem: JointProblem, chosen: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """``sum factors_i^2 x_i x_i'`` over the chosen rows, shape (d + 1, d + 1), summed in the precision of the rows."""
     some = widened(problem.X, chosen, factors, dtype_of(problem.X))
     return np.asarray(some.T @ some, dtype=np.float64)
 
 
-def _centred(problem: MultinomialProblem, found: np.ndarray) -> np.ndarray:
+def _centred(problem: JointProblem, found: np.ndarray) -> np.ndarray:
     """The array less its mean over the classes, in place."""
     each = by_class(problem.X, found)
     each -= each.mean(axis=0)

@@ -1,0 +1,288 @@
+"""The second-order finish of Crammer and Singer's and the top-k machine.
+
+It is the method of :mod:`saddlesvm.solvers.second_order.newton` with a block of variables a row: Newton's method on
+
+    F(W) = 1/2 sum_k ||w_k||^2 + C sum_i e_i(x_i W),     e_i(z) = max_a  a_{y_i} - a . z - (q / 2) ||a - c_i||^2
+
+over the row's dual feasible a, and the proximal point method on the dual around it. The gradient is ``W - V`` with the
+pull V of the maximisers, which are dual feasible, and the gap is
+
+    1/2 sum_k ||w_k - v_k||^2  +  C sum_i [s_i Phi(z_i) + a_i . G_i],     G_ik = e_ik + z_ik.
+
+Newton's method brings the first term to zero; the second falls when the centre c moves to a and q shrinks. Only rows
+with two classes or more strictly between their bounds enter the second derivative
+
+    I + (C / q) sum_i (I_F - 1 1' / f) (x) x_i x_i'        (F the f classes of row i between their bounds).
+
+Where classes times features are few, it is factored. Otherwise conjugate gradients solve the equations, preconditioned
+with one factor a class, or with the diagonal.
+
+Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
+problems"; Rockafellar (1976), "Augmented Lagrangians and applications of the proximal point algorithm in convex
+programming".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.lapack import dpotrs
+
+from saddlesvm.problem.certificate import relative
+from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
+from saddlesvm.problem.regularizer import square
+from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
+from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.base import Best
+from saddlesvm.solvers.costs import values_cost
+from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
+from saddlesvm.solvers.second_order.joint_kernels import (
+    LINE,
+    SUMS,
+    SmoothedRows,
+    Undecided,
+    add_blocks,
+    bent_jointly,
+    look_along,
+    respond,
+    shares_of,
+)
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, conjugate_gradients, factor_cost
+from saddlesvm.solvers.second_order.newton import coordinate_curvature
+
+FIRST_PROXIMITY = 0.1  # in units of the median ``C ||x_i||^2``: a few epochs of coordinate descent came before
+SETTLED = 0.1  # ratio of the gap's first term to its second at which the centre moves
+GROWTH = ((0, 3.0), (5, 2.0), (20, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
+TOO_LONG, BACK = 40, 4.0  # Newton steps at one centre after which q grows; by which factor
+MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
+FORCING = (0.1, 0.5)  # least and largest relative residual of the Newton equations
+LINE_TOLERANCE, LINE_TRIALS = 0.1, 20  # relative slope that ends the search along a line; places it looks at, at most
+MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
+MOST_ITERATIONS = 500
+BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
+CALLS = 3e-4  # seconds of a Newton step that the calls take
+LOOKS_OF_A_STEP = 4.0  # times that a Newton step finds the thresholds of all rows
+TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is known yet
+STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten that the gap falls by
+
+
+class JointFinish(Workspace):
+    """Where the finish of a joint problem stands; a resumed run makes it anew from the dual point it had reached.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    alpha : ndarray of shape (n_all, K)
+        A dual feasible point.
+    q : float, default=0.0
+        The proximity to begin with; 0 for the usual one.
+    seed : int, default=0
+        Seed of the preconditioner's samples of the rows.
+
+    Attributes
+    ----------
+    best : Best
+        The best primal point of shape (K, d + 1) and the best dual point so far.
+    pull : ndarray of shape (K, d + 1)
+        ``w(alpha)`` of the best dual point.
+    estimate : float
+        The relative gap between the two.
+    cost : float
+        Rough seconds of the last step.
+    stuck : bool
+        Whether the last direction led nowhere, because of rounding.
+    """
+
+    def __init__(self, problem: JointProblem, alpha: np.ndarray, q: float = 0.0, seed: int = 0) -> None:
+        n, K = problem.y.size, problem.n_classes
+        self.problem, self.random = problem, np.random.default_rng(seed)
+        self.q = q or FIRST_PROXIMITY * coordinate_curvature(problem)
+        self.centre, self.alpha = alpha.copy(), np.empty((n, K))
+        self.classes, self.counts = np.empty((n, K), dtype=np.int32), np.zeros(n, dtype=np.int32)
+        self.sums, self.line = np.zeros(1, SUMS), np.zeros(1, LINE)
+        self.W = joint_weights(problem, alpha)
+        self.Z = self._scores(self.W)
+        self.best, self.pull = Best(), self.W
+        self.inner, self.steps, self.iterations, self.cost, self.stuck = 0, 0, 0, 0.0, False
+        self.inverse: Inverse | None = None
+        self._look()
+
+    @property
+    def undecided(self) -> Undecided:
+        """The rows that enter the second derivative."""
+        return Undecided(np.flatnonzero(self.counts), self.classes, self.counts)
+
+    def step(self, target: float) -> None:
+        """Move the centre where that is due, and make a Newton step, unless the gap is at most `target`."""
+        self._settle(target)
+        if self.estimate <= target:
+            return
+        direction = self._direction()
+        self._go(direction)
+        self.steps, self.inner = self.steps + 1, self.inner + 1
+        self._look()
+
+    def _scores(self, W: np.ndarray) -> np.ndarray:
+        """``x_i . w_k`` in float64, shape (n_all, K); W has shape (K, d + 1)."""
+        problem = self.problem
+        own = _as_rows_have(problem, W)
+        Z = np.empty((problem.y.size, problem.n_classes))
+        for block, _, _ in problem.blocks(np.float64):
+            Z[block.rows] = block.scores(own)
+        return Z
+
+    def _smoothed(self) -> SmoothedRows:
+        problem = self.problem
+        return SmoothedRows(problem.joint, problem.codes, problem.all_weights, self.centre, self.q)
+
+    def _look(self) -> None:
+        """The rows' variables at the scores, the gradient, and what they prove."""
+        problem, C = self.problem, self.problem.C
+        respond(self._smoothed(), self.Z, self.alpha, self.classes, self.counts, self.sums)
+        paid, gained, coupled = self.sums.view(np.float64).tolist()
+        V = new_weights(problem.X, problem.n_classes, np.float64)
+        add_combinations(problem.X, problem.members, self.alpha, V)
+        V = C * by_class(problem.X, V)
+        self.gradient = self.W - V
+        self.residual, self.left = 0.5 * square(self.gradient), C * (paid + coupled)
+        primal, dual = 0.5 * square(self.W) + C * paid, C * gained - 0.5 * square(V)
+        if primal < self.best.primal:
+            self.best.primal, self.best.w = primal, self.W.copy()
+        if dual > self.best.dual:
+            self.best.dual, self.best.alpha, self.pull = dual, self.alpha.copy(), V
+        self.estimate = relative(self.best.primal - self.best.dual, self.best.primal, self.best.dual)
+
+    def _settle(self, target: float) -> None:
+        """Move the centre and shrink the proximity as long as the point is good enough for the centre to move."""
+        for _ in range(MOST_MOVES):
+            if self.estimate <= target or time_is_up():
+                return
+            if self.stuck or self.residual <= SETTLED * self.left:
+                self.centre[:] = self.alpha
+                self.q /= next((factor for most, factor in GROWTH if self.inner <= most), 1.0)
+            elif self.inner >= TOO_LONG:
+                self.q *= BACK
+            else:
+                return
+            self.inner, self.stuck = 0, False
+            self._look()
+
+    def _direction(self) -> np.ndarray:
+        """An approximate solution of the Newton equations, shape (K, d + 1)."""
+        problem, undecided = self.problem, self.undecided
+        width, t = self.W.shape[1], problem.C / self.q
+        self.cost = look_cost(problem)
+        if not undecided.rows.size:
+            return -self.gradient
+        if self.W.size <= MOST_UNKNOWNS:
+            matrix = np.eye(self.W.size)
+            add_blocks(problem.X, undecided, t, width, matrix)
+            self.cost += factor_cost(self.W.size)
+            with blas_for(factor_cost(self.W.size)):
+                factor = cholesky(matrix.T)
+                return -np.asarray(dpotrs(factor, self.gradient.ravel(), lower=1)[0]).reshape(self.W.shape)
+        return self._by_iterations(undecided, t)
+
+    def _by_iterations(self, undecided: Undecided, t: float) -> np.ndarray:
+        """Conjugate gradients, as far as the step needs."""
+        problem = self.problem
+        shape, dtype = new_weights(problem.X, problem.n_classes, np.float64).shape, dtype_of(problem.X)
+        product, making = product_cost(problem, undecided), factors_cost(problem, undecided.counts)
+        if self.inverse is None or not factors_fit(problem) or self.iterations * product > making:
+            self.inverse = self._inverse(undecided)
+            self.cost += making
+        inverse = self.inverse
+
+        def matrix(v: np.ndarray) -> np.ndarray:
+            sought = np.ascontiguousarray(v.reshape(shape), dtype=dtype)
+            found = np.zeros(shape, dtype=dtype)
+            bent_jointly(problem.X, undecided, sought, t, found)
+            return v + found.ravel()
+
+        rhs = -_as_rows_have(problem, self.gradient).ravel()
+        enough = float(np.sqrt(0.3 * SETTLED * max(self.left, 0.0) / self.residual)) if self.residual > 0.0 else 1.0
+        with blas_for(problem.n_classes * self.W.shape[1] ** 2 / BLAS_SPEED):
+            found, self.iterations, _ = conjugate_gradients(
+                matrix,
+                lambda v: inverse(v.reshape(shape)).ravel(),
+                rhs,
+                np.zeros_like(rhs),
+                float(np.clip(enough, *FORCING)),
+                MOST_ITERATIONS,
+            )
+        self.cost += self.iterations * product
+        return np.ascontiguousarray(by_class(problem.X, found.reshape(shape)))
+
+    def _inverse(self, undecided: Undecided) -> Inverse:
+        """The preconditioner: one factor a class where they fit, else the diagonal."""
+        problem = self.problem
+        parts = np.zeros((problem.y.size, problem.n_classes))
+        shares_of(undecided, 1.0 / self.q, parts)
+        if factors_fit(problem):
+            return ClassFactors(problem, lambda k: parts[:, k], self.random)
+        bends = new_weights(problem.X, problem.n_classes, np.float64)
+        for block, _, _ in problem.blocks(np.float64):
+            block.add(parts[block.rows], bends, squared=True)
+        return Diagonal(problem, bends)
+
+    def _go(self, direction: np.ndarray) -> None:
+        """Go along the direction to where the slope is small: Newton's method on the line, halving where it leaves."""
+        problem, terms = self.problem, self._smoothed()
+        change = self._scores(direction)
+        linear, quadratic = float(np.vdot(self.W, direction)), square(direction)
+        first = float(np.vdot(self.gradient, direction))
+        self.stuck = not first < 0.0
+        t, least, most = 1.0, 0.0, np.inf
+        for _ in range(LINE_TRIALS):
+            look_along(terms, self.Z, change, t, self.line)
+            slope, bend = self.line.view(np.float64).tolist()
+            slope, bend = linear + t * quadratic + problem.C * slope, quadratic + problem.C * bend
+            if abs(slope) <= LINE_TOLERANCE * abs(first) or self.stuck:
+                break
+            least, most = (t, most) if slope < 0.0 else (least, t)
+            t -= slope / bend
+            if not least < t < most:
+                t = 0.5 * (least + most) if most < np.inf else 2.0 * least
+        self.W = self.W + t * direction
+        self.Z += t * change
+
+
+def _as_rows_have(problem: JointProblem, W: np.ndarray) -> np.ndarray:
+    """An array of shape (K, d + 1) in the layout of the rows."""
+    found = new_weights(problem.X, problem.n_classes, np.float64)
+    by_class(problem.X, found)[:] = W
+    return found
+
+
+def look_cost(problem: JointProblem) -> float:
+    """Rough seconds of a Newton step without its equations."""
+    thresholds = LOOKS_OF_A_STEP * BLOCK_COST * problem.members.size * problem.n_classes
+    return 2.0 * values_cost(problem) + thresholds + CALLS
+
+
+def product_cost(problem: JointProblem, undecided: Undecided) -> float:
+    """Rough seconds of a product with the second derivative."""
+    share = float(undecided.counts.sum()) / (problem.members.size * problem.n_classes)
+    return 2.0 * values_cost(problem) * share
+
+
+def step_cost(problem: JointProblem, alpha: np.ndarray) -> float:
+    """Rough seconds of a Newton step near a dual point."""
+    size = problem.n_classes * (problem.n_features + 1)
+    if size <= MOST_UNKNOWNS:
+        return look_cost(problem) + factor_cost(size)
+    own = problem.codes
+    low = -problem.joint.most(problem.all_weights)[:, None]
+    free = (alpha < 0.0) & (alpha > low)
+    free[np.arange(own.size), own] = (alpha[np.arange(own.size), own] < problem.all_weights) & free.any(axis=1)
+    counts = free.sum(axis=1)
+    undecided = Undecided(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.where(counts > 1, counts, 0))
+    making = factors_cost(problem, undecided.counts) if factors_fit(problem) else 0.0
+    return look_cost(problem) + making + TYPICAL_ITERATIONS * product_cost(problem, undecided)
+
+
+def steps_between(gap: float, target: float) -> float:
+    """Newton steps from one relative gap to another."""
+    return STEPS[0] + STEPS[1] * float(np.log10(gap / target))
