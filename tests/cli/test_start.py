@@ -75,6 +75,14 @@ def test_help_and_errors_load_nothing_heavy(tmp_path):
         assert words_ in said, given
 
 
+def test_the_package_is_a_command_of_python(tmp_path):
+    told = subprocess.run(
+        [sys.executable, "-m", "saddlesvm", "train", "nothing.csv"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith("saddlesvm: error: nothing.csv: no such file")
+
+
 def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, saddlesvm, saddlesvm.data; print([name for name in sys.argv[1:] if name in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code, *HEAVY], capture_output=True, text=True, check=True)

@@ -18,6 +18,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from saddlesvm import LinearSVC, LinearSVCCV
 from saddlesvm.data import DataError, atomic_write, load_model, save_model
 from saddlesvm.data.archives import Archive
+from saddlesvm.data.atomic import write_page
 from saddlesvm.data.models import FORMAT_VERSION, is_model
 from saddlesvm.estimators.persistence import load, save
 
@@ -48,6 +49,13 @@ def _rewritten(path: Path, header: Any, **members: bytes) -> Path:
         for name, data in members.items():
             archive.writestr(f"{name}.npy", data)
     return path
+
+
+def test_a_page_makes_its_folders_or_says_why_not(tmp_path):
+    assert write_page(tmp_path / "new" / "page.html", "\u00e9").read_text(encoding="utf-8") == "\u00e9"
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(DataError, match=r"file/below/page.html: cannot be written"):
+        write_page(tmp_path / "file" / "below" / "page.html", "")
 
 
 def test_round_trip(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import IO
 
 from saddlesvm.data.errors import DataError
 
-__all__ = ["atomic_write", "sync_folder"]
+__all__ = ["atomic_write", "sync_folder", "write_page"]
 
 
 @contextmanager
@@ -46,6 +46,24 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def write_page(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a text in UTF-8, and the folders above it where there are none; its path.
+
+    Raises
+    ------
+    DataError
+        The file cannot be written.
+    """
+    written = Path(path)
+    try:
+        written.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
+    with atomic_write(written) as file:
+        file.write(text.encode())
+    return written
 
 
 def sync_folder(folder: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from saddlesvm.data import atomic_write
+from saddlesvm.data.atomic import write_page
 from saddlesvm.lab.charts import Chart, Grid, save
 from saddlesvm.lab.machine import machine_rows
 from saddlesvm.lab.plotly_spec import specification
@@ -146,11 +146,7 @@ class Report:
         DataError
             The file cannot be written.
         """
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        text = self.html()
-        with atomic_write(path) as file:
-            file.write(text.encode())
-        return Path(path)
+        return write_page(path, self.html())
 
     def html(self) -> str:
         """The page, with its styles, scripts and data inside."""

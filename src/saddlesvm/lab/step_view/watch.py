@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data import atomic_write
+from saddlesvm.data.atomic import write_page
 from saddlesvm.lab.contenders import parse_contenders
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.report import embedded, words
@@ -60,11 +60,7 @@ class Watch:
         DataError
             The file cannot be written.
         """
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        text = self.html()
-        with atomic_write(path) as file:
-            file.write(text.encode())
-        return Path(path)
+        return write_page(path, self.html())
 
     def html(self) -> str:
         """The page, with its styles, script and data inside."""
