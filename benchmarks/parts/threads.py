@@ -1,9 +1,10 @@
 """Threads within one fit: seconds to the same certified gap with one thread and with several, interleaved medians.
 
-Run on a machine that does nothing else; the threads meet some 10,000 times a second, and one that has to wait for its
-core holds up all. BLAS is kept to one thread, so that its idle threads do not spin on the cores:
+Run on a machine that does nothing else. BLAS is kept to one thread, so that its idle threads do not spin on the cores:
 
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python -m benchmarks.parts.threads
+
+With ``--busy`` a loop that never rests runs on each core at the same time: threads must then not be slower than one.
 
 With ``--ceiling`` the same fits by as many separate processes as threads, which share nothing but the memory and the
 caches of the machine: what they take longer at the same time than alone, no threads can win back.
@@ -15,8 +16,9 @@ import argparse
 import multiprocessing
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -41,7 +43,9 @@ def data_sets(share: int) -> dict[str, Callable[[], Data]]:
 
 def compare(name: str, X: Any, y: np.ndarray, loss: str, options: argparse.Namespace) -> None:
     """A line of the table."""
-    common: dict[str, Any] = {"loss": loss, "tol": options.tol, "fit_intercept": False, "random_state": 0}
+    common: dict[str, Any] = {
+        "loss": loss, "tol": options.tol, "fit_intercept": False, "random_state": 0, "solver": options.solver,
+    }  # fmt: skip
 
     def fit(jobs: int) -> Callable[[], LinearSVC]:
         return lambda: LinearSVC(n_jobs=jobs, **common).fit(X, y)
@@ -82,13 +86,35 @@ def ceiling(name: str, loss: str, options: argparse.Namespace) -> None:
     print(f"{name:30s} {loss:14s} {1e3 * alone:9.1f} {1e3 * together:9.1f} {best:6.2f}", flush=True)
 
 
+def rest_never() -> None:
+    """Keep a core busy until somebody ends this process."""
+    while True:
+        pass
+
+
+@contextmanager
+def busy_cores() -> Iterator[None]:
+    """A loop on every core that this process may use, for the time of the context."""
+    context = multiprocessing.get_context("spawn")
+    loops = [context.Process(target=rest_never, daemon=True) for _ in os.sched_getaffinity(0)]
+    for loop in loops:
+        loop.start()
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--solver", default="auto")
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--ceiling", action="store_true", help="separate processes instead of threads")
+    parser.add_argument("--busy", action="store_true", help="beside a loop that never rests on each core")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     options = parser.parse_args()
     if options.ceiling:
@@ -100,10 +126,11 @@ def main() -> None:
     print(
         f"{'data':30s} {'loss':14s} {'1: ms':>9s} {options.threads:>6d}: ms {'ratio':>6s} {'epochs':>15s} {'gaps':>17s}"
     )
-    for name, make in data_sets(10 if options.quick else 1).items():
-        X, y = make()
-        for loss in LOSSES:
-            compare(name, X, y, loss, options)
+    with busy_cores() if options.busy else nullcontext():
+        for name, make in data_sets(10 if options.quick else 1).items():
+            X, y = make()
+            for loss in LOSSES:
+                compare(name, X, y, loss, options)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -291,21 +294,61 @@ def test_estimators_use_the_threads(solver: str, monkeypatch: pytest.MonkeyPatch
     LinearSVR(random_state=0, n_jobs=2, solver=solver).fit(X, X @ np.arange(5.0))
 
 
-def test_a_thread_that_fails_holds_nobody_up() -> None:
-    from concurrent.futures import ThreadPoolExecutor
+def nobody_else(pool: Any, work: Callable[[int], None], threads: int) -> None:
+    """Only the caller's thread comes."""
+    work(0)
 
-    from saddlesvm.solvers.threaded.barrier import OPEN, new_gate
 
-    gate = new_gate()
+def the_last_one(pool: Any, work: Callable[[int], None], threads: int) -> None:
+    """Only the thread of the last part comes; the caller's comes when all is done."""
+    work(threads - 1)
+    work(0)
+
+
+def too_late(pool: Any, work: Callable[[int], None], threads: int) -> None:
+    """All others come when all is done, in threads of their own."""
+    work(0)
+    for done in [pool.submit(work, k) for k in range(1, threads)]:
+        done.result()
+
+
+def twice_as_many(pool: Any, work: Callable[[int], None], threads: int) -> None:
+    """Two threads come for every part."""
+    with ThreadPoolExecutor(2 * threads) as more:
+        for done in [more.submit(work, k % threads) for k in range(2 * threads)]:
+            done.result()
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("come", [nobody_else, the_last_one, too_late, twice_as_many])
+def test_the_parts_say_what_comes_out_not_the_threads(come: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = text(1500, 2000)
+    for problem in (small_problem(Hinge(), n=1500, C=2.0), make_problem(as_rows(X), y, SquaredHinge(), C=1.0)):
+        known = fit(problem, ParallelDCD(3), Limits(tol=1e-4), seed=7)
+        with monkeypatch.context() as own:
+            own.setattr("saddlesvm.solvers.threaded.descent.side_by_side", come)
+            found = fit(problem, ParallelDCD(3), Limits(tol=1e-4), seed=7)
+        assert known.outcome is Outcome.CERTIFIED
+        assert np.array_equal(known.alpha, found.alpha)
+        assert np.array_equal(known.coef, found.coef)
+
+
+def test_nobody_waits_for_a_thread_that_does_not_come_or_fails() -> None:
+    never, came = threading.Event(), []
 
     def work(k: int) -> None:
-        if k:
+        came.append(k)
+        if k == 1:
             raise MemoryError("no room")
-        while gate[0] < OPEN:
-            pass
+        if k == 2:
+            never.wait()
 
+    with ThreadPoolExecutor(2) as pool:
+        side_by_side(pool, work, 4)
+        never.set()
+    assert 0 in came
     with pytest.raises(MemoryError), ThreadPoolExecutor(1) as pool:
-        side_by_side(pool, work, 2, gate)
+        side_by_side(pool, lambda k: work(k + 1), 2)
 
 
 @pytest.mark.usefixtures("threads_always")

@@ -11,11 +11,8 @@ import ctypes
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
-
-from saddlesvm.solvers.threaded.barrier import release
 
 
 def _core_finder() -> Callable[[], int]:
@@ -51,21 +48,19 @@ def apart(rows: np.ndarray) -> np.ndarray:
     return copy
 
 
-def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], Any], threads: int, gate: np.ndarray) -> list[Any]:
-    """``work(k)`` for every k, thread 0 being the caller's; when one of them fails, the others are not left waiting."""
+def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], None], threads: int) -> None:
+    """Begin ``work(k)`` for every k, and return when ``work(0)``, in the caller's thread, is done.
+
+    The work is such that the first one to come does all of it, and that whoever comes later finds nothing to do. So
+    nobody waits for the others: not for one that the system gives no core, nor for one that fails.
+    """
     taken: set[int] = set()
 
-    def guarded(k: int) -> Any:
-        try:
-            take_core(taken)
-            return work(k)
-        except BaseException:
-            release(gate)
-            raise
+    def begin(k: int) -> None:
+        take_core(taken)
+        work(k)
 
-    try:
-        others = [pool.submit(guarded, k) for k in range(1, threads)]
-    except BaseException:
-        release(gate)
-        raise
-    return [guarded(0), *(other.result() for other in others)]
+    others = [pool.submit(begin, k) for k in range(1, threads)]
+    begin(0)
+    for other in others:
+        other.cancel()

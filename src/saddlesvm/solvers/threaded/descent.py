@@ -1,9 +1,9 @@
 """Dual coordinate descent with the threads of one fit: parts of the rows, brought together many times a pass.
 
-Every thread has a part of the rows, dealt out once in blocks, and runs a dual coordinate descent of its own on it, with
-its own order and shrinking; :mod:`saddlesvm.solvers.threaded.rounds` brings the parts together. After each pass the
-threads compare the dual objective with that of the pass before, and make sure that no pass lowers it. The result
-depends on the seed and on the number of threads, not on the clock.
+There are as many parts as threads. The rows are dealt out once, in blocks, and on each part runs a dual coordinate
+descent of its own, with its own order and shrinking; :mod:`saddlesvm.solvers.threaded.rounds` brings the parts
+together. After each pass the dual objective is compared with that of the pass before, so that no pass lowers it. The
+result depends on the seed and on the number of parts, not on the clock, nor on which thread does what.
 
 When few rows are left active, a pass over them takes less time than the threads' meetings, and steps on these rows
 disturb each other most. So one thread goes on alone with them, until all rows come back.
@@ -38,9 +38,18 @@ from saddlesvm.solvers.costs import rows_cost
 from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
-from saddlesvm.solvers.threaded.barrier import new_gate
 from saddlesvm.solvers.threaded.cores import apart, side_by_side
-from saddlesvm.solvers.threaded.rounds import CHUNK, NUMBERS, SAID, WIDE_VALUES, Own, Team, descend_together
+from saddlesvm.solvers.threaded.phases import new_gate
+from saddlesvm.solvers.threaded.rounds import (
+    CHUNK,
+    COUNT,
+    NUMBERS,
+    SAID,
+    STANDING,
+    WIDE_VALUES,
+    Team,
+    descend_together,
+)
 
 OFTEN = 128  # features that are brought together after every round, where there are many more features
 LEAST_SECONDS = 3.3e-3  # seconds of a pass per thread: in shorter passes the meetings cost what the threads gain
@@ -171,26 +180,37 @@ class ParallelDCD(SolverBase):
 
     def _step_together(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
         """Rounds of all threads, until few rows are active."""
-        team, rules = self._team(problem, state), self.local.rules(problem)
-        owns = [self._own(state, team, k) for k in range(self.threads)]
-        decks = [self._deck(state, k) for k in range(self.threads)]
-        team.gate[:], team.base[:] = 0, state.w
+        team, rules, gate = self._team(problem, state), self.local.rules(problem), new_gate(self.threads)
+        self._set_out(state, team, budget.rows)
 
-        def work(k: int) -> Any:
-            place = Place(int(state.positions[k]), int(state.actives[k]))
-            goal = Goal(budget.rows, budget.relative_gap)
-            return descend_together(problem.terms, decks[k], rules, state.alpha, place, goal, team, owns[k])
+        def work(k: int) -> None:
+            descend_together(
+                problem.terms, rules, state.alpha, budget.relative_gap, team, state.offset.size, gate, k
+            )  # fmt: skip
 
         assert state.work.pool is not None
-        answers = side_by_side(state.work.pool, work, self.threads, team.gate)
-        for k, (answer, own) in enumerate(zip(answers, owns, strict=True)):
-            state.positions[k], state.actives[k] = answer[:2]
-            state.part_meters[k], state.randoms[k] = own.meters[0], decks[k].random[0]
-            state.rows_touched += int(answer[2])
-        state.scaling[:], state.numbers[:], state.offset[:] = owns[0].scaling, owns[0].numbers, owns[-1].offset
+        side_by_side(state.work.pool, work, self.threads)
+        standing = team.standing[:, 0]
+        state.positions[:], state.actives[:] = standing["position"], standing["active"]
+        state.part_meters[:], state.randoms[:] = team.meters[:, 0], team.randoms[:, 0]
+        state.rows_touched += int(standing["done"].sum())
+        state.scaling[:], state.numbers[:] = team.scaling[0, :1], team.numbers[0, :1]
+        state.offset[:] = team.offsets[-1, : state.offset.size]
         state.w[:] = team.base
         state.active, state.estimate = int(state.actives.sum()), float(state.numbers["gap"][0])
         self._judge(state)
+
+    @staticmethod
+    def _set_out(state: ParallelState, team: Team, visits: int) -> None:
+        """Tell the team where the run stands, and how many visits all parts together are to do."""
+        standing = team.standing[:, 0]
+        standing["task"], standing["left"], standing["done"] = COUNT, visits, 0.0
+        standing["position"], standing["active"] = state.positions, state.actives
+        team.meters[:, 0], team.randoms[:, 0] = state.part_meters, state.randoms
+        team.scaling[:, 0], team.numbers[:, 0] = state.scaling, state.numbers
+        team.offsets[:, : state.offset.size] = state.offset
+        team.base[:], team.views[:, : state.w.size] = state.w, state.w
+        team.near[:, : state.often.size] = state.w[state.often]
 
     def _few(self, problem: Problem) -> int:
         """Active rows up to which one thread goes on alone: never all of them."""
@@ -254,34 +274,43 @@ class ParallelDCD(SolverBase):
         if state.work.pool is None:
             state.work.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
         if state.work.team is None or state.work.team.base.dtype != state.w.dtype:
-            state.work.team = Team(
-                views=apart(np.tile(state.w, (self.threads, 1))),
-                base=state.w.copy(),
-                often=state.often,
-                moves=apart(np.zeros((self.threads, state.often.size), state.w.dtype)),
-                said=apart(np.zeros((self.threads, 1), SAID)),
-                gate=new_gate(),
-                kept_w=state.kept_w,
-                kept_alpha=state.kept_alpha,
-                values_per_row=float(problem.values_per_row),
-                few=self._few(problem),
-                rounding=ROUNDING[state.w.itemsize],
-            )
+            state.work.team = self._new_team(problem, state)
         return state.work.team
 
-    @staticmethod
-    def _own(state: ParallelState, team: Team, k: int) -> Own:
-        """What thread k has for itself."""
-        view = team.views[k, : state.w.size]
-        view[:] = state.w
-        room = np.zeros(CHUNK, state.w.dtype)
-        numbers = (state.part_meters[k : k + 1], state.scaling, state.numbers, state.offset, nothing())
-        return Own(k, view, *(_alone(one) for one in (view[state.often], room, *numbers)))
+    def _new_team(self, problem: Problem, state: ParallelState) -> Team:
+        """The data of all parts, those that :meth:`_set_out` sets apart from the rest."""
+        parts, often, precision = self.threads, state.often.size, state.w.dtype
 
-    def _deck(self, state: ParallelState, k: int) -> Deck:
-        """The rows of part k."""
-        part, random = slice(state.bounds[k], state.bounds[k + 1]), _alone(state.randoms[k : k + 1])
-        return Deck(state.parts[part], state.order[part], state.sequence[part], state.blocks[k], state.aside, random)
+        def for_each(size: int, kind: Any = precision) -> np.ndarray:
+            return apart(np.zeros((parts, size), kind))
+
+        return Team(
+            bounds=state.bounds,
+            members=state.parts,
+            order=state.order,
+            sequence=state.sequence,
+            runs=state.blocks,
+            aside=state.aside,
+            randoms=for_each(1, state.randoms.dtype),
+            views=for_each(state.w.size),
+            near=for_each(often),
+            change=for_each(CHUNK),
+            meters=for_each(1, state.part_meters.dtype),
+            scaling=for_each(1, state.scaling.dtype),
+            numbers=for_each(1, NUMBERS),
+            standing=for_each(1, STANDING),
+            offsets=for_each(state.offset.size, np.float64),
+            base=state.w.copy(),
+            often=state.often,
+            moves=np.stack([for_each(often), for_each(often)]),
+            said=for_each(1, SAID),
+            kept_w=state.kept_w,
+            kept_alpha=state.kept_alpha,
+            nothing=nothing(),
+            values_per_row=float(problem.values_per_row),
+            few=self._few(problem),
+            rounding=ROUNDING[precision.itemsize],
+        )
 
     def solution(self, problem: Problem, state: ParallelState) -> Point:
         """The last iterate."""
@@ -298,11 +327,6 @@ class ParallelDCD(SolverBase):
         state.kept_w[:], state.kept_alpha[:] = state.w, state.alpha  # a pass that is under way is judged from here on
         state.part_meters["scale"] = state.meters["scale"][0] / (1 if state.alone else self.threads)
         return state
-
-
-def _alone(numbers: np.ndarray) -> np.ndarray:
-    """A copy of a one-dimensional array in cache lines that no other array has a part of."""
-    return apart(numbers[None, :])[0, : numbers.size]
 
 
 def threads_for(problem: Problem, solver: Any) -> int:

@@ -1,11 +1,14 @@
-"""Dual coordinate descent by several threads at once: each has rows and a view of w of its own, and they meet often.
+"""Dual coordinate descent in parts: each has rows and a view of w of its own, and they meet often.
 
-A pass is cut into rounds. In a round every thread visits the next rows of its part against its view of w; then each
-tells the others how w moved, and they go on from the same w by the rule of
-:mod:`saddlesvm.solvers.threaded.aggregation`. The shorter the rounds, the closer to what one thread would do; so the
-features that most rows share (of sparse data) are brought together after every round, and the others after some. All
-threads make the common decisions alike, each for itself. One thread writes each shared number, and the others read it
-after they have met. To bring all of w together, each thread adds up the moves in its own share of the places.
+A pass is cut into rounds. In a round every part visits its next rows against its view of w; then the parts tell each
+other how w moved, and go on from the same w by the rule of :mod:`saddlesvm.solvers.threaded.aggregation`. The shorter
+the rounds, the closer to what a descent over all rows would do; so the features that most rows share (of sparse data)
+are brought together after every round, and the others after some. All parts make the common decisions alike, each for
+itself. One part writes each shared number, and the others read it after they have met. To bring all of w together,
+each part adds up the moves in its own share of the places.
+
+The work between two meetings is a task; threads do the tasks by the rules of
+:mod:`saddlesvm.solvers.threaded.phases`. All that a task needs, and where its part stands, is in the :class:`Team`.
 
 Source: Ioannou, Mendler-Duenner and Parnell (2019), "SySCD: a system-aware parallel coordinate descent algorithm", for
 views of threads that are brought together in rounds; Ma and others (2015) for the scaling.
@@ -26,53 +29,87 @@ from saddlesvm.runtime.small import compiled_of
 from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Rules, call_back, descend
 from saddlesvm.solvers.threaded.aggregation import be_careful, follow, note, safe_share
-from saddlesvm.solvers.threaded.barrier import meet
+from saddlesvm.solvers.threaded.phases import TURN, end_task, give_way, next_task
 
 conjugates_of = compiled_of(conjugate_sum)
-ROUND_VALUES = 40_000.0  # values that a thread visits between two meetings, at most: some 30 us
+ROUND_VALUES = 40_000.0  # values that a part visits between two meetings, at most: some 30 us
 ROUNDS, MOST_ROUNDS = 256, 512  # rounds per pass, least and most: with fewer, the last powers of ten take many passes
-FEWEST_VALUES = 1_000.0  # values per round and thread, at least; this goes before the least number of rounds
-WIDE_VALUES = 16.0  # values per place of w that a thread visits before all of w is brought together
+FEWEST_VALUES = 1_000.0  # values per round and part, at least; this goes before the least number of rounds
+WIDE_VALUES = 16.0  # values per place of w that a part visits before all of w is brought together
 CHUNK = 512  # places of w that are brought together at a time: they stay in the nearest cache
-# What each thread tells the others. Of its rows: rows of the pass; whether all are active; the sum of conjugates
+# What each part tells the others. Of its rows: rows of the pass; whether all are active; the sum of conjugates
 # and its fall in the pass; residual and scale of the estimate. Of its share of w: the squared norm; the squared norm of
-# its move in the pass; its product with the former w; the squared norm of the sum of all threads' moves in a
+# its move in the pass; its product with the former w; the squared norm of the sum of all parts' moves in a
 # round ("together"), and the sum of the squared norms of these moves ("each").
 SAID = record_of(
     "rows", "all_back", "conjugates", "fall", "square", "moved", "along", "residuals", "scales", "together", "each"
 )
 # Numbers of the run: rounds done of the present pass; the estimate of the relative gap.
 NUMBERS = record_of("round", "gap")
+# Where a part stands: which task comes next; visits that all parts have left and visits done; its position in the pass
+# and its active rows; rows of the pass in all parts, and its rounds.
+STANDING = record_of("task", "left", "done", "position", "active", "rows", "rounds")
+# Tasks, by what comes first in them: count the rows of the pass; begin a pass, or go on with it; add up the moves in a
+# share of w; take the w that was brought together; take the moves of the frequent features; judge the pass, and take
+# the w that was judged. After the last task comes none.
+COUNT, GO_ON, ADD_UP, TAKE_ALL, TAKE_OFTEN, JUDGE, TAKE_JUDGED, NONE = range(8)
 
 
 class Team(NamedTuple):
-    """The data that the threads share; arrays made from w have the precision of w."""
+    """The data of all parts. Arrays with a row per part keep the rows in different cache lines (the descriptions leave
+    out the room between); arrays made from w have its precision."""
 
-    views: np.ndarray  # (threads, d + 1 and some): the w that each works on
+    bounds: np.ndarray  # (parts + 1,): where the rows of each part begin in the next three arrays
+    members: np.ndarray  # (n,)
+    order: np.ndarray  # (n,)
+    sequence: np.ndarray  # (n,)
+    runs: np.ndarray  # (parts, as many as any needs)
+    aside: np.ndarray  # (n_all,)
+    randoms: np.ndarray  # (parts, 1)
+    views: np.ndarray  # (parts, d + 1): the w that each works on
+    near: np.ndarray  # (parts, often.size): w of the frequent features when they were last brought together
+    change: np.ndarray  # (parts, CHUNK): scratch arrays for the moves of some places
+    meters: np.ndarray  # (parts, 1)
+    scaling: np.ndarray  # (parts, 1)
+    numbers: np.ndarray  # (parts, 1)
+    standing: np.ndarray  # (parts, 1)
+    offsets: np.ndarray  # (parts, 1 or 0): the last one counts, whose share has the last place of w
     base: np.ndarray  # (d + 1,): w when all of it was last brought together
     often: np.ndarray  # features that are brought together after every round; empty for all
-    moves: np.ndarray  # (threads, often.size and some): the moves of these features in each thread
-    said: Any  # (threads, 1 and some): what each thread tells the others, see `SAID`
-    gate: np.ndarray
+    moves: np.ndarray  # (2, parts, often.size): the moves of these features, in rounds of even and of odd number
+    said: Any  # (parts, 1): what each part tells the others, see `SAID`
     kept_w: np.ndarray  # the point that the pass began with
     kept_alpha: np.ndarray
+    nothing: np.ndarray  # (0,): for arguments that the descent in a part does not use
     values_per_row: float
     few: int  # active rows up to which one thread is to go on alone
     rounding: float  # relative error of the dual objective that w in its precision gives
 
 
 class Own(NamedTuple):
-    """The data of thread k alone, in cache lines that no other thread writes to."""
+    """The data of part k alone."""
 
     k: int
+    deck: Deck
     w: np.ndarray  # (d + 1,): its view of w
-    near: np.ndarray  # (often.size,): w of the frequent features when they were last brought together
-    change: np.ndarray  # (CHUNK,): scratch array for the moves of some places
+    near: np.ndarray
+    change: np.ndarray
     meters: np.ndarray
     scaling: np.ndarray
     numbers: np.ndarray
     offset: np.ndarray
-    nothing: np.ndarray  # (0,): for arguments that the descent in a part does not use
+    standing: np.ndarray
+
+
+@inlined
+def own_of(team: Team, k: int, offset: int) -> Own:
+    """What belongs to part k; `offset` is the size of the multiplier of the intercept."""
+    first, end = team.bounds[k], team.bounds[k + 1]
+    members, order, sequence = team.members[first:end], team.order[first:end], team.sequence[first:end]
+    deck = Deck(members, order, sequence, team.runs[k], team.aside, team.randoms[k, :1])
+    w, near, change = team.views[k, : team.base.size], team.near[k, : team.often.size], team.change[k, :CHUNK]
+    meters, scaling, numbers = team.meters[k, :1], team.scaling[k, :1], team.numbers[k, :1]
+    return Own(k, deck, w, near, change, meters, scaling, numbers, team.offsets[k, :offset], team.standing[k, :1])
 
 
 @inlined
@@ -83,20 +120,20 @@ def share(size: int, k: int, parts: int) -> int:
 
 @inlined
 def places(team: Team, own: Own) -> Any:
-    """Where this thread's share of the places of w begins and ends."""
-    size, threads = team.base.size, team.views.shape[0]
-    return share(size, own.k, threads), share(size, own.k + 1, threads)
+    """Where the part's share of the places of w begins and ends."""
+    size, parts = team.base.size, team.views.shape[0]
+    return share(size, own.k, parts), share(size, own.k + 1, parts)
 
 
 @inlined
 def rounds_of(values: float) -> int:
-    """Number of rounds in a pass in which each thread visits `values` values."""
+    """Number of rounds in a pass in which each part visits `values` values."""
     return int(max(1.0, min(max(values / ROUND_VALUES, float(ROUNDS)), values / FEWEST_VALUES, float(MOST_ROUNDS))))
 
 
 @inlined
 def total(said: np.ndarray) -> float:
-    """Sum of one of the numbers of `SAID` over the threads."""
+    """Sum of one of the numbers of `SAID` over the parts."""
     answer = 0.0
     for k in range(said.shape[0]):
         answer += said[k, 0]
@@ -126,9 +163,10 @@ def settle(base: np.ndarray, change: np.ndarray) -> float:
 
 
 @inlined
-def take_share(team: Team, own: Own, inverse: Any) -> None:
-    """Add up the moves of all threads in this thread's share of w; tell the others the two sums of the rule."""
+def take_share(team: Team, own: Own) -> None:
+    """Add up the moves of all parts in this part's share of w; tell the others the two sums of the rule."""
     square_of_sum = sum_of_squares = 0.0
+    inverse = inverse_of(own)
     first, end = places(team, own)
     for p in range(team.often.size):
         if first <= team.often[p] < end:
@@ -151,17 +189,20 @@ def take_base(team: Team, own: Own) -> None:
 
 
 @inlined
-def tell_often(team: Team, own: Own, inverse: Any) -> None:
-    """Tell the other threads this thread's moves of the frequent features."""
-    move = team.moves[own.k]
+def tell_often(team: Team, own: Own) -> None:
+    """Tell the other parts this part's moves of the frequent features.
+
+    Two arrays take turns: while some parts still read the moves of this round, others may write those of the next.
+    """
+    move, inverse = team.moves[int(own.numbers[0].round) % 2, own.k], inverse_of(own)
     for p in range(team.often.size):
         move[p] = (own.w[team.often[p]] - own.near[p]) * inverse
 
 
 @inlined
-def take_often(team: Team, own: Own) -> Any:
-    """Add the moves of all threads to the frequent features of the own w; return the two sums of the rule."""
-    moves = team.moves
+def take_often(team: Team, own: Own) -> None:
+    """Add the moves of all parts to the frequent features of the own w, and let the rule measure them."""
+    moves = team.moves[int(own.numbers[0].round) % 2]
     square_of_sum = sum_of_squares = 0.0
     for p in range(team.often.size):
         change = moves[0, p]
@@ -172,33 +213,35 @@ def take_often(team: Team, own: Own) -> Any:
         square_of_sum += np.float64(change * change)
         own.near[p] += change
         own.w[team.often[p]] = own.near[p]
-    return square_of_sum, sum_of_squares
+    note(own.scaling, square_of_sum, sum_of_squares)
 
 
 @inlined
-def bring_together(team: Team, own: Own, everything: bool) -> None:
-    """Go on from the same w in all threads, and let sigma follow."""
-    threads = team.views.shape[0]
-    inverse = own.w.dtype.type(1.0 / own.scaling[0].sigma)
-    if everything or team.often.size == 0:
-        meet(team.gate, threads)
-        take_share(team, own, inverse)
-        meet(team.gate, threads)
-        take_base(team, own)
-        sums = total(team.said.together), total(team.said.each)
-    else:
-        tell_often(team, own, inverse)
-        meet(team.gate, threads)
-        sums = take_often(team, own)
-        meet(team.gate, threads)
-    note(own.scaling, sums[0], sums[1])
-    if everything:
-        follow(own.scaling, threads)
+def inverse_of(own: Own) -> Any:
+    """``1 / sigma`` in the precision of w."""
+    return own.w.dtype.type(1.0 / own.scaling[0].sigma)
+
+
+@inlined
+def take_all(team: Team, own: Own) -> None:
+    """Go on from the w that has been brought together; let sigma follow where that was due, or the visits end."""
+    take_base(team, own)
+    note(own.scaling, total(team.said.together), total(team.said.each))
+    if asks_for_all(own):
+        follow(own.scaling, team.views.shape[0])
+
+
+@inlined
+def asks_for_all(own: Own) -> bool:
+    """Whether all of w is to be brought together after the round that was just done."""
+    standing, r = own.standing[0], int(own.numbers[0].round) - 1
+    wide = 1 + int(WIDE_VALUES * own.w.size / ROUND_VALUES)
+    return r + 1 == standing.rounds or standing.left <= 0.0 or r % wide == 0
 
 
 @inlined
 def keep(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray) -> None:
-    """Remember this thread's share of the point that a pass over these of its rows begins with."""
+    """Remember the part's share of the point that a pass over these of its rows begins with."""
     first, end = places(team, own)
     for j in range(first, end):
         team.kept_w[j] = team.base[j]
@@ -217,9 +260,10 @@ def go_back(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray, part: flo
 
 
 @inlined
-def say(terms: Terms, deck: Deck, alpha: np.ndarray, active: int, team: Team, own: Own) -> None:
-    """Tell the other threads this thread's sums at the end of a pass; the rows that it set aside have not moved."""
+def say(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
+    """Tell the other parts this part's sums at the end of a pass; the rows that it set aside have not moved."""
     said, meters, (first, end) = team.said[own.k, 0], own.meters[0], places(team, own)
+    active = int(own.standing[0].active)
     square = moved = along = 0.0
     for j in range(first, end):
         w, kept = np.float64(team.base[j]), np.float64(team.kept_w[j])
@@ -227,11 +271,11 @@ def say(terms: Terms, deck: Deck, alpha: np.ndarray, active: int, team: Team, ow
         moved += (w - kept) * (w - kept)
         along += kept * (w - kept)
     said.square, said.moved, said.along = square, moved, along
-    pointwise, rows = Pointwise(terms.loss, terms.y, terms.weights, False), deck.order[:active]
+    pointwise, rows = Pointwise(terms.loss, terms.y, terms.weights, False), own.deck.order[:active]
     said.conjugates = conjugates_of(pointwise, rows, alpha, 1.0)
     said.fall = conjugates_of(pointwise, rows, team.kept_alpha, 1.0) - said.conjugates
     said.residuals, said.scales = meters.estimate * meters.scale, meters.scale
-    said.all_back = 1.0 if active == deck.members.size else 0.0
+    said.all_back = 1.0 if active == own.deck.members.size else 0.0
 
 
 @inlined
@@ -246,62 +290,118 @@ def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team,
 
 
 @inlined
-def end_together(terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, active: int, team: Team, own: Own) -> int:
-    """Judge a pass of all parts: note the estimate; all rows come back together. Return this part's active rows."""
-    threads = team.views.shape[0]
-    say(terms, deck, alpha, active, team, own)
-    meet(team.gate, threads)
-    scale, back = total(team.said.scales), total(team.said.all_back)
+def judge(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -> None:
+    """Judge a pass of all parts: note the estimate; all rows come back together."""
+    parts, standing = team.views.shape[0], own.standing[0]
+    scale, back, active = total(team.said.scales), total(team.said.all_back), int(standing.active)
     own.numbers[0].gap = total(team.said.residuals) / scale if scale > 0.0 else np.inf
-    keep_from_falling(terms.C, deck.order[:active], alpha, team, own)
-    if own.k == threads - 1:  # the last place of w is in its share
+    keep_from_falling(terms.C, own.deck.order[:active], alpha, team, own)
+    if own.k == parts - 1:  # the last place of w is in its share
         move_offset(team.base, own.offset)
-    if 0.0 < back < threads:
-        active = call_back(deck, rules, own.meters, active)
-    meet(team.gate, threads)
-    take_base(team, own)
-    return active
+    if 0.0 < back < parts:
+        standing.active = call_back(own.deck, rules, own.meters, active)
+
+
+@inlined
+def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -> None:
+    """Visit the rows of a round, and tell the others the moves of the frequent features if the round ends with them."""
+    standing, numbers = own.standing[0], own.numbers[0]
+    r, rounds, length = int(numbers.round), int(standing.rounds), int(team.said[own.k, 0].rows)
+    standing.left -= standing.rows / rounds
+    some = share(length, r + 1, rounds) - share(length, r, rounds)
+    strength = own.scaling[0].sigma * terms.C
+    scaled = Terms(terms.X, terms.loss, terms.y, terms.weights, terms.norms, strength, terms.penalty)
+    position, active, visited = descend(
+        scaled, own.deck, rules, Iterate(alpha, own.w, team.nothing, team.nothing),
+        Place(int(standing.position), int(standing.active)), Goal(some, -1.0), own.meters,
+    )  # fmt: skip
+    standing.position, standing.active = position, active
+    standing.done += visited
+    numbers.round = r + 1
+    if team.often.size == 0 or asks_for_all(own):
+        standing.task = ADD_UP
+    else:
+        tell_often(team, own)
+        standing.task = TAKE_OFTEN
+
+
+@inlined
+def begin(alpha: np.ndarray, team: Team, own: Own) -> bool:
+    """Begin a pass, or go on with the one that the last call began; False where few active rows are left."""
+    standing, round_ = own.standing[0], own.numbers[0].round
+    standing.rows = total(team.said.rows)
+    if round_ == 0.0 and standing.rows <= team.few:
+        return False
+    standing.rounds = rounds_of(standing.rows / team.views.shape[0] * team.values_per_row)
+    if round_ == 0.0:
+        keep(team, own, own.deck.order[: int(standing.active)], alpha)
+    return True
+
+
+@inlined
+def count(team: Team, own: Own) -> None:
+    """Tell the others how many rows of this part the pass has."""
+    standing = own.standing[0]
+    team.said[own.k, 0].rows = standing.active if own.numbers[0].round == 0.0 else own.meters[0].length
+    standing.task = GO_ON
+
+
+@inlined
+def do_task(terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: Team, own: Own) -> None:
+    """Do what a part has to do until it meets the others again."""
+    standing, numbers = own.standing[0], own.numbers[0]
+    task = int(standing.task)
+    if task == COUNT:
+        count(team, own)
+        return
+    if task == ADD_UP:
+        take_share(team, own)
+        standing.task = TAKE_ALL
+        return
+    if task == JUDGE:
+        judge(terms, rules, alpha, team, own)
+        standing.task = TAKE_JUDGED
+        return
+    if task == TAKE_JUDGED:
+        take_base(team, own)
+        standing.task = NONE
+        if numbers.gap > target and standing.left > 0.0:
+            count(team, own)
+        return
+    if task == TAKE_ALL:
+        take_all(team, own)
+    elif task == TAKE_OFTEN:
+        take_often(team, own)
+    elif not begin(alpha, team, own):
+        standing.task = NONE
+        return
+    if numbers.round == standing.rounds:
+        numbers.round = 0.0
+        say(terms, alpha, team, own)
+        standing.task = JUDGE
+    elif standing.left > 0.0:
+        visit(terms, rules, alpha, team, own)
+    else:
+        standing.task = NONE
 
 
 @kernel
 def descend_together(
-    terms: Terms, deck: Deck, rules: Rules, alpha: np.ndarray, place: Place, goal: Goal, team: Team, own: Own
-) -> Any:
-    """Do one thread's work until all threads together have done the visits of the goal, or a pass ends with an estimate
-    of at most its target, or few active rows are left.
+    terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: Team, offset: int, gate: np.ndarray, k: int
+) -> None:
+    """Do tasks, those of part k first, until all parts together have done the visits that they have left, or a pass
+    ends with an estimate of at most `target`, or few active rows are left.
 
-    Returns the thread's position in the pass, its active rows and its visits.
+    `offset` is the size of the multiplier of the intercept. Where the parts then stand is in the team's arrays.
     """
-    threads, done, left, numbers = team.views.shape[0], 0, float(goal.visits), own.numbers[0]
-    position, active = place
-    wide = 1 + int(WIDE_VALUES * own.w.size / ROUND_VALUES)
-    while left > 0.0:
-        length = active if numbers.round == 0.0 else int(own.meters[0].length)
-        team.said[own.k, 0].rows = length
-        meet(team.gate, threads)
-        rows = total(team.said.rows)
-        if numbers.round == 0.0 and rows <= team.few:
-            break
-        rounds = rounds_of(rows / threads * team.values_per_row)
-        if numbers.round == 0.0:
-            keep(team, own, deck.order[:active], alpha)
-        while left > 0.0 and numbers.round < rounds:
-            r = int(numbers.round)
-            left -= rows / rounds
-            closing = r + 1 == rounds or left <= 0.0
-            some = share(length, r + 1, rounds) - share(length, r, rounds)
-            strength = own.scaling[0].sigma * terms.C
-            scaled = Terms(terms.X, terms.loss, terms.y, terms.weights, terms.norms, strength, terms.penalty)
-            position, active, visited = descend(
-                scaled, deck, rules, Iterate(alpha, own.w, own.nothing, own.nothing),
-                Place(position, active), Goal(some, -1.0), own.meters,
-            )  # fmt: skip
-            done += visited
-            numbers.round = r + 1
-            bring_together(team, own, closing or r % wide == 0)
-        if numbers.round == rounds:
-            numbers.round = 0.0
-            active = end_together(terms, deck, rules, alpha, active, team, own)
-            if numbers.gap <= goal.target:
-                break
-    return position, active, done
+    parts, turn = team.views.shape[0], 0
+    part = next_task(gate, parts, k)
+    while part >= 0:
+        own = own_of(team, part, offset)
+        do_task(terms, rules, alpha, target, team, own)
+        end_task(gate, parts, own.standing[0].task == NONE)
+        turn += 1
+        if turn >= TURN:
+            give_way()
+            turn = 0
+        part = next_task(gate, parts, k)
