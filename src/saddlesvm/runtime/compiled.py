@@ -38,6 +38,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 PLAIN: dict[str, Any] = {"nogil": True, "fastmath": REASSOCIATE, "error_model": "numpy", "_nrt": False}
+SEARCHING = PLAIN | {"fastmath": REASSOCIATE | {"nnan"}}
 INLINE: Any = {"forceinline": True}  # a call with its many arguments takes longer than a product with a short row
 BODY: Any = {"fastmath": REASSOCIATE, "error_model": "numpy"} | INLINE  # of an operation
 INTERPRETED = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
@@ -120,8 +121,8 @@ def allocating_kernel(function: Function) -> Function:
 
 
 def searching_kernel(function: Function) -> Function:
-    """An :func:`allocating_kernel` that meets no NaN: the search for a largest number then takes several at a time."""
-    compiled: Any = cached(njit(function, nogil=True, fastmath=REASSOCIATE | {"nnan"}, error_model="numpy"), function)
+    """A kernel that meets no NaN: comparisons of numbers then take several at a time."""
+    compiled: Any = cached(njit(function, **SEARCHING), function)
     return compiled
 
 
@@ -131,6 +132,12 @@ def inlined(function: Function) -> Function:
     A call from Python compiles it anew in every process, which takes longer than most fits: only tests call it so.
     """
     compiled: Any = njit(function, **(PLAIN | INLINE))
+    return compiled
+
+
+def inlined_search(function: Function) -> Function:
+    """An :func:`inlined` helper of searching kernels."""
+    compiled: Any = njit(function, **(SEARCHING | INLINE))
     return compiled
 
 

@@ -30,23 +30,23 @@ HIGHEST, FACTORIALS = math.factorial(12), tuple(float(math.factorial(k)) for k i
 LAST_ODD, ODDS = 21.0, tuple(float(k) for k in range(19, 0, -2))
 
 
-def _reread(to: types.Type, of: types.Type) -> Any:
+def reread(to: types.Type, of: types.Type) -> Any:
     """The bits of a number of type `of` read as one of type `to`."""
     if INTERPRETED:
         return lambda x: as_dtype(of).type(x).view(as_dtype(to))
 
     @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-    def reread(typingctx: Any, x: types.Type) -> Any:
+    def same_bits(typingctx: Any, x: types.Type) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.bitcast(arguments[0], context.get_value_type(to))
 
         return to(of), generate
 
-    return reread
+    return same_bits
 
 
-bits_of = _reread(types.int64, types.float64)
-double_of = _reread(types.float64, types.int64)
+bits_of = reread(types.int64, types.float64)
+double_of = reread(types.float64, types.int64)
 
 
 @inlined

@@ -34,7 +34,8 @@ from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, plain, submatrix
+from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_singly, plain, submatrix
+from saddlesvm.solvers.kernel.pairs import ascend_pairs
 from saddlesvm.solvers.kernel.starts import first_sums
 
 INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
@@ -167,7 +168,9 @@ class KernelDecomposition(SolverBase):
         beta, ridge, y = state.beta[order], state.ridge[order], problem.y[order]
         g = state.f[order] + ridge * beta - y
         K, columns, signs = whole_matrix(problem, order, starts)
-        small = Small(K, ridge, state.low[order], state.high[order], problem.tube, starts, columns, signs)
+        small = Small(
+            K, ridge, state.low[order], state.high[order], problem.tube, starts, columns, signs, np.arange(starts.size)
+        )
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, USUAL * relative_gap))
         state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
