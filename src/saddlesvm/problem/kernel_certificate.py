@@ -16,11 +16,12 @@ import numpy as np
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import offset_slope
 from saddlesvm.problem.kernel import Group, KernelProblem
-from saddlesvm.problem.loss import Shape, traits_of
+from saddlesvm.problem.loss import Loss, Shape, traits_of
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import (
     SLACK,
     UNIT,
+    Around,
     MarginErrors,
     PointSizes,
     RowSizes,
@@ -202,6 +203,13 @@ def _rounded(
     point = PointSizes(0.0, 0.0, 0.0, paired, *_signs(alpha))
     own = _norm_error(model, slips[0], n)
     reached = own if dual is model else _norm_error(dual, slips[1], n)
+    moved, recharged = np.zeros(n), 0.0
+    for side in problem.sides:
+        if side.intercept.constrained:
+            move, cost = _to_the_sum(problem, side, alpha, charged)
+            moved[side.rows] += move
+            recharged += cost
+    shift = float((C * moved + np.abs(dual.beta - C * alpha) + UNIT * np.abs(dual.beta)) @ lengths)
 
     def around(move: float) -> float:
         terms, nothing = problem.terms, np.zeros(n)
@@ -210,18 +218,57 @@ def _rounded(
             for side, offset in zip(problem.sides, model.offsets, strict=True)
         )
 
-    above = own + C * paid_rounding(loss, paid, rows, point, MarginErrors(1.0, 0.0, 0.0), around)
-    above += C * sum(
+    asked = sum(
         gamma(8.0) * abs(side.intercept.paid(offset))
         for side, offset in zip(problem.sides, model.offsets.tolist(), strict=True)
     )
-    moved, recharged = np.zeros(n), 0.0
-    for side in problem.sides:
-        if side.intercept.constrained:
-            move, cost = _to_the_sum(problem, side, alpha, charged)
-            moved[side.rows] += move
-            recharged += cost
-    shift = float((C * moved + np.abs(dual.beta - C * alpha) + UNIT * np.abs(dual.beta)) @ lengths)
+    errors = PointErrors(rows, point, own, reached, shift, recharged, asked)
+    return with_rounding(loss, C, found._replace(paid=paid), charged, errors, around)._replace(paid=found.paid)
+
+
+class PointErrors(NamedTuple):
+    """What the rounding of a point's objectives is bounded with.
+
+    Attributes
+    ----------
+    rows : RowSizes
+        With sums of the errors of the values at the rows in the place of their lengths.
+    point : PointSizes
+    own, reached : float
+        How far half the squared norms of the model and of the dual point can be off.
+    shift : float
+        How far the dual point must move, in the feature space, to be feasible exactly.
+    recharged : float
+        By how much that can raise the sum of the conjugates.
+    asked : float
+        How far what the offsets cost beside the losses can be off, divided by C.
+    """
+
+    rows: RowSizes
+    point: PointSizes
+    own: float
+    reached: float
+    shift: float
+    recharged: float
+    asked: float = 0.0
+
+
+def with_rounding(
+    loss: Loss, C: float, found: Sums, charged: float, errors: PointErrors, around: Around | None = None
+) -> Sums:
+    """The sums with bounds on their rounding.
+
+    Parameters
+    ----------
+    found : Sums
+        What the losses alone amount to in the place of what is paid.
+    charged : float
+        Sum of the sizes of the conjugates.
+    around : callable, optional
+        See :func:`~saddlesvm.problem.rounding.paid_rounding`.
+    """
+    rows, point, own, reached, shift, recharged, asked = errors
+    above = own + C * (paid_rounding(loss, found.paid, rows, point, MarginErrors(1.0, 0.0, 0.0), around) + asked)
     norm = math.sqrt(2.0 * max(found.regularizer_conjugate + reached, 0.0))
     below = reached + shift * (norm + shift)
     below += C * (conjugate_rounding(loss, rows, charged, point) + recharged)

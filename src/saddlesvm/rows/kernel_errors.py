@@ -14,6 +14,7 @@ Values of a precomputed kernel or of a function of the user's are the kernel: on
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -50,30 +51,61 @@ class KernelErrors:
 
     def of_expansion(self, coefficients: np.ndarray, unit: float) -> np.ndarray:
         """How far ``f_i = sum_j beta_j k(x_i, x_j)`` can be off, shape (n,); `unit` is that of a rounding."""
-        kernel, r, size = self.kernel, self.radii, np.abs(coefficients)
+        size, (first, second) = np.abs(coefficients), self.bases
+        sums = np.array([size.sum(), size @ first, size @ second])
+        flat, by_first, by_second = (self.mixing(size.size, unit) @ sums).tolist()
+        return flat + by_first * first + by_second * second
+
+    @cached_property
+    def bases(self) -> np.ndarray:
+        """Two functions of the points, of which and of 1 the errors are made; shape (2, n)."""
+        metric, r = self.kernel.metric, self.radii
+        if self.kernel.precomputed or callable(metric):
+            return np.stack([self.lengths, np.zeros(r.size)])
+        match metric:
+            case "rbf":
+                return np.stack([r, r * r])
+            case "poly" | "polynomial":
+                return np.stack([r ** max(self.kernel.degree, 1.0), np.zeros(r.size)])
+            case _:
+                return np.stack([r, np.zeros(r.size)])
+
+    def mixing(self, count: int, unit: float) -> np.ndarray:
+        """The matrix that turns the sums of ``|beta_j|``, and of its products with both functions in `bases`, into the
+        coefficients of 1 and of these functions in the error; shape (3, 3).
+
+        Parameters
+        ----------
+        count : int
+            Of points.
+        unit : float
+            Of a rounding.
+        """
+        kernel, found = self.kernel, np.zeros((3, 3))
         g = SLACK * (self.d + 8.0) * unit
-        leaf = leaf_of(size.size)
-        summed = SLACK * (leaf + size.size / leaf + 6.0) * unit  # products, their sums, the sum of these
-        none, one, two = float(size.sum()), float(size @ r), float(size @ (r * r))
-        if kernel.precomputed or callable(kernel.metric):
-            return summed * self.lengths * float(size @ self.lengths)
+        leaf = leaf_of(count)
+        summed = SLACK * (leaf + count / leaf + 6.0) * unit  # products, their sums, the sum of these
         gamma, c = abs(kernel.gamma), abs(kernel.coef0)
+        if kernel.precomputed or callable(kernel.metric):
+            found[1, 1] = summed
+            return found
         match kernel.metric:
             case "linear":
-                return (g + summed) * r * one
+                found[1, 1] = g + summed
             case "rbf":
-                return g * gamma * (r * r * none + 2.0 * r * one + two) + (2.0 * g + summed) * none
+                found[2, 0] = found[0, 2] = g * gamma
+                found[1, 1], found[0, 0] = 2.0 * g * gamma, 2.0 * g + summed
             case "poly" | "polynomial":
                 p = max(kernel.degree, 1.0)
-                powers = float(size @ r**p)
-                values = 2.0 ** (p - 1.0) * (gamma**p * r**p * powers + c**p * none)
-                return ((p + 1.0) * g + (16.0 * p * unit) + summed) * values
+                share = ((p + 1.0) * g + 16.0 * p * unit + summed) * 2.0 ** (p - 1.0)
+                found[1, 1], found[0, 0] = share * gamma**p, share * c**p
             case "sigmoid":
-                return g * (gamma * r * one + c * none) + (g + summed) * none
+                found[1, 1], found[0, 0] = g * gamma, g * c + g + summed
             case "additive_chi2":
-                return (g + summed) * np.sqrt(self.d) * (r * none + one)
+                found[1, 0] = found[0, 1] = (g + summed) * np.sqrt(self.d)
             case _:
-                return (2.0 * g + summed) * none * np.ones(r.size)
+                found[0, 0] = 2.0 * g + summed
+        return found
 
 
 def kernel_errors(kernel: Kernel, X: Matrix) -> KernelErrors:
