@@ -63,7 +63,6 @@ def test_every_split_and_regressions_take_their_start() -> None:
         ({"solver": "pegasos"}, {"coef_init": np.zeros(4)}, "give delay"),
         ({"C": "auto"}, {"coef_init": np.zeros(4)}, "C='auto'"),
         ({"multi_class": "crammer_singer"}, {"coef_init": np.zeros((2, 4))}, "begin at dual points"),
-        ({"solver": "blocks"}, {"coef_init": np.zeros(4)}, "rows in memory"),
     ],
 )
 def test_what_cannot_be_begun_is_refused(options: dict[str, Any], start: dict[str, Any], words: str) -> None:

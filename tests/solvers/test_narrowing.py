@@ -40,7 +40,7 @@ ROOM = 400 * 90  # bytes for about 90 rows
 def narrow(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedProblem:
     """A problem over three blocks of unequal size, with room for some of the rows."""
     problem = streamed(X, y, loss, plan=BLOCKS, **options)
-    object.__setattr__(problem, "kept_bytes", ROOM)
+    object.__setattr__(problem, "rooms", problem.rooms._replace(kept_bytes=ROOM))
     return problem
 
 

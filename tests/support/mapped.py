@@ -11,7 +11,7 @@ from scipy import sparse
 from saddlesvm import Store
 from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem
+from saddlesvm.problem.on_disk import Rooms, StreamedProblem, make_streamed_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
@@ -43,10 +43,13 @@ def vars_of(made: Any) -> dict[str, np.ndarray]:
 def streamed(X: Any, y: np.ndarray, loss: Loss, plan: MemoryPlan | None = None, **options: Any) -> StreamedProblem:
     """A problem whose rows are read block by block, 24 chunks a block unless planned otherwise."""
     options = {"C": 0.5} | options
+    kept_bytes = options.pop("kept_bytes", 0)
     rows = as_rows(X, 0.0 if options.get("intercept", "none") == "none" else 1.0)
     plan = plan or make_plan(rows, 2**30, 1)
     reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(y.size))
-    return make_streamed_problem(rows, y, loss, reader, plan.row_array((y.size,)), **options)
+    return make_streamed_problem(
+        rows, y, loss, reader, Rooms(plan.row_array((y.size,)), kept_bytes=kept_bytes), **options
+    )
 
 
 def close_enough(one: FitResult, other: FitResult) -> bool:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.fold_search import Fold, FoldSearch, Table
+from saddlesvm.estimators.fold_search_on_files import FoldSearchOnFiles
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.estimators.path import check_Cs, check_model
@@ -180,23 +181,31 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_model(template)
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         design = inputs.as_design(X)
-        inputs.finite_norms(rows.as_rows(design))
         y = inputs.check_labels(y, design.shape[0])
         weights = inputs.check_weights(sample_weight, y.size)
         splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
         if self.rule == "one_standard_error" and len(splits) < 2:
             raise ValueError("rule='one_standard_error' needs at least two splits to know the error; cv makes one")
         whole = PartFits(template, design, y, weights)
-        folds = [Fold.made(whole, train, test) for train, test in splits]
+        if whole.ready is None:
+            self._refuse_for_files()
+        else:
+            inputs.finite_norms(rows.as_rows(design))
         with warnings.catch_warnings(), interruptible() as stop, contextlib.ExitStack() as ending:
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
             bar = None
             if self.verbose:
-                bar = Bar("spinner count bar words elapsed", "all rows", Cs.size * (1 + len(folds)))
+                bar = Bar("spinner count bar words elapsed", "all rows", Cs.size * (1 + len(splits)))
                 ending.callback(bar.stop)
-            scorer = None if self.scoring in (None, "accuracy") else check_scoring(template, scoring=self.scoring)
-            search = FoldSearch(whole, folds, Cs, scorer, self.drop, stop, bar)
-            table = search.run(max(1, effective_n_jobs(self.n_jobs)))
+            search: FoldSearch | FoldSearchOnFiles
+            if whole.ready is None:
+                search = FoldSearchOnFiles(whole, splits, Cs, stop, bar)
+                table = search.run()
+            else:
+                folds = [Fold.made(whole, train, test) for train, test in splits]
+                scorer = None if self.scoring in (None, "accuracy") else check_scoring(template, scoring=self.scoring)
+                search = FoldSearch(whole, folds, Cs, scorer, self.drop, stop, bar)
+                table = search.run(max(1, effective_n_jobs(self.n_jobs)))
         self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
         self.mean_scores_ = self.scores_.mean(axis=1)
         self.standard_errors_ = standard_errors(self.scores_)
@@ -207,6 +216,16 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         template.begin_at(near.coef_, near.intercept_, getattr(near, "dual_coef_", None), self.C_, near)
         template.fit(X, y, sample_weight=weights).set_params(warm_start=self.template().warm_start)
         return self
+
+    def _refuse_for_files(self) -> None:
+        """Raise ValueError for what goes with rows in memory only; these are read block by block."""
+        if self.drop is not None:
+            raise ValueError("drop goes with rows in memory; read block by block, all folds of a C share the readings")
+        if self.scoring not in (None, "accuracy"):
+            raise ValueError(
+                "rows that are read block by block are scored by their accuracy, for others have to be in memory "
+                f"together: leave scoring out; got {self.scoring!r}"
+            )
 
     def _choose(self) -> int:
         """The index of the chosen C; a C without a score in some fold (NaN) is never chosen."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from saddlesvm.estimators.part_fits import PartFits
+from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.bar import Bar
@@ -61,12 +61,7 @@ class Fold:
     @classmethod
     def made(cls, whole: PartFits, train: Any, test: Any) -> Fold:
         """The fold of these row numbers (or masks); a row that is drawn twice has twice the weight."""
-        n = whole.y.size
-        times = np.bincount(np.arange(n)[train], minlength=n)
-        weights = whole.weights
-        if times.max(initial=0) > 1:
-            weights = times * (1.0 if weights is None else weights)
-        return cls(whole.part(times > 0, weights), np.arange(n)[test])
+        return cls(whole.part(*rows_of_fold(whole, train)), np.arange(whole.y.size)[test])
 
     def right(self, model: Any) -> np.ndarray:
         """Which of the held-out rows a model gets right."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,7 +23,7 @@ from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.linear_fit import FormerFit, GivenStart, LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.splits import SPLITS
-from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.multiclass.sub_problems import OfSomeRows, SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_smooth
@@ -48,10 +48,6 @@ class Training(NamedTuple):
     weights: np.ndarray | None
 
 
-def _itself(sub: SubProblem) -> SubProblem:
-    return sub
-
-
 class LinearModel(CallbackSupport, Estimator):
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
@@ -72,6 +68,12 @@ class LinearModel(CallbackSupport, Estimator):
     coef_: Any
     intercept_: Any
     _phases: list[dict[str, float]]
+    _by_blocks: bool
+
+    @property
+    def reads_blocks(self) -> bool:
+        """Whether the last fit read its rows block by block."""
+        return getattr(self, "_by_blocks", False)
 
     @property
     def n_features_selected_(self) -> int:
@@ -239,14 +241,41 @@ class LinearModel(CallbackSupport, Estimator):
         ready : MemoryRows or None
             Of :meth:`rows_for_parts`.
         """
-        makers = [partial(_itself, problem) for problem in posed.problems]
-        fits = self._fits(X, makers, posed.loss, posed.weights, self.n_jobs, ready)
+        fits = self._fits(X, OfSomeRows(posed.problems), posed.loss, posed.weights, self.n_jobs, ready)
         fits.told = lambda sub: self.callbacks or ()
         with fits:
             results = fits.solve()
         self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
         return results
+
+    def fit_together(self, X: Any, models: Sequence[LinearModel], posed: Sequence[Training]) -> None:
+        """Fit several parts of the rows of files, whose readings serve all; no warnings, and no dual variables.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n, d)
+            Rows in files.
+        models : sequence of LinearModel
+            One a part, with the options of this one. Where each has weights already, it begins there.
+        posed : sequence of Training
+            Of each part. Their sub-problems have members and weights of their own.
+        """
+        subs = [replace(sub, weights=one.weights) for one in posed for sub in one.problems]
+        subs = [replace(sub, index=k) for k, sub in enumerate(subs)]
+        start = None
+        if all(hasattr(model, "coef_") for model in models):
+            coefs, intercepts = ([getattr(one, name) for one in models] for name in ("coef_", "intercept_"))
+            start = GivenStart(np.vstack(coefs), np.hstack(intercepts))
+        fits = self._fits(X, OfSomeRows(subs), posed[0].loss, None, self.n_jobs, start=start)
+        fits.told, fits.keeps_duals = lambda sub: self.callbacks or (), False
+        with fits:
+            results = fits.solve()
+        strength, done = self._posed(), 0
+        for model, one in zip(models, posed, strict=True):
+            model._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), X.shape[0])[0]
+            model._keep(results[done : done + len(one.problems)])
+            done += len(one.problems)
 
     def part_problem(self, sub: SubProblem, posed: Training, ready: MemoryRows) -> Problem:
         """The regularised risk problem behind one of the sub-problems `posed`, over rows of :meth:`rows_for_parts`."""
@@ -290,13 +319,13 @@ class LinearModel(CallbackSupport, Estimator):
             raise ValueError(f"{solver!r} forgets coef_init in its first iteration: give delay, such as an epoch's")
         limits = self._limits(solver)
         given: MemoryRows | FileRows
+        self._by_blocks = False
         if self._goes_by_blocks(X, solver):
-            if start is not None:
-                raise ValueError("coef_init needs rows in memory; these are read block by block")
             memory = None if self.memory is None else memory_bytes(self.memory)
-            n_jobs, solver = None, solver_on_files(solver, memory or available_memory() // 2)
+            self._by_blocks, n_jobs = True, None
+            solver = solver_on_files(solver, memory or available_memory() // 2, len(problems))
             spare = not isinstance(solver, Blocks) and (is_smooth(loss) or kind != "free")
-            burden = Burden(len(problems), 2 if spare else 1, getattr(problems, "share", 1.0))
+            burden = Burden(len(problems), 3 if spare else 2, getattr(problems, "share", 1.0))
             given = open_rows(
                 X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
                 most_rows=getattr(solver, "rows", 0),
@@ -304,8 +333,8 @@ class LinearModel(CallbackSupport, Estimator):
         else:
             given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
         former = start or self._former()
-        asked = self.max_iter is not None or self.checkpoint is not None or self.warm_start or self.tol == 0.0
-        alone = asked or start is not None
+        asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
+        alone = asked or self.warm_start or start is not None
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(
             makers=problems,
@@ -319,7 +348,7 @@ class LinearModel(CallbackSupport, Estimator):
             former=former,
             checkpoint=self.checkpoint,
             seeded=isinstance(self.random_state, (int, np.integer)),
-            may_share=not alone,
+            may_share=not asked,
             may_start_together=not alone and first_steps and plain,
         )
 

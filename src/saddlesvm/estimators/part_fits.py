@@ -71,11 +71,9 @@ class PartFits:
         if self.chosen is None:
             return self.model.training_problems(self.y, self.weights, self.y.size)
         labels, weights = np.where(self.chosen, self.y, self.model.classes_[0]), self.weights
-        if weights is not None or self.model.class_weight is not None or self.ready is None:
+        if weights is not None or self.model.class_weight is not None:
             weights = np.where(self.chosen, 1.0 if weights is None else weights, 0.0)
         posed = self.model.training_problems(labels, weights, self.y.size)
-        if self.ready is None:  # problems over blocks of files leave rows of weight zero out, and have no members
-            return posed
         return posed._replace(problems=[problem.among(self.chosen) for problem in posed.problems])
 
     def fit(self, C: float, former: Any = None, begun: Sequence[LeftOut] | None = None) -> Any:
@@ -154,6 +152,18 @@ class PartFits:
         weights = None if self.weights is None else self.weights[chosen]
         made.calibration_ = calibrated(made, self.X[chosen], self.y[chosen], weights)
         return made
+
+
+def rows_of_fold(whole: PartFits, train: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Which rows are trained on, and the weights of all rows: a row that is drawn twice has twice the weight.
+
+    `train` has their numbers, or is a mask.
+    """
+    n = whole.y.size
+    times = np.bincount(np.arange(n)[train], minlength=n)
+    repeated = times.max(initial=0) > 1
+    weights = times * (1.0 if whole.weights is None else whole.weights) if repeated else whole.weights
+    return times > 0, weights
 
 
 def _weights(model: Any, k: int, problem: Problem) -> np.ndarray:

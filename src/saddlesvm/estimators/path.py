@@ -30,7 +30,7 @@ class RegularizationPath:
     ----------
     Cs : ndarray of shape (k,)
     models : list of LinearModel
-        One fitted model for each C.
+        One fitted model for each C; those of rows that are read block by block have no ``dual_coef_``.
     seconds : ndarray of shape (k,)
         Seconds of each fit, started from its neighbour.
 
@@ -202,4 +202,6 @@ def _copy(fitted: LinearModel) -> LinearModel:
     """A fitted model of its own, with all that the running one has learned by now."""
     copied = clone(fitted).set_params(warm_start=False)
     vars(copied).update({name: value for name, value in vars(fitted).items() if name not in vars(copied)})
+    if fitted.reads_blocks:
+        vars(copied).pop("dual_coef_", None)  # a number for each row and C: more than the memory given
     return copied

@@ -226,7 +226,7 @@ class Run:
         if self.best is None or own.primal <= self.best.certificate.primal:
             self.best = evaluation
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
-            self.bound = replace(evaluation, alpha=evaluation.alpha.copy())  # the solver goes on in its own array
+            self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
 
     def improve(self) -> None:
         """Look for a better model among the multiples of the best one, and the best intercept alone.

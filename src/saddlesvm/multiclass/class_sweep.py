@@ -15,7 +15,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.on_disk import StreamedProblem, make_streamed_problem, sampled_norms
+from saddlesvm.problem.on_disk import Rooms, StreamedProblem, make_streamed_problem, sampled_norms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
@@ -71,18 +71,20 @@ class FileRows:
     X : Dense or CSR
         Rows mapped from files, with the virtual feature.
     reader : BlockReader
-    duals : ndarray of shape (problems, n)
+    duals, best : ndarray of shape (problems, n)
+        Dual variables of the solvers, and of the best bounds so far.
+    every : ndarray of shape (n,)
+        All row numbers, for the problems that have all rows.
     spare : ndarray of shape (problems, n), optional
         Room for the dual variables of a sweep under way.
     kept_bytes : int
         Bytes for the rows that each problem may keep from one block to the end of the sweep.
-    every : ndarray of shape (n,)
-        All row numbers, for the problems that have all rows.
     """
 
     X: Rows
     reader: BlockReader
     duals: np.ndarray
+    best: np.ndarray
     every: np.ndarray
     spare: np.ndarray | None = None
     kept_bytes: int = 0
@@ -90,11 +92,15 @@ class FileRows:
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> StreamedProblem:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
-        spare = None if self.spare is None else self.spare[sub.index]
         members = self.every if sub.members is None else sub.members
         return make_streamed_problem(
-            self.X, sub.y, loss, self.reader, self.duals[sub.index], spare, self.kept_bytes, members=members, **options
+            self.X, sub.y, loss, self.reader, self._rooms(sub.index), members=members, **sub.with_weights(options)
         )
+
+    def _rooms(self, index: int) -> Rooms:
+        """The memory of a sub-problem."""
+        spare = None if self.spare is None else self.spare[index]
+        return Rooms(self.duals[index], self.best[index], spare, self.kept_bytes)
 
     def close(self) -> None:
         """Give buffers and files back."""
@@ -117,7 +123,8 @@ def open_rows(
     ----------
     X : ndarray or CSR matrix of shape (n, d)
     burden : Burden
-        What the problems keep of a row, two variables where Newton's method needs room for those of a sweep under way.
+        What the problems keep of a row: its variable, that of the best bound, and that of a sweep under way where
+        Newton's method is to be had.
     memory : int or None
         Bytes to use; None for half of the available memory.
     intercept : {"none", "regularized", "free"}
@@ -134,8 +141,8 @@ def open_rows(
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
     plan: MemoryPlan = make_plan(plain, memory, burden, folder, most_rows)
     n, design = rows.n_rows(plain), plain._replace(bias=bias)
-    duals = plan.row_array((burden.problems, n))
-    spare = plan.row_array((burden.problems, n)) if burden.variables > 1 else None
+    duals, best = plan.row_array((burden.problems, n)), plan.row_array((burden.problems, n))
+    spare = plan.row_array((burden.problems, n)) if burden.variables > 2 else None
     reader = BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
     every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
-    return FileRows(design, reader, duals, every, spare, plan.kept_bytes // burden.problems)
+    return FileRows(design, reader, duals, best, every, spare, plan.kept_bytes // burden.problems)

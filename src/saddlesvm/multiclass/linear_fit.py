@@ -109,11 +109,16 @@ class FormerFit:
     uses_lambda: bool
     phases: list[dict[str, float]]
 
-    def start(self, sub: SubProblem, problem: Problem, count: int) -> Point | None:
-        """The starting point of a sub-problem, one of `count`; None where the former fit has another shape."""
+    def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point | None:
+        """The starting point of a sub-problem, one of `count`; None where the former fit has another shape.
+
+        `alone` asks for weights alone.
+        """
         vectors = count * sub.n_vectors
         if self.coef.shape != (vectors, problem.n_features):
             return None
+        if alone:
+            return Point(np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0)))
         at = sub.start_at(np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)]))
         if at is not None or self.duals is None or self.duals.shape != (vectors, problem.y.size):
             return at
@@ -161,8 +166,8 @@ class GivenStart:
     coef: np.ndarray
     intercept: np.ndarray
 
-    def start(self, sub: SubProblem, problem: Problem, count: int) -> Point:
-        """The starting point of a sub-problem, one of `count`.
+    def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point:
+        """The starting point of a sub-problem, one of `count`; `alone` asks for weights alone.
 
         Raises
         ------
@@ -179,7 +184,7 @@ class GivenStart:
         if self.intercept.any() and not problem.scale:
             raise ValueError("intercept_init is given, but the model has no intercept: leave it out")
         W = np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
-        at = sub.start_at(W)
+        at = Point(W[sub.index]) if alone else sub.start_at(W)
         if at is None and sub.n_vectors > 1:
             raise ValueError("coef_init is for multi_class 'ovr', 'ovo' and 'multinomial': others begin at dual points")
         return at or from_weights(problem, W[sub.index])
@@ -229,6 +234,8 @@ class LinearFits(Fits):
         a sub-problem alone.
     may_start_together : bool
         Whether the sub-problems have the same rows and may begin together.
+    keeps_duals : bool
+        Whether the results have dual variables.
     """
 
     rows: MemoryRows | FileRows
@@ -239,6 +246,7 @@ class LinearFits(Fits):
     seeded: bool = True
     may_share: bool = False
     may_start_together: bool = False
+    keeps_duals: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -305,7 +313,7 @@ class LinearFits(Fits):
         elif self.shared:
             start = self.shared.point(index, problem, stop, self.clock.share())
         elif self.former:
-            start = self.former.start(sub, problem, len(self.makers))
+            start = self.former.start(sub, problem, len(self.makers), self.solver.begins_at_weights(problem))
         solver = self.former.solver(self.solver, index) if self.former and start is not None else self.solver
         return Fit(
             problem,
@@ -324,8 +332,8 @@ class LinearFits(Fits):
         result = super().finished(fit)
         if self.shared:
             result = self.shared.credited(fit.index, result)
-        if not result.alpha.size:
-            return result
+        if not result.alpha.size or not self.keeps_duals:
+            return dataclasses.replace(result, alpha=np.empty(0))
         duals = np.atleast_2d(result.alpha.T)
         duals = np.multiply(duals, fit.problem.C, out=duals if isinstance(self.rows, FileRows) else None)
         alone = len(self.makers) == len(duals) == 1

@@ -6,9 +6,10 @@ All sub-problems use the same rows, squared norms and threads; a pair of classes
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -51,12 +52,15 @@ class SubProblem:
         -1 and +1, in any type; anything for rows that are not members.
     members : ndarray or None
         The rows that take part; None for all.
+    weights : ndarray of shape (n_all,) or None
+        Row weights of its own; None for those of all sub-problems.
     """
 
     index: int
     label: str
     y: np.ndarray
     members: np.ndarray | None = None
+    weights: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
     def n_vectors(self) -> int:
@@ -70,7 +74,11 @@ class SubProblem:
 
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
         """The regularised risk problem behind it; :func:`~saddlesvm.problem.problem.make_problem` has the `options`."""
-        return make_problem(X, self.y, loss, members=self.members, **options)
+        return make_problem(X, self.y, loss, members=self.members, **self.with_weights(options))
+
+    def with_weights(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of its problem: those of all sub-problems, with its own weights."""
+        return options if self.weights is None else options | {"weights": self.weights}
 
     def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
         """A point to begin from, of an earlier fit's duals in the C form, shape (1, n_all), its C and its weights."""
@@ -79,6 +87,25 @@ class SubProblem:
     def start_at(self, W: np.ndarray) -> Point | None:
         """A point to begin from, of an earlier fit's weights alone, shape (vectors, d + 1); None for most."""
         return None
+
+
+class OfSomeRows(list[Callable[[], SubProblem]]):
+    """What makes sub-problems that have some of the rows each.
+
+    Attributes
+    ----------
+    share : float
+        The mean share of the rows that one has.
+    """
+
+    def __init__(self, problems: Sequence[SubProblem]) -> None:
+        super().__init__(functools.partial(_itself, problem) for problem in problems)
+        shares = [1.0 if one.members is None else one.members.size / max(one.y.size, 1) for one in problems]
+        self.share = float(np.mean(shares))
+
+
+def _itself(problem: SubProblem) -> SubProblem:
+    return problem
 
 
 class SharedTime:

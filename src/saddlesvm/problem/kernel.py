@@ -179,6 +179,10 @@ class KernelProblem:
     groups: tuple[Group, ...] = ()
     facts: KernelFacts | None = None
 
+    def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
+        """A copy of dual variables, which the solver goes on to change."""
+        return alpha.copy()
+
     @property
     def n(self) -> int:
         """Number of rows."""

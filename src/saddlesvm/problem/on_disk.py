@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,27 @@ from saddlesvm.rows.passes import FromFiles, Passes, squared_norms
 SAMPLED = 256  # rows in a sample that represents all rows
 
 
+class Rooms(NamedTuple):
+    """Memory that a problem over files may use, each array of shape (n_all,), in memory or in a mapped file.
+
+    Attributes
+    ----------
+    duals : ndarray
+        Where the solver keeps its dual variables.
+    best : ndarray, optional
+        Those of the best bound so far; a copy in memory is made where there is no room.
+    spare : ndarray, optional
+        Further ones, of a sweep under way.
+    kept_bytes : int
+        Bytes for rows that the solver may keep from one block to the end of the sweep.
+    """
+
+    duals: np.ndarray
+    best: np.ndarray | None = None
+    spare: np.ndarray | None = None
+    kept_bytes: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class StreamedProblem(Problem):
     """A problem over rows in files.
@@ -40,22 +61,32 @@ class StreamedProblem(Problem):
     Attributes
     ----------
     reader : BlockReader
-    duals : ndarray of shape (n_all,)
-        Where the solver keeps its dual variables, in memory or in a mapped file.
-    spare : ndarray of shape (n_all,), optional
-        Room for further ones, of a sweep under way.
-    kept_bytes : int
-        Bytes for rows that the solver may keep from one block to the end of the sweep.
+    rooms : Rooms
     """
 
     reader: BlockReader = field(kw_only=True, repr=False)
-    duals: np.ndarray = field(kw_only=True, repr=False)
-    spare: np.ndarray | None = field(default=None, kw_only=True, repr=False)
-    kept_bytes: int = field(default=0, kw_only=True, repr=False)
+    rooms: Rooms = field(kw_only=True, repr=False)
+
+    @property
+    def duals(self) -> np.ndarray:
+        """Where the solver keeps its dual variables, shape (n_all,)."""
+        return self.rooms.duals
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes for rows that the solver may keep from one block to the end of the sweep."""
+        return self.rooms.kept_bytes
 
     def spare_duals(self) -> np.ndarray:
         """The room for further dual variables, shape (n_all,); in memory where none was given."""
-        return np.zeros(self.y.size) if self.spare is None else self.spare
+        return np.zeros(self.y.size) if self.rooms.spare is None else self.rooms.spare
+
+    def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
+        """A copy of dual variables, in the room for those of the best bound: the one copied before is gone."""
+        if self.rooms.best is None or alpha.shape != self.rooms.best.shape:
+            return alpha.copy()
+        self.rooms.best[:] = alpha
+        return self.rooms.best
 
     @property
     def row_sizes(self) -> RowSizes:
@@ -118,17 +149,18 @@ def make_streamed_problem(
     y: np.ndarray,
     loss: Loss,
     reader: BlockReader,
-    duals: np.ndarray,
-    spare: np.ndarray | None = None,
-    kept_bytes: int = 0,
+    rooms: Rooms | np.ndarray,
     **options: Any,
 ) -> StreamedProblem:
-    """Assemble a problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`."""
+    """Assemble a problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
+
+    `rooms` is the memory that it may use, or the room for its dual variables alone.
+    """
     whole = make_problem(X, y, loss, norms=reader.norms, **options)
     given = {column.name: getattr(whole, column.name) for column in fields(Problem)}
     if is_classification(loss):
         given["y"] = whole.y.astype(np.int8)
-    return StreamedProblem(reader=reader, duals=duals, spare=spare, kept_bytes=kept_bytes, **given)
+    return StreamedProblem(reader=reader, rooms=rooms if isinstance(rooms, Rooms) else Rooms(rooms), **given)
 
 
 def sampled(X: Rows) -> np.ndarray:

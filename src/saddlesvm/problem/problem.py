@@ -218,6 +218,10 @@ class Problem:
         """Loss, labels and weights with one place for each member."""
         return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.is_small)
 
+    def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
+        """A copy of dual variables, which the solver goes on to change."""
+        return alpha.copy()
+
     def gathered(self, values: np.ndarray) -> np.ndarray:
         """The members' values among those of all rows; the array itself where all are members, or where it is empty."""
         return values if values.size in (self.members.size, 0) else values[self.members]

@@ -197,6 +197,10 @@ class SolverBase:
         """Whether the solver has a stopping rule of its own, which ends a run besides the fit's tolerance."""
         return False
 
+    def begins_at_weights(self, problem: Any) -> bool:
+        """Whether the weights of a start are all that a run takes of it, and it begins at them."""
+        return False
+
     @property
     def forgets_start(self) -> bool:
         """Whether a given starting point makes no difference."""

@@ -76,18 +76,28 @@ class AutoOnFiles(SolverBase):
     ----------
     memory : float, default=1e9
         Bytes that training may take; a quarter of it is for the matrices of Newton's method.
+    problems : int, default=1
+        How many problems share the readings, and the memory.
     """
 
     name: ClassVar[str] = "auto"
     any_penalty: ClassVar[bool] = True
     memory: float = field(default=1e9, repr=False)
+    problems: int = field(default=1, repr=False)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
-        """Begin with coordinate descent."""
+        """Begin with coordinate descent; at weights alone with Newton's method, where that is to be had."""
         begun = Blocks().init(problem, seed, start)
         given = {column.name: getattr(begun, column.name) for column in fields(BlocksState)}
         w = np.zeros(problem.n_features + 1)
-        return OnFilesState(**given, walk=Walk.begin(w, problem.loss), narrowing=Narrowing.begin(w, 0, 1))
+        state = OnFilesState(**given, walk=Walk.begin(w, problem.loss), narrowing=Narrowing.begin(w, 0, 1))
+        if start is not None and start.w is not None and start.alpha is None and self.begins_at_weights(problem):
+            self._begin(problem, state, np.array(start.w, dtype=np.float64))
+        return state
+
+    def begins_at_weights(self, problem: Problem) -> bool:
+        """Whether Newton's method is to be had, which takes the weights of a start, and nothing else of it."""
+        return self.may_change([problem])
 
     def step(self, problem: Problem, state: OnFilesState, budget: Budget) -> OnFilesState:
         """Read one block."""
@@ -140,7 +150,7 @@ class AutoOnFiles(SolverBase):
         if not is_smooth(problem.loss):
             assert isinstance(problem, StreamedProblem)
             return room_for(problem) >= INSIDE * width and not problem.intercept.constrained
-        return MATRICES * len(problems) * 8.0 * width**2 <= SHARE * self.memory
+        return MATRICES * max(len(problems), self.problems) * 8.0 * width**2 <= SHARE * self.memory
 
     def _finish(self, problem: Problem) -> NewtonOnFiles | NarrowingOnFiles:
         """The solver that takes over."""
@@ -156,23 +166,27 @@ class AutoOnFiles(SolverBase):
         state.phase, state.satisfied, state.proves_itself, state.narrowing.ended = DESCENT, False, False, True
         state.remark = "too many rows are undecided: back to blocks"
 
-    @staticmethod
-    def _change(problem: Problem, state: OnFilesState) -> None:
+    def _change(self, problem: Problem, state: OnFilesState) -> None:
         """Begin Newton's method at the present weights, or at zero where the last ones judged were worse."""
         assert isinstance(problem, StreamedProblem)
         far = not state.last.model.size
         if not far:
             judged = problem.regularizer.value(state.last.model) + problem.C * state.last.primal_paid
             far = judged > problem.C * sums_without_rows(problem, state.alpha)[0]
-        state.phase = NEWTON
-        w = np.zeros(state.w.size) if far else state.w.astype(np.float64)
+        self._begin(problem, state, np.zeros(state.w.size) if far else state.w.astype(np.float64))
+        if not is_smooth(problem.loss):
+            state.narrowing.floor = -problem.C * state.last.bound_conjugates
+            state.narrowing.floor -= problem.regularizer.conjugate(state.last.bound_w)
+
+    @staticmethod
+    def _begin(problem: Problem, state: OnFilesState, w: np.ndarray) -> None:
+        """Begin Newton's method at these weights."""
+        assert isinstance(problem, StreamedProblem)
         if is_smooth(problem.loss):
             state.walk, state.work = Walk.begin(w, problem.loss), SweepWork()
         else:
             state.narrowing, state.search = Narrowing.begin(w, room_for(problem), problem.members.size), SearchWork()
-            state.narrowing.floor = -problem.C * state.last.bound_conjugates
-            state.narrowing.floor -= problem.regularizer.conjugate(state.last.bound_w)
-        state.w, state.epochs = w, float(state.sweeps)
+        state.phase, state.w, state.epochs = NEWTON, w, float(state.sweeps)
 
     def solution(self, problem: Problem, state: OnFilesState) -> Point:
         """The point of the solver at work."""
@@ -197,13 +211,13 @@ def _gives_up(run: Narrowing) -> bool:
     return run.crowded >= CROWDED or run.ended or run.looks >= MOST_LOOKS
 
 
-def solver_on_files(solver: SolverBase, memory: float) -> SolverBase:
+def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> SolverBase:
     """The solver over rows in files that is meant by a solver over rows in memory; others as they are.
 
-    `memory` is what training may take, in bytes.
+    `memory` is what training may take, in bytes, for so many problems side by side.
     """
     if isinstance(solver, Auto):
-        return AutoOnFiles(memory)
+        return AutoOnFiles(memory, problems)
     return NewtonOnFiles() if isinstance(solver, Newton) else solver
 
 

@@ -89,6 +89,10 @@ class NewtonOnFiles(SolverBase):
         walk = Walk.begin(w, problem.loss)
         return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, walk=walk)
 
+    def begins_at_weights(self, problem: Problem) -> bool:
+        """Whether the weights of a start are all that a run takes: yes."""
+        return True
+
     def step(self, problem: Problem, state: FilesState, budget: Budget) -> FilesState:
         """Read one block."""
         return self.step_together([problem], [state], [budget])[0]
