@@ -1,4 +1,6 @@
 """Training on a Dask cluster: the public door to :mod:`saddlesvm.estimators.dask`."""
 
-from saddlesvm.estimators.dask import *  # noqa: F403
-from saddlesvm.estimators.dask import __all__ as __all__
+from saddlesvm.estimators.dask import ClusterLostError, LinearSVC, LinearSVR
+from saddlesvm.estimators.dask_cv import LinearSVCCV
+
+__all__ = ["ClusterLostError", "LinearSVC", "LinearSVCCV", "LinearSVR"]

@@ -86,7 +86,7 @@ def test_any_C_takes_a_few_rounds_with_a_proof(C: float) -> None:
 def test_all_classes_in_one_round_and_sparse_rows() -> None:
     X = matrix(N, D, density=0.6)
     y = np.digitize(X.sum(axis=1), [-0.5, 0.5])
-    parts = [make_part(csr(X[k::3]), y[k::3], None, np.arange(3), 1.0, "regularized", None, k) for k in range(3)]
+    parts = [make_part(csr(X[k::3]), y[k::3], None, np.arange(3), 1.0, "regularized", place=k) for k in range(3)]
     solution = narrowed(parts, Hinge(), 2.0, 0.9, problems=3)
     assert solution.outcome is Outcome.CERTIFIED
     for k in range(3):

@@ -182,6 +182,32 @@ def test_the_hinge_by_the_second_order(client: Any) -> None:
         assert near(model, reference)
 
 
+def test_pairs_paths_and_folds(client: Any) -> None:
+    X, _ = data()
+    y = np.digitize(X @ np.ones(D), [-1.0, 0.0, 1.0])
+    A = da.from_array(X, chunks=((100, 300, 500), (D,)))
+    pairs = distributed_svm.LinearSVC(C=0.5, tol=1e-6, multi_class="ovo").fit(A, y)
+    reference = LinearSVC(C=0.5, tol=1e-6, multi_class="ovo").fit(X, y)
+    assert near(pairs, reference)
+    assert np.array_equal(pairs.predict(A).compute(), reference.predict(X))
+    assert np.allclose(pairs.decision_function(X), pairs.to_local().decision_function(X))
+    models = distributed_svm.LinearSVC.path(A, y, Cs=[10.0, 0.1], tol=1e-6)
+    assert [model.C for model in models] == [0.1, 10.0]
+    assert all(near(model, LinearSVC(C=model.C, tol=1e-6).fit(X, y)) for model in models)
+    search = distributed_svm.LinearSVCCV(distributed_svm.LinearSVC(tol=1e-6), Cs=[0.01, 1.0], cv=3).fit(A, y)
+    assert search.scores_.shape == (2, 3) and (search.relative_gaps_ <= 1e-6).all()
+    assert search.Cs_[search.mean_scores_.argmax()] == search.C_
+    assert near(search.best_estimator_, LinearSVC(C=search.C_, tol=1e-6).fit(X, y))
+    for options, message in (
+        ({"multi_class": "crammer_singer"}, "in memory"),
+        ({"multi_class": "ovo", "lam": 1e-3}, "take C"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            distributed_svm.LinearSVC(**options).fit(A, y)
+    with pytest.raises(ValueError, match="number of folds"):
+        distributed_svm.LinearSVCCV(cv=1).fit(A, y)
+
+
 def test_tasks_have_names_and_late_workers_get_rows() -> None:
     X, y = data()
     with (

@@ -20,7 +20,8 @@ from saddlesvm.estimators import register
 PARTS_A_THREAD = 2
 ALLOWED = {  # values of options that a fit on a cluster has
     "intercept": ("regularized", "free"),
-    "multi_class": ("ovr",),
+    "multi_class": ("ovr", "ovo"),
+    "penalty": ("l2",),
     "solver": ("auto", "newton"),
     "checkpoint": (None,),
 }

@@ -71,7 +71,8 @@ def joined(*pieces: Part) -> Part:
         weights = np.concatenate([piece.weights if piece.weights.size else np.ones(piece.size) for piece in filled])
     X = _stacked([piece.X for piece in filled])
     y, norms = (np.concatenate([getattr(piece, name) for piece in filled]) for name in ("y", "norms"))
-    return filled[0]._replace(X=X, y=y, weights=weights, norms=norms)
+    fold = np.concatenate([piece.fold for piece in filled])
+    return filled[0]._replace(X=X, y=y, weights=weights, norms=norms, fold=fold)
 
 
 def mixed(parts: Sequence[Any], seed: int, submit: Callable[..., Any]) -> list[Any]:
@@ -97,7 +98,8 @@ def _taken(part: Part, chosen: np.ndarray) -> Part:
     else:
         X = rows.as_rows(_matrix(part.X)[chosen], part.X.bias)
     weights = part.weights[chosen] if part.weights.size else part.weights
-    return part._replace(X=X, y=part.y[chosen], weights=weights, norms=part.norms[chosen])
+    fold = part.fold[chosen] if part.fold.size else part.fold
+    return part._replace(X=X, y=part.y[chosen], weights=weights, norms=part.norms[chosen], fold=fold)
 
 
 def _stacked(given: Sequence[Rows]) -> Rows:

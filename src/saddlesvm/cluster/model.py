@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
@@ -23,6 +23,7 @@ from saddlesvm.cluster.one_worker import MEMORY, part_bytes
 from saddlesvm.cluster.part import as_matrix, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training, narrate
 from saddlesvm.cluster.sources import PartTasks, read_part
+from saddlesvm.cluster.splits import Split
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.fit.result import uncertified
 from saddlesvm.problem.certificate import Certificate
@@ -36,6 +37,16 @@ from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.words import Intercept
 
 SOLVERS = ("auto", "newton", "rounds", "gather")
+
+
+class Prepared(NamedTuple):
+    """A fit that may begin: the client, the partitions as futures, what to solve, bytes of all rows, and the split."""
+
+    client: Client
+    parts: list[Any]
+    plan: Training
+    n_bytes: int
+    split: Split
 
 
 class DistributedModel(BaseEstimator):
@@ -77,47 +88,68 @@ class DistributedModel(BaseEstimator):
                 "Client() for this machine), or pass client="
             ) from None
 
-    def _solve(
-        self, blocks: list[PartTasks], loss: Loss, classes: np.ndarray | None, factors: np.ndarray | None
-    ) -> None:
-        """Make the partitions on the workers, run the rounds, and keep the solution."""
+    def _settle(self, prepared: Prepared) -> None:
+        """Run the rounds, and keep the solution."""
+        began = time.perf_counter()
+        solution = self._solution(prepared)
+        self._keep(solution, began)
+        self._warn(solution)
+
+    def _prepared(
+        self,
+        blocks: list[PartTasks],
+        loss: Loss,
+        classes: np.ndarray | None,
+        factors: np.ndarray | None,
+        folds: int = 0,
+    ) -> Prepared:
+        """The partitions on the workers, and what to solve over them."""
         if not (self.passes > 0.0 and self.tol >= 0.0):
             raise ValueError(f"passes must be positive and tol not negative; got {self.passes!r} and {self.tol!r}")
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {self.solver!r}")
-        client = self._client()
-        kind = self._kind()
+        client, kind, seed = self._client(), self._kind(), seed_of(self.random_state)
         free = kind == "free"
         scale = 0.0 if kind == "none" else 1.0 if free else float(self.intercept_scaling)
-        make = dask.delayed(make_part, pure=False)
-        tasks = [make(X, y, s, classes, scale, kind, factors, place) for place, (X, y, s) in enumerate(blocks)]
+        split = Split(0 if classes is None else classes.size, self._pairs(), folds)
+        make = functools.partial(dask.delayed(make_part, pure=False), pairs=split.pairs, folds=folds, seed=seed)
+        tasks = [make(X, y, s, classes, scale, kind, factors, place=place) for place, (X, y, s) in enumerate(blocks)]
         parts = client.compute(tasks)
         shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
         n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
         if widths.size != 1:
             raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
+        if (self.lam is not None and split.problems > split.kinds) or (self.lam is not None and split.pairs):
+            raise ValueError("on a cluster pairs of classes and folds, which have rows of their own, take C, not lam")
         C, _ = resolve_C(None if self.lam is not None else self.C, self.lam, n)
-        problems = 1 if classes is None or classes.size == 2 else classes.size
         plan = Training(
-            loss, C, n, problems, int(widths[0]), self.tol, self.passes, self.max_iter, self.max_time,
-            seed_of(self.random_state), self.lam is not None, free, scale,
+            loss, C, n, split.problems, int(widths[0]), self.tol, self.passes, self.max_iter, self.max_time,
+            seed, self.lam is not None, free, scale,
         )  # fmt: skip
-        began = time.perf_counter()
         self.n_features_in_, self._scale = int(widths[0]), scale
-        choice = chosen(self.solver, plan, int(shapes[:, 2].sum()), self._memory())
-        solution = self._carried_out(client, parts, plan, choice)
-        if solution.outcome is Outcome.NO_PROGRESS and choice is not Rounds and self.solver == "auto":
-            rest = replace(plan, max_time=plan.max_time and max(plan.max_time - (time.perf_counter() - began), 0.01))
-            other = self._carried_out(client, parts, rest, Rounds)
-            other.trace[:0] = solution.trace
-            solution = replace(other, rounds=solution.rounds + other.rounds)
-        self._keep(solution, began)
-        self._warn(solution)
+        return Prepared(client, parts, plan, int(shapes[:, 2].sum()), split)
+
+    def _solution(self, prepared: Prepared, start: np.ndarray | None = None) -> Solution:
+        """The solution by the method that suits; begun at the weights of `start` where the method can."""
+        client, parts, plan, n_bytes, _ = prepared
+        began = time.perf_counter()
+        choice = chosen(self.solver, plan, n_bytes, self._memory())
+        solution = self._carried_out(client, parts, plan, functools.partial(choice, start=start))
+        if solution.outcome is not Outcome.NO_PROGRESS or choice is Rounds or self.solver != "auto":
+            return solution
+        rest = plan.max_time and max(plan.max_time - (time.perf_counter() - began), 0.01)
+        other = self._carried_out(client, parts, replace(plan, max_time=rest), Rounds)
+        other.trace[:0] = solution.trace
+        return replace(other, rounds=solution.rounds + other.rounds)
+
+    def _pairs(self) -> bool:
+        """Whether each class is told from each other one."""
+        return False
 
     def _carried_out(self, client: Client, parts: list[Any], plan: Training, choice: Method) -> Solution:
         """What a method makes of the partitions; the best model so far where the cluster is lost."""
         began = time.perf_counter()
-        if choice is Rounds:
+        if getattr(choice, "func", choice) is Rounds:
             parts = _mixed_where_alike(client, parts, plan.seed)
         engine = DaskEngine(client, parts, plan.problems)
         run = choice(plan, engine, self._watch)
@@ -142,6 +174,14 @@ class DistributedModel(BaseEstimator):
         for callback in self.callbacks or ():
             callback(row)
 
+    def _along(self, prepared: Prepared, Cs: Sequence[float]) -> Iterator[tuple[float, Solution]]:
+        """A solution for each C, ascending; each is begun at the last one's weights, over the same partitions."""
+        start = None
+        for C in sorted(float(one) for one in Cs):
+            solution = self._solution(prepared._replace(plan=replace(prepared.plan, C=C)), start)
+            start = solution.W
+            yield C, solution
+
     def _keep(self, solution: Solution, began: float) -> None:
         self.coef_ = solution.W[:, :-1].copy()
         self.intercept_ = solution.W[:, -1] * self._scale
@@ -151,9 +191,9 @@ class DistributedModel(BaseEstimator):
         self.seconds_ = time.perf_counter() - began
 
     def _warn(self, solution: Solution) -> None:
-        if self.outcome_ is Outcome.CERTIFIED or self.tol == 0.0:
+        if solution.outcome is Outcome.CERTIFIED or self.tol == 0.0:
             return
-        said = uncertified(solution.outcome, solution.reason, self.certificate_, self.tol)
+        said = uncertified(solution.outcome, solution.reason, Certificate.total(solution.certificates), self.tol)
         warnings.warn(said, NotCertifiedWarning, stacklevel=4)
 
     def _lazily(self, X: Any, function: Callable[..., np.ndarray], dtype: Any, columns: int) -> Any:

@@ -104,6 +104,8 @@ def search_part(part: Part, asked: Search) -> Found:
     for number, question, found, size in zip(*asked[:2], findings, sizes, strict=True):
         if part.size:
             problem = part.problem(number, asked.loss, asked.C)
+            if not problem.members.size:
+                continue
             mine = question._replace(most=int(np.ceil(share * question.most)))
             find(problem.terms, problem.members, mine, found, np.empty(0), seed=part.place)
             size[:] = problem.row_sizes
@@ -170,7 +172,13 @@ class NarrowingRounds(Rounds):
     """
 
     def __init__(
-        self, plan: Training, engine: Engine, watch: Callable[[dict[str, Any]], Any] | None = None, *, most: int
+        self,
+        plan: Training,
+        engine: Engine,
+        watch: Callable[[dict[str, Any]], Any] | None = None,
+        start: np.ndarray | None = None,
+        *,
+        most: int,
     ) -> None:
         super().__init__(plan, engine, watch)
         self.intercept: Intercept = make_intercept("regularized" if plan.scale else "none", plan.scale)
@@ -218,7 +226,7 @@ class NarrowingRounds(Rounds):
         """Learn from a look at the rows; what is to be solved then, if anything."""
         run, plan = self.runs[k], self.plan
         if run.width == 0.0:
-            return run.posed_sample(plan.loss, plan.C, self.intercept, plan.n, FACTORS)
+            return run.posed_sample(plan.loss, plan.C, self.intercept, int(found.rows[0]), FACTORS)
         if run.take(plan.C, plan.regularizer, found):
             return run.posed(plan.loss, plan.C, self.intercept, plan.tol, FACTORS)
         return None

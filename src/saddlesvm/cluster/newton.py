@@ -81,6 +81,8 @@ def look_at(part: Part, asked: Asks) -> Answers:
     for number, ask, told, size in zip(*asked[:2], tolds, sizes, strict=True):
         if part.size:
             problem = part.problem(number, asked.loss, asked.C)
+            if not problem.members.size:
+                continue
             look(problem.terms, problem.members, ask, told, np.empty(0))
             size[:] = *problem.row_sizes, *told.sizes
     spent = time.perf_counter() - began
@@ -113,14 +115,20 @@ class NewtonRounds(Rounds):
         The loss is not smooth.
     """
 
-    def __init__(self, plan: Training, engine: Engine, watch: Callable[[dict[str, Any]], Any] | None = None) -> None:
+    def __init__(
+        self,
+        plan: Training,
+        engine: Engine,
+        watch: Callable[[dict[str, Any]], Any] | None = None,
+        start: np.ndarray | None = None,
+    ) -> None:
         if not is_smooth(plan.loss):
             raise ValueError(
                 f"Newton's method over partitions takes smooth losses only, not {loss_name(plan.loss)}: use "
                 "solver='auto' or 'rounds', or loss='squared_hinge'"
             )
         super().__init__(plan, engine, watch)
-        self.walks = [Walk.begin(w.copy(), plan.loss) for w in self.W]
+        self.walks = [Walk.begin(w.copy(), plan.loss) for w in (self.W if start is None else start)]
 
     def one_round(self) -> Outcome | None:
         """A round; CERTIFIED where it has proven every problem."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.cluster.splits import Split, folds_of
 from saddlesvm.data import inputs
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
@@ -28,6 +29,7 @@ from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 
+NO_FOLDS = np.empty(0, dtype=np.int16)
 SIZES = len(RowSizes._fields) + len(PointSizes._fields)
 LARGEST = largest_among(RowSizes, PointSizes)
 
@@ -77,7 +79,7 @@ class RoundSums(NamedTuple):
 
 class Part(NamedTuple):
     """The rows of a partition: values, squared norms, row weights (empty when all are 1); class numbers or targets; the
-    partition's number."""
+    partition's number; how problems are split, and the fold of each row (empty without folds)."""
 
     X: Rows
     y: np.ndarray
@@ -86,6 +88,14 @@ class Part(NamedTuple):
     classes: int  # number of classes; 0 for targets
     intercept: InterceptName
     place: int = 0
+    pairs: bool = False
+    folds: int = 0
+    fold: np.ndarray = NO_FOLDS
+
+    @property
+    def split(self) -> Split:
+        """Which problems there are over these rows."""
+        return Split(self.classes, self.pairs, self.folds)
 
     @property
     def size(self) -> int:
@@ -93,10 +103,15 @@ class Part(NamedTuple):
         return int(self.y.size)
 
     def problem(self, index: int, loss: Loss, C: float) -> Problem:
-        """The `index`-th problem over these rows: a class against the rest, or the targets."""
-        y = self.y if not self.classes else 2.0 * (self.y == (1 if self.classes == 2 else index)) - 1.0
+        """The `index`-th problem over these rows, see :class:`~saddlesvm.cluster.splits.Split`."""
+        left_out, kind = self.split.meant(index)
+        y, members = self.split.labels(kind, self.y), None
+        if self.split.has_subsets(index):
+            takes_part = (y != 0.0) if self.classes else np.ones(y.size, dtype=bool)
+            members = np.flatnonzero(takes_part & (self.fold != left_out) if self.folds else takes_part)
         weights = self.weights if self.weights.size else None
-        return make_problem(self.X, y, loss, C=C, weights=weights, norms=self.norms, intercept=self.intercept)
+        named, norms = self.intercept, self.norms
+        return make_problem(self.X, y, loss, C=C, weights=weights, members=members, intercept=named, norms=norms)
 
 
 class Duals(NamedTuple):
@@ -174,7 +189,11 @@ def make_part(
     scale: float,
     intercept: InterceptName,
     factors: Any = None,
+    *,
     place: int = 0,
+    pairs: bool = False,
+    folds: int = 0,
+    seed: int = 0,
 ) -> Part:
     """Check the rows of a partition and bring them into the form that the kernels read.
 
@@ -191,6 +210,12 @@ def make_part(
         Factors on the weights of the rows of each class.
     place : int, default=0
         The partition's number.
+    pairs : bool, default=False
+        The problems are those of pairs of classes.
+    folds : int, default=0
+        Rows are dealt out to so many folds; see :class:`~saddlesvm.cluster.splits.Split`.
+    seed : int, default=0
+        Of the folds.
 
     Raises
     ------
@@ -210,7 +235,18 @@ def make_part(
         raise ValueError("sample_weight must be finite and not negative")
     if factors is not None:
         s = factors[codes.astype(np.intp)] * (s if s.size else 1.0)
-    return Part(design, np.ascontiguousarray(codes), s, norms, count, intercept, place)
+    return Part(
+        design,
+        np.ascontiguousarray(codes),
+        s,
+        norms,
+        count,
+        intercept,
+        place,
+        pairs,
+        folds,
+        folds_of(n, folds, seed, place),
+    )
 
 
 def as_matrix(X: Any) -> Any:
@@ -244,6 +280,8 @@ def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Dual
     change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), RoundSums.none(len(W))
     for k in np.flatnonzero(order.live).tolist() if part.size else []:
         problem = part.problem(k, order.loss, order.C)
+        if not problem.members.size:
+            continue
         sums.paid[k], sums.conjugates[k], *_ = sums_of_margins(problem, W[k], alpha[k])
         proposal, move = local_step(problem, alpha[k], W[k], order.sigmas[k], order.passes, order.seed + k)
         change[k], moves[k] = proposal - alpha[k], move
@@ -282,6 +320,8 @@ def sums_of(part: Part, duals: Duals, W: np.ndarray, order: Order) -> Report:
     alpha, sums = duals.after(order.shares), RoundSums.none(len(W))
     for k in range(len(W)) if part.size else []:
         problem = part.problem(k, order.loss, order.C)
+        if not problem.members.size:
+            continue
         found = sums_of_margins(problem, W[k], alpha[k])
         sums.paid[k], sums.conjugates[k], sums.beside[k] = found[0], found[1], found[2:]
         given = (problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha[k])

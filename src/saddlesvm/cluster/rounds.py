@@ -160,12 +160,21 @@ class Solution:
 
 
 class Rounds:
-    """Rounds under way, a batch for the loop: its problems are certified together, and so count as one."""
+    """Rounds under way, a batch for the loop: its problems are certified together, and so count as one.
+
+    `start` are weights of shape (problems, d + 1) to begin at, for methods that begin at weights.
+    """
 
     problems: Sequence[int] = range(1)
     index: int = 0
 
-    def __init__(self, plan: Training, engine: Engine, watch: Callable[[dict[str, Any]], Any] | None = None) -> None:
+    def __init__(
+        self,
+        plan: Training,
+        engine: Engine,
+        watch: Callable[[dict[str, Any]], Any] | None = None,
+        start: np.ndarray | None = None,
+    ) -> None:
         self.plan, self.engine, self.watch = plan, engine, watch
         self.W = np.zeros((plan.problems, plan.n_features + 1))
         self.shares = np.zeros(plan.problems)

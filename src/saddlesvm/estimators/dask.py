@@ -7,7 +7,10 @@ data are. See :mod:`saddlesvm.cluster.rounds`. Needs Dask: ``pip install 'saddle
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -23,14 +26,19 @@ except ImportError as error:
 
 from saddlesvm import estimators
 from saddlesvm.cluster.dask_engine import ClusterLostError
-from saddlesvm.cluster.model import DistributedModel
+from saddlesvm.cluster.model import DistributedModel, Prepared
 from saddlesvm.cluster.part import as_matrix, labels_of
+from saddlesvm.cluster.rounds import Solution
 from saddlesvm.cluster.sources import PartTasks, feature_names, part_tasks
+from saddlesvm.cluster.splits import best_class
+from saddlesvm.estimators.path import check_Cs
+from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.words import ClassificationLoss, Intercept, RegressionLoss
 
 __all__ = ["ClusterLostError", "LinearSVC", "LinearSVR"]
+MULTI_CLASS = ("ovr", "ovo")
 
 
 class LinearSVC(ClassifierMixin, DistributedModel):
@@ -78,10 +86,13 @@ class LinearSVC(ClassifierMixin, DistributedModel):
     memory : int or str, optional
         Bytes of rows of other workers that a worker may take, as a number or as text such as ``"1G"``; 256 MiB by
         default.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        More than two classes: one against the rest, or each against each other and a vote; all in the same rounds.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, d) or (n_classes, d)
+        Or a row a pair of classes, in the order of :class:`saddlesvm.LinearSVC`.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray
     certificate_, certificates_, outcome_, n_features_in_, feature_names_in_
@@ -128,6 +139,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
         client: Client | None = None,
         memory: int | str | None = None,
+        multi_class: Literal["ovr", "ovo"] = "ovr",
     ) -> None:
         self.loss = loss
         self.tol = tol
@@ -147,6 +159,7 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         self.callbacks = callbacks
         self.client = client
         self.memory = memory
+        self.multi_class = multi_class
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Train to the relative gap `tol`.
@@ -165,17 +178,57 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         ClusterLostError
             The scheduler is gone, or there is no worker left; ``error.model`` is the best model so far.
         """
+        self._settle(self._rows(X, y, sample_weight))
+        return self
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Prepared:
+        """The partitions on the workers; finds the classes."""
         loss = make_loss(self.loss, width=self.width, task="classification")
+        if self.multi_class not in MULTI_CLASS:
+            raise ValueError(
+                f"multi_class must be 'ovr' or 'ovo' on a cluster; got {self.multi_class!r}: Crammer-Singer and others "
+                "that solve all classes together are for saddlesvm.LinearSVC, over rows in memory or in a store"
+            )
         blocks, client = part_tasks(X, y, sample_weight), self._client()
         found = client.gather(client.compute([dask.delayed(labels_of)(one) for _, one, _ in blocks]))
         self.classes_ = np.unique(np.concatenate([labels for labels in found if labels.size] or [np.empty(0)]))
         if self.classes_.size < 2:
             raise ValueError(f"y holds {self.classes_.size} class only: at least two are needed")
-        self._solve(blocks, loss, self.classes_, self._factors(client, blocks))
+        if self._pairs() and self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' goes with multi_class='ovr' on a cluster; give a dict of weights")
         names = feature_names(X)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
-        return self
+        return self._prepared(blocks, loss, self.classes_, self._factors(client, blocks), folds)
+
+    def _pairs(self) -> bool:
+        return self.multi_class == "ovo" and self.classes_.size > 2
+
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, Cs: int | Sequence[float] = 13, sample_weight: Any = None, **options: Any
+    ) -> list[LinearSVC]:
+        """Certified models along C, ascending; the partitions are made once, and each fit begins where the last ended.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        Cs : int or sequence of float, default=13
+            Values of C, or how many between 1e-3 and 1e3.
+        **options
+            Of the estimator.
+        """
+        model = cls(**options)
+        prepared = model._rows(X, y, sample_weight)
+        return [model._at(C, solution) for C, solution in model._along(prepared, check_Cs(Cs).tolist())]
+
+    def _at(self, C: float, solution: Solution) -> LinearSVC:
+        """A copy of this model with the solution for a C."""
+        model: LinearSVC = copy(self).set_params(C=C)
+        model._keep(solution, time.perf_counter())
+        model._warn(solution)
+        return model
 
     def _factors(self, client: Client, blocks: list[PartTasks]) -> np.ndarray | None:
         """The factor of the class weights for the row weights of each class."""
@@ -190,14 +243,15 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_.tolist()])
 
     def decision_function(self, X: Any) -> Any:
-        """Scores, shape (n,) or (n, n_classes); lazy for Dask input."""
-        coef, intercept = self.coef_, self.intercept_
-        return self._lazily(X, lambda block: _scores(block, coef, intercept), np.float64, len(coef))
+        """Scores, shape (n,) or (n, n_classes), votes where pairs were told apart; lazy for Dask input."""
+        scores = functools.partial(_decided, self.coef_, self.intercept_, self._pairs(), self.classes_.size)
+        return self._lazily(X, scores, np.float64, 1 if self.classes_.size == 2 else self.classes_.size)
 
     def predict(self, X: Any) -> Any:
         """Classes, shape (n,); lazy for Dask input."""
-        coef, intercept, classes = self.coef_, self.intercept_, self.classes_
-        return self._lazily(X, lambda block: _classes(block, coef, intercept, classes), classes.dtype, 1)
+        scores = functools.partial(_decided, self.coef_, self.intercept_, self._pairs(), self.classes_.size)
+        classes = self.classes_
+        return self._lazily(X, lambda block: classes[best_class(scores(block))], classes.dtype, 1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Accuracy; a lazy Dask number for Dask input."""
@@ -209,7 +263,8 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         check_is_fitted(self)
         model = estimators.LinearSVC(
             loss=self.loss, tol=self.tol, fit_intercept=self.fit_intercept, intercept=self.intercept, width=self.width,
-            intercept_scaling=self.intercept_scaling, class_weight=self.class_weight, **self._strength(),
+            intercept_scaling=self.intercept_scaling, class_weight=self.class_weight, multi_class=self.multi_class,
+            **self._strength(),
         )  # fmt: skip
         model.classes_ = self.classes_
         return _filled(model, self, self.coef_, self.intercept_)
@@ -280,7 +335,7 @@ class LinearSVR(RegressorMixin, DistributedModel):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`."""
         loss = make_loss(self.loss, epsilon=self.epsilon, task="regression")
-        self._solve(part_tasks(X, y, sample_weight), loss, None, None)
+        self._settle(self._prepared(part_tasks(X, y, sample_weight), loss, None, None))
         names = feature_names(X)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -320,9 +375,10 @@ def _scores(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
-def _classes(X: Any, coef: np.ndarray, intercept: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    scores = linear_scores(as_matrix(X), coef, intercept)
-    return classes[(scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)]
+def _decided(coef: np.ndarray, intercept: np.ndarray, pairs: bool, n_classes: int, X: Any) -> np.ndarray:
+    """Scores, or the votes of pairs."""
+    scores = _scores(X, coef, intercept)
+    return vote(scores, n_classes) if pairs else scores
 
 
 def _as_array(y: Any) -> Any:

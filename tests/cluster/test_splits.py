@@ -1,0 +1,93 @@
+"""Problems side by side over the same partitions: pairs of classes and folds have the models of their own rows."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.cluster.held_out import count_right, counted_together
+from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.methods import chosen
+from saddlesvm.cluster.mixing import dealt, joined
+from saddlesvm.cluster.part import Part, make_part
+from saddlesvm.cluster.rounds import Training
+from saddlesvm.cluster.splits import Split, folds_of
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers import DCD
+from support import distance_bound, matrix
+
+N, D, K = 300, 5, 3
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    X = matrix(N, D)
+    return X, np.digitize(X.sum(axis=1), [-0.7, 0.7])
+
+
+def parts_of(X: Any, y: np.ndarray, cuts: list[int], **options: Any) -> list[Part]:
+    spans = np.split(np.arange(N), cuts)
+    given = (1.0, "regularized")
+    return [make_part(X[i], y[i], None, np.arange(K), *given, place=k, **options) for k, i in enumerate(spans)]
+
+
+def test_numbers_mean_a_fold_and_a_kind() -> None:
+    split = Split(4, pairs=True, folds=3)
+    assert (split.kinds, split.problems) == (6, 24)
+    assert [split.meant(k) for k in (0, 5, 6, 23)] == [(0, 0), (0, 5), (1, 0), (3, 5)]
+    assert (Split(2, True).kinds, Split(0, folds=2).problems, Split(4).kinds) == (1, 3, 4)
+    y = np.array([0.0, 1.0, 2.0, 3.0])
+    for kind, (first, second) in enumerate(combinations(range(4), 2)):
+        told = split.labels(kind, y)
+        assert (told[first], told[second], np.abs(told).sum()) == (-1.0, 1.0, 2.0)
+
+
+def test_folds_are_even_and_travel_with_their_rows() -> None:
+    fold = folds_of(1001, 5, 0, 3)
+    assert np.ptp(np.bincount(fold, minlength=5)) <= 1
+    assert not np.array_equal(fold, folds_of(1001, 5, 0, 4))
+    X, y = rows()
+    [part] = parts_of(X, y, [], folds=4)
+    again = joined(*dealt(part, 3, 0))
+    order, before = np.lexsort(again.X.values.T), np.lexsort(part.X.values.T)
+    assert np.array_equal(again.fold[order], part.fold[before])
+
+
+@pytest.mark.parametrize("solver", ["newton", "gather", "rounds"])
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=["hinge", "squared_hinge"])
+@pytest.mark.parametrize("options", [{"pairs": True}, {"folds": 2}, {"pairs": True, "folds": 2}], ids=str)
+def test_every_problem_has_the_model_of_its_rows(solver: str, loss: Loss, options: dict[str, Any]) -> None:
+    X, y = rows()
+    C, tol = (0.05, 1e-4) if solver == "rounds" else (0.5, 1e-6)
+    parts = parts_of(X, y, [40, 40, 200], **options)
+    split, fold = parts[0].split, np.concatenate([part.fold for part in parts])
+    plan = Training(loss, C, N, split.problems, D, tol=tol, max_rounds=200)
+    solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, InProcess(parts, split.problems)).run()
+    assert solution.outcome is Outcome.CERTIFIED
+    for k in range(split.problems):
+        left_out, kind = split.meant(k)
+        labels = split.labels(kind, y.astype(float))
+        own = (labels != 0.0) & (fold != left_out if fold.size else True)
+        problem = make_problem(as_rows(X[own], 1.0), labels[own], loss, C=C, intercept="regularized")
+        best = fit(problem, DCD(), Limits(tol=1e-7))
+        apart = np.linalg.norm(solution.W[k] - np.append(best.coef, best.intercept))
+        assert apart <= distance_bound(solution.certificates[k].gap, best.certificate.gap)
+
+
+def test_held_out_rows_are_counted() -> None:
+    X, y = rows()
+    parts = parts_of(X, y, [40, 40, 200], folds=3)
+    W = np.random.default_rng(0).normal(size=(parts[0].split.problems, D + 1))
+    counts = counted_together([count_right(part, W) for part in parts])
+    fold = np.concatenate([part.fold for part in parts])
+    for k in range(3):
+        scores = np.column_stack([X, np.ones(N)])[fold == k] @ W[k * K : (k + 1) * K].T
+        assert counts.rows[k] == np.count_nonzero(fold == k)
+        assert counts.right[k] == np.count_nonzero(scores.argmax(axis=1) == y[fold == k])
