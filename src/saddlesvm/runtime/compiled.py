@@ -126,6 +126,12 @@ def searching_kernel(function: Function) -> Function:
     return compiled
 
 
+def allocating_search(function: Function) -> Function:
+    """A :func:`searching_kernel` that makes arrays."""
+    compiled: Any = cached(njit(function, **(SEARCHING | {"_nrt": True})), function)
+    return compiled
+
+
 def inlined(function: Function) -> Function:
     """Compile a small helper that becomes part of the kernels that call it, and so needs no cache of its own.
 

@@ -16,7 +16,7 @@ import numpy as np
 from saddlesvm.problem.joint_losses import JointLoss
 from saddlesvm.rows.class_rows import add_row, dots
 from saddlesvm.rows.layouts import Rows, axpy
-from saddlesvm.runtime.compiled import allocating_kernel, inlined, kernel, record_of, searching_kernel
+from saddlesvm.runtime.compiled import allocating_kernel, allocating_search, inlined, kernel, record_of
 from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest
 
 # Sums over rows: losses times weights, own variables, and ``a . G``.
@@ -101,7 +101,7 @@ def least_of_interest(loss: JointLoss, largest: float, q: float, s: float) -> fl
     return largest - q * s if lowest(loss, s) == -np.inf else -np.inf
 
 
-@searching_kernel
+@allocating_search
 def respond(
     terms: SmoothedRows, Z: np.ndarray, alpha: np.ndarray, classes: np.ndarray, counts: np.ndarray, sums: np.ndarray
 ) -> None:
@@ -144,7 +144,7 @@ def respond(
         total.coupled += coupled + a[own] * G[own]
 
 
-@searching_kernel
+@allocating_search
 def look_along(terms: SmoothedRows, Z: np.ndarray, change: np.ndarray, t: float, line: np.ndarray) -> None:
     """First and second derivative of the sum of the smoothed losses at ``Z + t change``, along `change`."""
     n, K = Z.shape
