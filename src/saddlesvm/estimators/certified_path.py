@@ -56,6 +56,8 @@ class CertifiedPath:
     >>> path = LinearSVC.path(notes.X, notes.y, C=(1e-2, 1e2), gap=1e-2, random_state=0)
     >>> path.certificate(0.37).relative_gap <= 1e-2
     True
+    >>> path
+    CertifiedPath(Cs=[0.01 ... 100], fits=13, gap=0.01, outcome=certified)
     """
 
     every_C: ClassVar[bool] = True
@@ -67,6 +69,11 @@ class CertifiedPath:
     uses_lambda: bool = False
     outcome: Outcome = Outcome.CERTIFIED
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        Cs = self.Cs
+        ends = f"[{Cs[0]:g} ... {Cs[-1]:g}]" if Cs.size else "[]"
+        return f"CertifiedPath(Cs={ends}, fits={Cs.size}, gap={self.gap:g}, outcome={self.outcome})"
 
     @property
     def Cs(self) -> np.ndarray:
