@@ -56,8 +56,6 @@ class CertifiedPath:
     >>> path = LinearSVC.path(notes.X, notes.y, C=(1e-2, 1e2), gap=1e-2, random_state=0)
     >>> path.certificate(0.37).relative_gap <= 1e-2
     True
-    >>> path
-    CertifiedPath(Cs=[0.01 ... 100], fits=13, gap=0.01, outcome=certified)
     """
 
     every_C: ClassVar[bool] = True
