@@ -28,6 +28,8 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
     -------
     float array of shape (n_classes,)
     """
+    if class_weight is None:
+        return np.ones(classes.size)
     if isinstance(class_weight, str) and class_weight == "balanced" and weights is not None:
         totals = np.bincount(codes, weights=weights, minlength=classes.size)
         if not totals.all():

@@ -14,7 +14,7 @@ from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.kernel_coefficients import coefficients_of
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
-from saddlesvm.multiclass.fits import Fits
+from saddlesvm.multiclass.fits import Fits, tell_nobody
 from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import SubProblem, workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
@@ -134,7 +134,7 @@ class KernelMachine(Estimator):
             limits=limits,
             seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
-            told=lambda sub: list(self.callbacks or ()),
+            told=(lambda sub: list(self.callbacks or ())) if self.callbacks else tell_nobody,
             X=X,
             kernel=self.kernel_,
             loss=loss,

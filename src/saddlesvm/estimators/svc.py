@@ -25,7 +25,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
-from saddlesvm.problem.kernel import check_kernel_loss, has_shared
+from saddlesvm.problem.kernel import FEW, check_kernel_loss, has_shared
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, NuClassification
 from saddlesvm.rows.kernels import Kernel, expand
@@ -82,7 +82,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
 
     def _shares(self, X: Any) -> bool:
         """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
-        return self.classes_.size > 2 and has_shared(self.kernel_, X, self.cache_size)
+        shared = self.classes_.size > 2 or X.shape[0] <= FEW
+        return shared and has_shared(self.kernel_, X, self.cache_size)
 
     def _solve_pairs(
         self,

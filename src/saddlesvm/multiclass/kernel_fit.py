@@ -13,11 +13,13 @@ import numpy as np
 from saddlesvm.fit.kernel_checkpoint import kernel_checkpoint
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.result import FitResult
-from saddlesvm.multiclass.fits import Fits
+from saddlesvm.multiclass.fits import Fits, bundles_of, tell_nobody
 from saddlesvm.multiclass.not_begun import WithoutWeights
+from saddlesvm.multiclass.one_vs_one import Pairs
+from saddlesvm.multiclass.small_pairs import SmallPairs, Task
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import make_intercept
-from saddlesvm.problem.kernel import KernelFacts, KernelProblem, make_kernel_problem, shared_facts
+from saddlesvm.problem.kernel import FEW, KernelFacts, KernelProblem, make_kernel_problem, shared_facts
 from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
@@ -53,6 +55,9 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
             warn_of_decomposition()
             solver = f"{KernelDecomposition.name}:{options}"
     return parse_solver(solver, KERNEL_SOLVERS)
+
+
+TOGETHER = 16  # small pairs that are solved together, at least, where several threads solve them
 
 
 class Coefficients(NamedTuple):
@@ -106,9 +111,44 @@ class KernelFits(Fits):
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; several share the kernel matrix of all points where that fits into the cache."""
-        if self.facts is None and len(self.makers) > 1:
+        if self.facts is None and (len(self.makers) > 1 or (self.X.shape[0] <= FEW and self.plain_pairs() is not None)):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         return super().solve()
+
+    def plain_pairs(self) -> Pairs | None:
+        """The sub-problems, where they are pairs of classes, sorted, and small, and nobody looks on as they are solved:
+        :mod:`saddlesvm.multiclass.small_pairs` then solves many at a time."""
+        pairs, limits, given, solver = self.makers, self.limits, self.options, self.solver
+        watched = self.bar or self.checkpoint is not None or self.starts is not None or self.told is not tell_nobody
+        limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
+        usual = self.machine is PLAIN and is_classification(self.loss) and given.get("lam") is None
+        if watched or limited or not usual or not isinstance(pairs, Pairs) or type(solver) is not KernelDecomposition:
+            return None
+        free = make_intercept(given["intercept"], given["scale"]).constrained
+        positive = given["weights"] is None or bool((given["weights"] > 0.0).all())
+        small = int(np.sort(np.diff(pairs.starts))[-2:].sum()) <= max(FEW, solver.working_set)
+        return pairs if free and positive and small and pairs.sorted else None
+
+    def batches(self) -> Sequence[Any]:
+        """One per sub-problem, or one for many small pairs of classes."""
+        pairs = self.plain_pairs() if self.facts is not None else None
+        if pairs is None:
+            return super().batches()
+        assert self.facts is not None
+        given = self.options
+        task = Task(self.facts, pairs.starts, self.loss, float(given["C"]), self.limits.tol, given["weights"],
+                    self.solver.name)  # fmt: skip
+        return [
+            SmallPairs(bundle, task, np.array([pairs.pairs[k] for k in bundle]), [pairs.label(k) for k in bundle],
+                       lambda left: self.in_turn([left])[0], self.kept)  # type: ignore[arg-type,return-value]
+            for bundle in bundles_of(range(len(pairs)), TOGETHER, self.n_jobs)
+        ]  # fmt: skip
+
+    def kept(self, result: FitResult, points: np.ndarray) -> FitResult:
+        """The result of one of many small pairs, with the coefficients of those points that have one."""
+        self.clock.done()
+        support = np.flatnonzero(result.coef)
+        return dataclasses.replace(result, coef=Coefficients(points[support], result.coef[support]))  # type: ignore[arg-type]
 
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """No coefficients; an intercept is free or zero. Of classifications with a loss of their own only."""

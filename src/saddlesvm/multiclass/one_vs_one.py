@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
+from saddlesvm.multiclass.sub_problems import SubProblem
 
 Maker = Callable[[], SubProblem]
 
@@ -27,6 +27,17 @@ class Pairs(Sequence[Maker]):
         self.pairs = list(combinations(range(classes.size), 2))
         ends = np.cumsum(np.bincount(codes, minlength=classes.size))[:-1]
         self.rows = np.split(np.argsort(codes, kind="stable"), ends)  # of each class
+        self.starts = np.concatenate([[0], ends, [codes.size]])  # of the classes, where rows stand class by class
+
+    @property
+    def sorted(self) -> bool:
+        """Whether the rows stand class by class."""
+        return bool((np.diff(self.codes) >= 0).all())
+
+    def label(self, index: int) -> str:
+        """The name of a pair in the records; none where there is only one."""
+        first, second = self.pairs[index]
+        return f"{self.classes[second]} against {self.classes[first]}" if len(self.pairs) > 1 else ""
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -53,8 +64,9 @@ class Pairs(Sequence[Maker]):
         """The sub-problem of a pair; +1 is the later class."""
         y = np.zeros(self.codes.size)  # only the rows of the two classes are touched
         y[self.rows[first]], y[self.rows[second]] = -1.0, 1.0
-        members = np.sort(np.concatenate([self.rows[first], self.rows[second]]))
-        return SubProblem(index, f"{self.classes[second]} against {self.classes[first]}", y, members)
+        alone = len(self.pairs) == 1
+        members = None if alone else np.sort(np.concatenate([self.rows[first], self.rows[second]]))
+        return SubProblem(index, self.label(index), y, members)
 
     def sides(self, weights: np.ndarray | None) -> np.ndarray:
         """Sums of the rows' weights in the negative and in the positive class of each pair, and its rows."""
@@ -65,7 +77,7 @@ class Pairs(Sequence[Maker]):
 
 def one_vs_one(codes: np.ndarray, classes: np.ndarray) -> Sequence[Maker]:
     """Each class against each later one, over the rows of the two, made when its turn comes; +1 is the later one."""
-    return one_vs_rest(codes, classes) if classes.size == 2 else Pairs(codes, classes)
+    return Pairs(codes, classes)
 
 
 def vote(scores: np.ndarray, n_classes: int) -> np.ndarray:
