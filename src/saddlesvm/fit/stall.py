@@ -22,7 +22,7 @@ class StallWatch:
     Attributes
     ----------
     history : list of tuple
-        Epoch, relative gap, primal and dual of each certificate of the present phase.
+        Epochs (or what they came to), relative gap, primal and dual of each certificate of the present phase.
     phase : str
     """
 

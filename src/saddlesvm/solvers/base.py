@@ -74,6 +74,11 @@ class State:
     remark: str = ""
 
     @property
+    def effort(self) -> float:
+        """What the epochs came to, in visits of all rows: more than epochs where one of them is long."""
+        return self.epochs
+
+    @property
     def rule(self) -> str:
         """The rule that `satisfied` speaks of, in words."""
         return "the solver's own stopping rule"

@@ -15,6 +15,9 @@ updates f with one product.
 * Free intercept: two of a group at a time, along the sum that stays: sequential minimal optimisation with the
   second-order choice of Fan, Chen and Lin (2005), "Working set selection using second order information", WSS 2.
 
+Where all rows make one working set and pair steps have done as much work as it takes, a linear problem over a factor of
+the kernel matrix ends the fit (:mod:`saddlesvm.solvers.kernel.finish`).
+
 The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition, caching and shrinking
 of rows that stay outside the margin; large working sets on a dense block are from Wen and others (2018), "ThunderSVM".
 """
@@ -33,8 +36,9 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
 from saddlesvm.runtime.compiling import clock
-from saddlesvm.solvers.base import Budget, SolverBase, State
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_singly, plain, submatrix
+from saddlesvm.solvers.kernel.finish import can_finish, finish, work_of
 from saddlesvm.solvers.kernel.pairs import ascend_pairs
 from saddlesvm.solvers.kernel.starts import first_sums
 
@@ -45,6 +49,7 @@ SHRINK_GAP = 0.5  # relative gap from which the margins say something about the 
 PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
 USUAL = 2.0  # violation, relative to the gap, that usually proves it where margins are about 1
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
+FINISH_SHARE = 0.1  # of the gap asked for: what the linear problem is solved to
 WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem
 
 
@@ -69,6 +74,10 @@ class KernelState(State):
         Largest violation of the optimality conditions among the rows at work.
     steepest : ndarray of shape (groups, 2)
         With a free intercept the strongest wish to rise and the weakest to stay, see :func:`wishes`; else zeros.
+    model : ndarray of shape (n,) or (0,)
+        Coefficients of a better model than `beta`, a dual point, is one; empty while there is none.
+    finishes : int
+        How often the linear problem was solved: once at most.
     """
 
     beta: np.ndarray = field(kw_only=True)
@@ -85,6 +94,13 @@ class KernelState(State):
     violation: float = np.inf
     held: int = 0
     inner_steps: int = 0
+    model: np.ndarray = field(default_factory=nothing)
+    finishes: int = 0
+
+    @property
+    def effort(self) -> float:
+        """Epochs, or the visits of rows that pair steps came to, if these are more."""
+        return max(self.epochs, PAIR * self.inner_steps / max(1, self.beta.size))
 
     @property
     def rule(self) -> str:
@@ -148,7 +164,10 @@ class KernelDecomposition(SolverBase):
         end = clock() + budget.seconds
         while True:
             if self.is_whole(problem, state):
-                self.improve_all(problem, state, budget.relative_gap)
+                if state.finishes == 0 and state.inner_steps > work_of(problem) and can_finish(problem):
+                    self.finish(problem, state, budget.relative_gap)
+                else:
+                    self.improve_all(problem, state, budget.relative_gap)
             else:
                 if self.shrinking:
                     set_aside(problem, state)
@@ -179,6 +198,17 @@ class KernelDecomposition(SolverBase):
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
         measure(problem, state)
+
+    def finish(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
+        """Take over what the linear problem finds, where it is better than what pair steps came to."""
+        state.finishes += 1
+        state.rows_touched += problem.n
+        state.epochs = state.rows_touched / problem.n
+        found = finish(problem, FINISH_SHARE * relative_gap)
+        if found is not None and found.estimate < state.estimate:
+            state.model, state.beta, state.estimate = found.model, found.beta, found.estimate
+            state.f = problem.margins(state.beta)
+            state.remark = "a linear problem over a factor of the kernel matrix"
 
     def improve(self, problem: KernelProblem, state: KernelState) -> None:
         """One working set: choose it, compute its missing kernel rows, solve it, bring f up to date."""
@@ -231,12 +261,16 @@ class KernelDecomposition(SolverBase):
         return np.concatenate([random.permutation(side)[:block] for side in sides])
 
     def solution(self, problem: KernelProblem, state: KernelState) -> KernelPoint:
-        """The last iterate, which is dual feasible."""
-        return KernelPoint(state.beta.copy())
+        """The last iterate, which is dual feasible, and a better model where there is one."""
+        beta = state.beta.copy()
+        return KernelPoint(state.model, beta) if state.model.size else KernelPoint(beta)
 
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
         """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
-        rebuilt(problem, state, evaluation)
+        if state.model.size:
+            state.f = problem.margins(state.beta)
+        else:
+            rebuilt(problem, state, evaluation)
         if self.is_whole(problem, state):
             return state
         measure(problem, state)

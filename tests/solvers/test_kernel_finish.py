@@ -1,0 +1,65 @@
+"""The end of hard kernel problems: a linear problem over a factor of the kernel matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm import SVC, KernelSVC, LinearSVC
+from saddlesvm.problem.kernel import make_kernel_problem
+from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
+from saddlesvm.problem.losses import make_loss
+from saddlesvm.rows.kernels import Kernel, gram
+from saddlesvm.solvers.kernel.finish import factor, finish
+
+random = np.random.default_rng(3)
+X = random.normal(size=(60, 2))
+LABELS = np.where(random.normal(size=60) > 0.0, 1.0, -1.0)
+TARGETS = X.sum(axis=1) + random.normal(size=60)
+KERNELS = [Kernel("linear"), Kernel("poly", gamma=0.5, degree=3), Kernel("rbf", gamma=0.5)]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
+def test_the_factor_gives_the_matrix_back(kernel: Kernel) -> None:
+    K = gram(kernel, X)
+    L, chosen = factor(K)
+    assert np.allclose(L @ L.T, K, rtol=0.0, atol=1e-12 * K.diagonal().max())
+    assert np.array_equal(L[chosen], np.tril(L[chosen])) and (L[chosen].diagonal() > 0.0).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive"])
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_it_finds_is_proven_by_the_kernel_problems_own_certificate(
+    kernel: Kernel, loss: str, intercept: Any, weighted: bool
+) -> None:
+    y = TARGETS if loss == "epsilon_insensitive" else LABELS
+    weights = np.linspace(0.5, 2.0, y.size) if weighted else None
+    problem, _ = make_kernel_problem(X, kernel, y, make_loss(loss), C=100.0, intercept=intercept, weights=weights)
+    found = finish(problem, 1e-6)
+    assert found is not None and found.estimate <= 1e-6
+    judged = evaluate_kernel(problem, KernelPoint(found.model, found.beta)).certificate
+    assert judged.sound and judged.gap <= 1e-6 * judged.primal + 2.0 * judged.rounding
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+@pytest.mark.parametrize("C", [1e8, 1e10])
+def test_huge_C_ends_certified_or_at_rounding(kernel: str, C: float) -> None:
+    model = SVC(kernel=kernel, C=C, tol=1e-3)
+    if C > 1e9:  # what rounding allows is more than tol
+        with pytest.warns(UserWarning, match="limited_by_rounding"):
+            model.fit(X, LABELS)
+    else:
+        model.fit(X, LABELS)
+    found = model.certificate_
+    assert found.gap <= 1e-3 * found.primal + 2.0 * found.rounding
+
+
+def test_a_linear_kernel_has_the_objective_of_the_linear_machine() -> None:
+    C = 1e7
+    kernel = KernelSVC(kernel="linear", C=C, tol=1e-5).fit(X, LABELS).certificate_
+    linear = LinearSVC(loss="hinge", intercept="regularized", C=C, tol=1e-5).fit(X, LABELS).certificate_
+    assert kernel.dual <= linear.primal and linear.dual <= kernel.primal
