@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,15 @@ from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import Blocks
+from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
+from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from support import distance_bound, labels, matrix
 from support.mapped import D, N, close_enough, large_store, mapped, streamed
 
@@ -69,6 +76,54 @@ class StopAt:
 
     def __call__(self, record: Any) -> None:
         """Nothing to do at a certificate."""
+
+
+def falsified(path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> None:
+    """Change the header and the arrays of a checkpoint."""
+    with np.load(path) as stored:
+        arrays = {name: stored[name].copy() for name in stored.files}
+    header = json.loads(arrays["header"].tobytes())
+    change(header, arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def claim_much(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Let every figure that proves something prove more than it does."""
+    for point in header["points"].values():
+        point["certificate"] |= {"dual": 0.999_999 * point["certificate"]["primal"]}
+    for name in ("paid", "last_primal_paid"):
+        if header["state"].get(name, 0.0) > 0.0:
+            header["state"][name] *= 0.5
+    if "state.walk_sums" in arrays:
+        arrays["state.walk_sums"][0] *= 0.5
+    if "narrow_dual" in header["state"]:
+        header["state"]["narrow_dual"] = 0.999_999 * header["state"]["narrow_primal"]
+
+
+@pytest.mark.parametrize("solver", [Blocks(), NewtonOnFiles(), NarrowingOnFiles()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("more", [0.0, 1.0, 400.0])
+def test_what_a_falsified_checkpoint_claims_is_not_believed(solver: Any, more: float, tmp_path: Path) -> None:
+    X = matrix(N, D).astype(np.float32)
+    loss = SquaredHinge() if isinstance(solver, NewtonOnFiles) else Hinge()
+    file, y, path = mapped(X, tmp_path), labels(X, Hinge()), tmp_path / "run"
+    begun = Limits(tol=1e-12, certify_every=1)
+
+    def problem() -> StreamedProblem:
+        return streamed(file, y, loss, C=1.0, intercept="regularized")
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(problem(), solver, begun, callbacks=[StopAt(30)], checkpoint=Checkpoint(path, 1e9, 1))
+    falsified(path, claim_much)
+    result = fit(problem(), solver, Limits(tol=1e-6, max_epochs=4.0 + more), checkpoint=Checkpoint(path))
+    memory = make_problem(as_rows(X, 1.0), y, loss, C=1.0, intercept="regularized")
+    true = evaluate(memory, Point(np.append(result.coef, result.intercept), result.alpha), given_offset=True)
+    allowed = 1e-9 * true.certificate.primal
+    assert result.certificate.primal >= true.certificate.primal - true.certificate.rounding - allowed
+    assert result.certificate.dual <= true.certificate.dual + true.certificate.rounding + allowed
+    if result.outcome is Outcome.CERTIFIED:
+        assert true.certificate.relative_gap <= 1.1e-6
 
 
 def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.restored import weighs
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.run import Run, proof
 from saddlesvm.fit.trace import Callback, Trace
@@ -171,6 +172,7 @@ class Fit:
         self.end: tuple[Outcome, str] | None = None
         self.tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
         stored = checkpoint.read(problem, self.mark, self.state) if checkpoint else None
+        self.unweighed = stored is not None and not weighs(problem)
         if stored is not None:
             self.state = stored.state
             self.run.restore(stored)
@@ -202,6 +204,8 @@ class Fit:
         going_on = self.end is None
         if going_on:
             self._look(stopped)
+        if self.end is not None and self.unweighed:
+            self._weigh()
         if self.end is not None and self.end[0] not in (Outcome.CERTIFIED, Outcome.RULE_MET):
             self._improve()
         if going_on and self.checkpoint and self.run.best and (self.end is not None or self.checkpoint.due()):
@@ -218,6 +222,12 @@ class Fit:
             tick(self.state.epochs, self.state.estimate, run.watches.total)
         if self.end is not None or run.look_due(self.state):
             self._certify()
+
+    def _weigh(self) -> None:
+        """Prove anew what may rest on figures of a checkpoint over files; a fit that ended by them alone goes on."""
+        self.unweighed = False
+        if not self.run.weigh() and self.end is not None and self.end[0] is Outcome.CERTIFIED:
+            self.end = None
 
     def _improve(self) -> None:
         """Let a fit that ended early return no model that a number would make better, which may even be certified."""

@@ -23,13 +23,14 @@ from saddlesvm.runtime.durable import stored_fields
 from saddlesvm.solvers.base import DualState
 from saddlesvm.solvers.crammer_singer import JointState
 
-__all__ = ["check_header", "check_points", "check_state", "weigh"]
+__all__ = ["check_header", "check_points", "check_state", "is_borne_out", "weigh", "weighed", "weighs"]
 
 POINTS = ("best", "bound", "improved")
 PRECISIONS = {np.dtype(np.float32), np.dtype(np.float64)}
 NUMBERS = ("solving", "certifying", "looked_at", "passes", "ratio")
 DRIFT = {4: 1e-2, 8: 1e-8}  # relative error allowed in weights that follow the dual point, by bytes per value of w
 ACCURACY = {4: 1e-4, 8: 1e-9}  # relative error allowed in a stored objective, by bytes per value of the rows
+SAME = 1e-12  # relative difference of two objectives that count as the same
 LARGEST, UNKNOWN = 1e300, (math.inf, -math.inf)  # largest size of a state's other numbers; values for "not known yet"
 MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
@@ -131,19 +132,36 @@ def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, n
         demand(certificate.get("form", "C") == ("lambda" if problem.uses_lambda else "C"), "it is of the other form")
 
 
+def weighs(problem: Any) -> bool:
+    """Whether the points of a checkpoint are weighed when it is read."""
+    return not isinstance(problem, StreamedProblem)
+
+
+def weighed(problem: Any, model: Evaluation, alpha: np.ndarray) -> Evaluation:
+    """A model and a dual point with the certificate that the data give them, whatever was claimed."""
+    intercept = np.asarray(model.intercept) / problem.scale if problem.scale else 0.0 * np.asarray(model.intercept)
+    w = np.concatenate([model.coef, intercept[..., None]], axis=-1)
+    with np.errstate(all="ignore"):
+        return evaluate(problem, Point(w, alpha), given_offset=True)
+
+
+def is_borne_out(claim: Certificate, found: Certificate) -> bool:
+    """Whether a claim says no more than its points do, rounding apart."""
+    size = SAME * max(abs(found.primal), abs(found.dual))
+    lowest, highest = found.primal - 2.0 * found.primal_rounding - size, found.dual + 2.0 * found.dual_rounding + size
+    return bool(claim.primal >= lowest and claim.dual <= highest)
+
+
 def weigh(problem: Any, points: Mapping[str, Evaluation]) -> None:
     """Raise ValueError where the data contradict a point's certificate: a stored proof is always checked.
 
-    Rows in files are the exception: they are not read for the check.
+    Rows in files are not read for the check when a run begins again, but when it ends (:func:`weighed`).
     """
-    if isinstance(problem, StreamedProblem):
+    if not weighs(problem):
         return
     accuracy = ACCURACY[dtype_of(problem.X).itemsize]
     for name, point in points.items():
-        intercept = np.asarray(point.intercept) / problem.scale if problem.scale else 0.0 * np.asarray(point.intercept)
-        w = np.concatenate([point.coef, intercept[..., None]], axis=-1)
-        with np.errstate(all="ignore"):
-            found = evaluate(problem, Point(w, point.alpha), given_offset=True).certificate
+        found = weighed(problem, point, point.alpha).certificate
         claim, size = point.certificate, accuracy * max(abs(found.primal), abs(found.dual))
         true = abs(claim.primal - found.primal) <= size and claim.dual <= found.dual + size
         demand(true, f"its {name} point does not have the objectives that it claims")

@@ -14,6 +14,7 @@ import numpy as np
 from saddlesvm.fit.checkpoint import Saved
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.restored import is_borne_out, weighed
 from saddlesvm.fit.stall import StallWatch
 from saddlesvm.fit.trace import Record, Trace, read_only
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
@@ -228,6 +229,23 @@ class Run:
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
 
+    def weigh(self) -> bool:
+        """Read the rows for the model and the dual point that the fit would return: whether their claims are borne out.
+
+        Where they are not, what the rows say takes the place of all points so far.
+        """
+        if self.told is None:
+            return True
+        model, bound = self.told
+        found = weighed(self.problem, model, bound.alpha)
+        self.watches.lap("certifying")
+        if is_borne_out(proof(model, bound), found.certificate):
+            return True
+        self.last = self.best = found
+        self.bound = replace(found, alpha=self.problem.kept_duals(found.alpha))
+        self.improved = None
+        return self.enough(found.certificate)
+
     def improve(self) -> None:
         """Look for a better model among the multiples of the best one, and the best intercept alone.
 
@@ -322,6 +340,6 @@ class Run:
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
         if self.last is not None and self.last.exact and told.limited(self.limits.tol, noise):
             return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {told.rounding_share:.2g} of it rounding"
-        if self.stall.stalled(state.epochs, certificate, getattr(state, "phase", "")) and self.limits.tol > 0.0:
-            return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since epoch {0.5 * state.epochs:.0f}"
+        if self.stall.stalled(state.effort, certificate, getattr(state, "phase", "")) and self.limits.tol > 0.0:
+            return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} during the last half of the work"
         return None
