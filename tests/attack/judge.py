@@ -16,6 +16,7 @@ from typing import Any
 
 DIGITS = 120
 ZERO, ONE, TWO, HALF = Decimal(0), Decimal(1), Decimal(2), Decimal("0.5")
+TINY = Decimal("1e-50")  # whose cube, relative to it, is 1e-100
 Numbers = Sequence[Decimal]
 
 
@@ -76,11 +77,17 @@ def _huber(r: Decimal, delta: Decimal) -> Decimal:
 
 
 def _softplus(t: Decimal) -> Decimal:
-    return max(t, ZERO) + (ONE + (-abs(t)).exp()).ln()
+    return max(t, ZERO) + _ln_beside_one((-abs(t)).exp())
 
 
 def _entropy(p: Decimal) -> Decimal:
-    return -sum((q * q.ln() for q in (p, 1 - p) if q > 0), ZERO)
+    p = min(p, 1 - p)
+    return -p * p.ln() - (1 - p) * _ln_beside_one(-p) if p > 0 else ZERO
+
+
+def _ln_beside_one(x: Decimal) -> Decimal:
+    """``ln(1 + x)``; of a tiny x by its series, as 1 + x would lose the last of it in any number of digits."""
+    return (ONE + x).ln() if abs(x) > TINY else x - x * x / 2
 
 
 @dataclass(frozen=True)
