@@ -165,7 +165,7 @@ class MultinomialProblem(JointProblem):
             turned = block.scores(sought)
             bend(turned, p, weights)
             block.add(turned, found)
-        return self.C * found.astype(np.float64, copy=False)
+        return np.multiply(found, self.C, dtype=np.float64)
 
 
 def make_multinomial_problem(

@@ -217,11 +217,14 @@ class Multinomial(SolverBase):
         state.iterations += 1
         if bend > 0.0:
             step = state.rho / bend
-            state.direction += step * state.conjugate
-            state.residual -= step * turned
+            turned *= step
+            state.residual -= turned
+            np.multiply(state.conjugate, step, out=turned)
+            state.direction += turned
             found = state.work.inverse(state.residual)
             rho, state.rho = state.rho, float(np.vdot(state.residual, found))
-            state.conjugate = found + (state.rho / rho) * state.conjugate
+            state.conjugate *= state.rho / rho
+            state.conjugate += found
         left = 0.5 * square(state.residual)
         settled = left <= SHARE_LEFT * relative_gap * abs(state.primal)
         if not bend > 0.0 or not state.rho > state.target or settled or state.iterations >= MOST_ITERATIONS:
