@@ -224,7 +224,7 @@ def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, whole
     X = as_rows(np.zeros((n, width), F32))
     types = [numba.typeof(part) for part in (X, np.arange(n))]
     notes = {"prefetch_range": note, "prefetch_range_far": note, "prefetch_line_far": note_end}
-    for name, replacement in {"WHOLE_ROWS": whole, **notes}.items():
+    for name, replacement in {"fetches_whole_rows": lambda: whole, **notes}.items():
         monkeypatch.setattr(prefetch, name, replacement)
     order = np.random.default_rng(0).permutation(n)
     row_ahead = prefetch._pick_row_ahead(types[0], types[1], numba.int64, numba.int64)

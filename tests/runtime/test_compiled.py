@@ -18,8 +18,9 @@ from scipy import sparse
 
 from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
 from saddlesvm.rows.layouts import as_rows, dot_rows
-from saddlesvm.runtime import compiled
-from saddlesvm.runtime.compiled import PLAIN, OwnNames
+from saddlesvm.runtime import kernel_cache
+from saddlesvm.runtime.compiled import PLAIN
+from saddlesvm.runtime.kernel_cache import KernelCache, OwnNames
 from saddlesvm.runtime.small import compiled_of
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
 
@@ -53,10 +54,10 @@ def cache_file(folder: Path) -> IndexDataCacheFile:
 
 
 def test_kernels_name_their_files_by_the_process() -> None:
-    kernel: Any = compiled_of(dot_rows)
-    kernel(as_rows(sparse.csr_matrix(np.eye(3))), np.arange(3), np.ones(4), np.empty(3))  # its first call names them
-    name = kernel._cache._cache_file._data_name(1)
-    assert name.endswith(".nbc") and compiled.TOKEN in name
+    cache: Any = KernelCache(compiled_of(dot_rows).py_func)
+    assert cache._turn_to(())  # what its first look for code does
+    name = cache._cache_file._data_name(1)
+    assert name.endswith(".nbc") and kernel_cache.TOKEN in name
 
 
 def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +66,7 @@ def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(second, "_load_index", dict)
     first.save("for floats", "code for floats")
     with monkeypatch.context() as other:
-        other.setattr(compiled, "TOKEN", "another")
+        other.setattr(kernel_cache, "TOKEN", "another")
         second.save("for doubles", "code for doubles")
     monkeypatch.undo()
     assert first.load("for doubles") == "code for doubles"

@@ -7,16 +7,12 @@ ties, subnormals and overflows, which are left to Python's `float`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
-from saddlesvm.runtime.compiled import INTERPRETED, inlined
+from saddlesvm.runtime.compiled import inlined, instruction
 
 __all__ = ["is_space", "parse_decimal", "powers_of_five"]
 
@@ -46,31 +42,9 @@ def powers_of_five() -> np.ndarray[Any, Any]:
     return table
 
 
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _high_product(typingctx: Any, a: types.Integer, b: types.Integer) -> Any:
-    """The upper 64 bits of the 128-bit product of two uint64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = ir.IntType(128)
-        x, y = (builder.zext(one, wide) for one in arguments)
-        return builder.trunc(builder.lshr(builder.mul(x, y), ir.Constant(wide, 64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _leading_zeros(typingctx: Any, a: types.Integer) -> Any:
-    """Number of zero bits before the first one of a uint64 that is not 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
-
-
-# Compiled code calls them without the typing context; Python, where nothing is compiled, has whole numbers of any size.
-high_product: Callable[..., Any] = (lambda a, b: U(int(a) * int(b) >> 64)) if INTERPRETED else _high_product
-leading_zeros: Callable[..., Any] = (lambda a: 64 - int(a).bit_length()) if INTERPRETED else _leading_zeros
+# Python, where nothing is compiled, has whole numbers of any size.
+high_product = instruction("high_product", lambda a, b: U(int(a) * int(b) >> 64))
+leading_zeros = instruction("leading_zeros", lambda a: 64 - int(a).bit_length())
 
 
 @inlined

@@ -15,13 +15,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, Protocol
-
-from numba.core import types
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from saddlesvm.runtime.allowed import Allowed
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import operation
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 PACKAGE = __name__.partition(".")[0]
 Task = Literal["classification", "regression"]

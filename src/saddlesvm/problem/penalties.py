@@ -32,15 +32,17 @@ one nothing (:mod:`saddlesvm.problem.regularizer`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from numba.core import types
 
 from saddlesvm.problem.slopes import EDGE, INF, soft_threshold
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, dot
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import operation
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 
 class Penalty(Protocol):

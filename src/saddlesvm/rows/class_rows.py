@@ -9,15 +9,16 @@ same shape for both.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core import types
-from numba.np.numpy_support import as_dtype
 
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, axpy, n_features
-from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.class_sources import number_in, python_class
 from saddlesvm.runtime.compiled import kernel, operation
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 
 def new_weights(X: Rows, count: int, dtype: Any) -> np.ndarray:
@@ -32,8 +33,8 @@ def by_class(X: Rows, W: np.ndarray) -> np.ndarray:
 
 
 def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> Callable[..., Any]:
-    zero = as_dtype(W.dtype).type(0)  # type: ignore[attr-defined]
-    cast = as_dtype(W.dtype).type  # type: ignore[attr-defined]
+    zero = number_in(W)(0)
+    cast = number_in(W)
 
     def of_dense(X: Any, i: Any, W: Any, classes: Any, count: Any, z: Any) -> Any:
         row = X.values[U(i)]
@@ -95,7 +96,7 @@ def dots(X: Rows, i: int, W: np.ndarray, classes: np.ndarray, count: int, z: np.
 
 
 def _pick_add_row(X: types.Type, i: types.Type, c: types.Type, W: types.Type, k: types.Type) -> Callable[..., Any]:
-    cast = as_dtype(W.dtype).type  # type: ignore[attr-defined]
+    cast = number_in(W)
 
     def of_dense(X: Any, i: Any, c: Any, W: Any, k: Any) -> Any:
         axpy(X, i, c, W[U(k)])

@@ -63,7 +63,9 @@ def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bo
         bad += (indices[start] < 0) + (indices[stop - U(1)] >= n_features)
         for p in range(start, stop - U(1)):
             bad += indices[p + U(1)] <= indices[p]
-    return bad == 0
+        if bad:
+            return False
+    return True
 
 
 @kernel

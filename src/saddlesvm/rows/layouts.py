@@ -10,20 +10,21 @@ columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place stays unt
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core import types
-from numba.np.numpy_support import as_dtype
 from scipy import sparse
 
 from saddlesvm.rows import array_rows
 from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.matrix import CSR, Dense, Rows
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
-from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.class_sources import number_in, python_class
 from saddlesvm.runtime.compiled import kernel, operation
 from saddlesvm.runtime.small import beside
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 AT_ONCE = 2**13  # rows per list of those with a coefficient
 U = np.uint64
@@ -88,7 +89,7 @@ def dtype_of(X: Rows) -> np.dtype:
 
 def _zero_of(w: Any) -> Any:
     """The zero of the precision that `w` is summed in."""
-    return as_dtype(w.dtype).type(0)
+    return number_in(w)(0)
 
 
 def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]:
@@ -127,7 +128,7 @@ def dot(X: Rows, i: int, w: np.ndarray) -> float:
 
 
 def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[..., Any]:
-    cast = as_dtype(w.dtype).type
+    cast = number_in(w)
 
     def of_dense(X: Any, i: Any, c: Any, w: Any) -> Any:
         row = X.values[U(i)]

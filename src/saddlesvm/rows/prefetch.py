@@ -5,23 +5,22 @@ The operations take the rows of :mod:`saddlesvm.rows.layouts`, and pick their bo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from llvmlite.binding import get_host_cpu_name
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from saddlesvm.runtime.compiled import INTERPRETED, inlined, operation
+from saddlesvm.runtime.compiled import inlined, instruction, operation
+from saddlesvm.runtime.lazy import Later
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 U = np.uint64
+processor = Later("llvmlite.binding:get_host_cpu_name")
 HEADER_AHEAD = 12  # rows ahead whose addresses (and dual variable, label, norm) are fetched
 SPARSE_AHEAD = 6  # sparse rows ahead whose values are fetched into the second cache
-FIRST_CACHE, SECOND_CACHE = 3, 2  # caches of the processor, as the instruction numbers them
-# How dense rows are fetched depends on the processor; Numba keys its cache by the processor's name too.
-WHOLE_ROWS = get_host_cpu_name().startswith("znver")
 # AMD, measured on Zen 5: fetch whole rows WHOLE_BYTES bytes ahead, at least 1 and at most WHOLE_MOST rows ahead. Where
 # rows are read in order, the processor itself fetches those shorter than WHOLE_LEAST bytes.
 WHOLE_BYTES, WHOLE_MOST, WHOLE_LEAST = 6144, 16, 256
@@ -37,33 +36,9 @@ STREAM_LEAST, STREAM_MOST, STREAM_BYTES, STREAM_ROWS = 128, 2048, 4000, 8
 LINE = 64  # bytes in a cache line
 
 
-def _prefetch_into(cache: int) -> Any:
-    """The instruction that asks the processor for a cache line; it never faults."""
-    if INTERPRETED:
-        return lambda array, offset: None
-
-    @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-    def prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            view = context.make_array(signature.args[0])(context, builder, arguments[0])
-            byte = ir.IntType(8).as_pointer()
-            start = builder.bitcast(view.data, byte)
-            place = builder.gep(start, [arguments[1]])
-            i32 = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-            name = "llvm.prefetch.p0i8" if getattr(byte, "is_opaque", False) is False else "llvm.prefetch.p0"
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            builder.call(function, [place, i32(0), i32(cache), i32(1)])
-            return context.get_dummy_value()
-
-        return types.void(array, types.uint64), generate
-
-    return prefetch_line
-
-
 # Bring the cache line at a byte offset from the start of an array into the first cache, or into the second one.
-prefetch_line: Callable[..., None] = _prefetch_into(FIRST_CACHE)
-prefetch_line_far: Callable[..., None] = _prefetch_into(SECOND_CACHE)
+prefetch_line = instruction("prefetch_line", lambda array, offset: None)
+prefetch_line_far = instruction("prefetch_line_far", lambda array, offset: None)
 
 
 @inlined
@@ -87,6 +62,12 @@ def _range_by(line: Callable[..., None]) -> Callable[..., None]:
 
 prefetch_range = _range_by(prefetch_line)
 prefetch_range_far = _range_by(prefetch_line_far)
+
+
+@functools.cache
+def fetches_whole_rows() -> bool:
+    """Whether dense rows are fetched whole here: it depends on the processor, whose name Numba keys its cache by."""
+    return processor().startswith("znver")
 
 
 def _is_sparse(X: Any) -> bool:
@@ -127,7 +108,7 @@ def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
 
-    return of_csr if _is_sparse(X) else of_dense if WHOLE_ROWS else half_of_dense
+    return of_csr if _is_sparse(X) else of_dense if fetches_whole_rows() else half_of_dense
 
 
 @operation(_pick_row_ahead)
@@ -151,7 +132,7 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
     def of_csr(X: Any, members: Any, k: Any) -> Any:
         pass
 
-    return of_csr if _is_sparse(X) else of_dense if WHOLE_ROWS else half_of_dense
+    return of_csr if _is_sparse(X) else of_dense if fetches_whole_rows() else half_of_dense
 
 
 @operation(_pick_next_ahead)

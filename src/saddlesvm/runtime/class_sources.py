@@ -15,9 +15,12 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from numba.core import types
+import numpy as np
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -25,6 +28,11 @@ PACKAGE = __name__.partition(".")[0]
 def python_class(numba_type: types.Type) -> type | None:
     """The NamedTuple class behind a Numba type; None for other types."""
     return getattr(numba_type, "instance_class", None)
+
+
+def number_in(array: Any) -> Any:
+    """NumPy's type of the numbers in an array, given the array's Numba type."""
+    return np.dtype(str(array.dtype)).type
 
 
 def classes_in(signature: Iterable[Any]) -> set[type]:

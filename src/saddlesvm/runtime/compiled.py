@@ -7,10 +7,8 @@ Numba keys its cache only by the file that defines a kernel. A change to code th
 (losses, ``logit.py``, ``exp_log.py``, ``layouts.py``) leaves those kernels stale: ``python -m saddlesvm.clear_cache``
 removes every cached kernel of this package.
 
-Processes that compile at the same time number their files alike, and the index that one of them writes last may then
-lead to code that the other has written for other types. So the files of each process have names of their own here, and
-a kernel that such an index misses is compiled once more. A checksum protects the contents of the files
-(:mod:`saddlesvm.runtime.kernel_cache`).
+Nothing here imports Numba, which takes 0.15 seconds: a process that only fits small problems needs none of it.
+:mod:`saddlesvm.runtime.compiler` does, when a kernel is first called.
 
 With ``NUMBA_DISABLE_JIT=1`` every kernel is the Python function that it is written as, which takes hundreds of times as
 long, and which a debugger can follow.
@@ -19,77 +17,111 @@ long, and which a debugger can follow.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import uuid
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
-from numba.core import config
-from numba.core.caching import FunctionCache
-from numba.extending import overload
 
-from saddlesvm.runtime.class_sources import classes_in, is_outside, source_of
-from saddlesvm.runtime.kernel_cache import CheckedCacheFile
+from saddlesvm.runtime.compiling import WATCH
+from saddlesvm.runtime.lazy import Later
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 PLAIN: dict[str, Any] = {"nogil": True, "fastmath": REASSOCIATE, "error_model": "numpy", "_nrt": False}
-SEARCHING = PLAIN | {"fastmath": REASSOCIATE | {"nnan"}}
+ALLOCATING: dict[str, Any] = {"nogil": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
+SEARCHING: dict[str, Any] = PLAIN | {"fastmath": REASSOCIATE | {"nnan"}}
 INLINE: Any = {"forceinline": True}  # a call with its many arguments takes longer than a product with a short row
 BODY: Any = {"fastmath": REASSOCIATE, "error_model": "numpy"} | INLINE  # of an operation
-INTERPRETED = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
-TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
+
+dispatcher_of = Later("saddlesvm.runtime.compiler:dispatcher_of")
+declare_operations = Later("saddlesvm.runtime.compiler:declare_operations")
+type_of_instruction = Later("saddlesvm.runtime.instructions:type_of")
+LOCK = threading.RLock()
+OPERATIONS: list[tuple[Any, Any]] = []  # stubs and picks that Numba has not been told of
 
 
-class OwnNames(str):
-    """Numba's pattern of the names of a kernel's files, which here are no other process's."""
-
-    def format(self, *, number: int) -> str:  # type: ignore[override]
-        """The name of the file of this number."""
-        return self.replace("{number:d}", f"{number}-{os.getpid()}-{TOKEN}")
-
-
-class KernelCache(FunctionCache):
-    """Numba's cache of a kernel, its files checked and under names of this process; with an index of their own for each
-    set of classes from outside the package."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._indices: dict[str, CheckedCacheFile] = {}
-
-    def _load_overload(self, signature: Any, target: Any) -> Any:
-        return super()._load_overload(signature, target) if self._turn_to(signature) else None
-
-    def _save_overload(self, signature: Any, data: Any) -> None:
-        if self._turn_to(signature):
-            super()._save_overload(signature, data)
-
-    def _turn_to(self, signature: Any) -> bool:
-        """Use the index for the classes of a signature; False where one of them cannot stand in any."""
-        marks = [source_of(kind) for kind in classes_in(getattr(signature, "args", signature)) if is_outside(kind)]
-        if None in marks:
-            return False
-        name = hashlib.sha256("".join(sorted(map(str, set(marks)))).encode()).hexdigest()[:16] if marks else ""
-        if name not in self._indices:
-            locator = self._impl.locator
-            base = f"{self._impl.filename_base}-{name}" if name else self._impl.filename_base
-            index = CheckedCacheFile(self._cache_path, base, locator.get_source_stamp())
-            index._data_name_pattern = OwnNames(index._data_name_pattern)
-            self._indices[name] = index
-        self._cache_file = self._indices[name]
-        return True
+def _is_interpreted() -> bool:
+    """Whether Numba is told to compile nothing."""
+    if "numba" in sys.modules:
+        return bool(sys.modules["numba"].config.DISABLE_JIT)
+    return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 
 
-def cached(compiled: Any, function: Callable[..., Any]) -> Any:
-    """The compiled function with :class:`KernelCache`, or the Python function where nothing is compiled."""
-    if INTERPRETED:
-        return quiet(compiled)
-    compiled._cache = KernelCache(function)
-    return compiled
+INTERPRETED = _is_interpreted()
+
+
+class Compiled:
+    """A function that Numba compiles. Numba, which takes longer to import than a small fit, is imported when the
+    function is first called, or first met in the text of another one that is compiled.
+
+    Attributes
+    ----------
+    py_func : callable
+        The Python function.
+    options : dict
+        Of :func:`numba.njit`.
+    saved : bool
+        Whether the compiled code is kept on disk.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], saved: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self.options, self.saved = function, options, saved
+        self.made: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self.made or self.dispatcher())(*arguments)
+
+    def dispatcher(self) -> Any:
+        """Numba's own object."""
+        if self.made is None:
+            with LOCK:
+                tell_of_operations()
+                self.made = self.made or dispatcher_of(self.py_func, self.options, self.saved)
+        return self.made
+
+    @property
+    def _numba_type_(self) -> Any:  # by which compiled code that calls this one knows it
+        return self.dispatcher()._numba_type_
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher(), name)
+
+
+class Instruction:
+    """An instruction of the processor, for compiled code: a name in :mod:`saddlesvm.runtime.instructions`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def _numba_type_(self) -> Any:
+        return type_of_instruction(self.name)
+
+
+def instruction(name: str, in_python: Callable[..., Any]) -> Callable[..., Any]:
+    """The instruction of this name; `in_python` where nothing is compiled."""
+    made: Any = in_python if INTERPRETED else Instruction(name)
+    return made
+
+
+def tell_of_operations() -> None:
+    """Let Numba know the operations that were declared since the last call; importing it counts as compiling."""
+    with LOCK:
+        first = dispatcher_of.home.partition(":")[0] not in sys.modules
+        if first:
+            WATCH.on_start()
+        waiting = OPERATIONS[:]
+        del OPERATIONS[: len(waiting)]
+        declare_operations(waiting, BODY)
+        if first:
+            WATCH.on_end()
 
 
 def quiet(function: Function) -> Function:
@@ -104,32 +136,34 @@ def quiet(function: Function) -> Function:
     return silent  # type: ignore[return-value]
 
 
+def _compiled(function: Function, options: dict[str, Any]) -> Function:
+    """A kernel with these options, kept on disk; the Python function where nothing is compiled."""
+    made: Any = quiet(function) if INTERPRETED else Compiled(function, options, saved=True)
+    return made
+
+
 def kernel(function: Function) -> Function:
     """Compile `function` at its first call for each combination of argument types; cached on disk, without the GIL.
 
     A kernel makes no arrays: it is compiled without reference counting, whose atomic operations cost more than a
     short row does. A kernel that must make arrays is an :func:`allocating_kernel`.
     """
-    compiled: Any = cached(njit(function, **PLAIN), function)
-    return compiled
+    return _compiled(function, PLAIN)
 
 
 def allocating_kernel(function: Function) -> Function:
     """A kernel that makes arrays."""
-    compiled: Any = cached(njit(function, nogil=True, fastmath=REASSOCIATE, error_model="numpy"), function)
-    return compiled
+    return _compiled(function, ALLOCATING)
 
 
 def searching_kernel(function: Function) -> Function:
     """A kernel that meets no NaN: comparisons of numbers then take several at a time."""
-    compiled: Any = cached(njit(function, **SEARCHING), function)
-    return compiled
+    return _compiled(function, SEARCHING)
 
 
 def allocating_search(function: Function) -> Function:
     """A :func:`searching_kernel` that makes arrays."""
-    compiled: Any = cached(njit(function, **(SEARCHING | {"_nrt": True})), function)
-    return compiled
+    return _compiled(function, SEARCHING | {"_nrt": True})
 
 
 def inlined(function: Function) -> Function:
@@ -137,14 +171,17 @@ def inlined(function: Function) -> Function:
 
     A call from Python compiles it anew in every process, which takes longer than most fits: only tests call it so.
     """
-    compiled: Any = njit(function, **(PLAIN | INLINE))
-    return compiled
+    return _helper(function, PLAIN | INLINE)
 
 
 def inlined_search(function: Function) -> Function:
     """An :func:`inlined` helper of searching kernels."""
-    compiled: Any = njit(function, **(SEARCHING | INLINE))
-    return compiled
+    return _helper(function, SEARCHING | INLINE)
+
+
+def _helper(function: Function, options: dict[str, Any]) -> Function:
+    made: Any = function if INTERPRETED else Compiled(function, options, saved=False)
+    return made
 
 
 def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Function], Function]:
@@ -154,7 +191,10 @@ def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Funct
     """
 
     def declare(stub: Function) -> Function:
-        overload(stub, strict=False, jit_options=BODY)(pick)
+        if not INTERPRETED:
+            OPERATIONS.append((stub, pick))
+        if "numba" in sys.modules:
+            tell_of_operations()
         return stub
 
     return declare

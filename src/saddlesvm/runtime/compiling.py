@@ -12,15 +12,13 @@ import sys
 import time
 from collections.abc import Iterator
 
-from numba.core import event
-
 __all__ = ["clock", "seconds_compiling", "telling"]
 
 PATIENCE = 0.5  # seconds of compilation after which it is told
 WORDS = "compiling for this processor, once (`saddlesvm warmup` does it ahead)"
 
 
-class Watch(event.Listener):
+class Watch:
     """What Numba tells of its compilations, which may be nested in each other.
 
     Attributes
@@ -36,14 +34,14 @@ class Watch(event.Listener):
         self.state: tuple[float, float | None] = (0.0, None)
         self.told_at = float("inf")
 
-    def on_start(self, event: event.Event) -> None:
+    def on_start(self) -> None:
         """A compilation begins."""
         self.depth += 1
         if self.depth == 1:
             self.state = (self.state[0], time.perf_counter())
         self.tell()
 
-    def on_end(self, event: event.Event) -> None:
+    def on_end(self) -> None:
         """It is done."""
         self.depth -= 1
         spent, since = self.state
@@ -67,8 +65,7 @@ class Watch(event.Listener):
                 return now, spent if since is None else spent + now - since
 
 
-WATCH = Watch()
-event.register("numba:compile", WATCH)
+WATCH = Watch()  # :mod:`saddlesvm.runtime.compiler` lets Numba tell it
 
 
 def seconds_compiling() -> float:

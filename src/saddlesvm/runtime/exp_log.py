@@ -10,14 +10,10 @@ arithmetic", chapter 10).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
-from numba.np.numpy_support import as_dtype
 
-from saddlesvm.runtime.compiled import INTERPRETED, inlined
+from saddlesvm.runtime.compiled import inlined, instruction
 from saddlesvm.runtime.on_arrays import declare_on_arrays
 
 FRACTION = 52  # bits of a double below its exponent
@@ -30,23 +26,8 @@ HIGHEST, FACTORIALS = math.factorial(12), tuple(float(math.factorial(k)) for k i
 LAST_ODD, ODDS = 21.0, tuple(float(k) for k in range(19, 0, -2))
 
 
-def reread(to: types.Type, of: types.Type) -> Any:
-    """The bits of a number of type `of` read as one of type `to`."""
-    if INTERPRETED:
-        return lambda x: as_dtype(of).type(x).view(as_dtype(to))
-
-    @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-    def same_bits(typingctx: Any, x: types.Type) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(arguments[0], context.get_value_type(to))
-
-        return to(of), generate
-
-    return same_bits
-
-
-bits_of = reread(types.int64, types.float64)
-double_of = reread(types.float64, types.int64)
+bits_of = instruction("bits_of", lambda x: np.float64(x).view(np.int64))
+double_of = instruction("double_of", lambda x: np.int64(x).view(np.float64))
 
 
 @inlined

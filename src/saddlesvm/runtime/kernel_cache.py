@@ -1,22 +1,32 @@
-"""The cached kernels of this package: files that are checked before they are run, and how to remove them."""
+"""The cached kernels of this package: files that are checked before they are run, and how to remove them.
+
+Processes that compile at the same time number their files alike, and the index that one of them writes last may then
+lead to code that the other has written for other types. So the files of each process have names of their own here, and
+a kernel that such an index misses is compiled once more. A checksum protects the contents of the files.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import pickle
+import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from numba.core import config
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-__all__ = ["CheckedCacheFile", "clear_cache"]
+from saddlesvm.runtime.class_sources import classes_in, is_outside, source_of
+
+__all__ = ["CheckedCacheFile", "KernelCache", "OwnNames", "clear_cache"]
 
 PACKAGE = Path(__file__).parents[1]
 MAGIC = b"saddlesvm kernel 1\n"
 DIGEST_BYTES = 32
+TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
 
 
 class CheckedCacheFile(IndexDataCacheFile):
@@ -74,6 +84,45 @@ class CheckedCacheFile(IndexDataCacheFile):
         with suppress(OSError):
             os.unlink(path)
         return None
+
+
+class OwnNames(str):
+    """Numba's pattern of the names of a kernel's files, which here are no other process's."""
+
+    def format(self, *, number: int) -> str:  # type: ignore[override]
+        """The name of the file of this number."""
+        return self.replace("{number:d}", f"{number}-{os.getpid()}-{TOKEN}")
+
+
+class KernelCache(FunctionCache):
+    """Numba's cache of a kernel, its files checked and under names of this process; with an index of their own for each
+    set of classes from outside the package."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._indices: dict[str, CheckedCacheFile] = {}
+
+    def _load_overload(self, signature: Any, target: Any) -> Any:
+        return super()._load_overload(signature, target) if self._turn_to(signature) else None
+
+    def _save_overload(self, signature: Any, data: Any) -> None:
+        if self._turn_to(signature):
+            super()._save_overload(signature, data)
+
+    def _turn_to(self, signature: Any) -> bool:
+        """Use the index for the classes of a signature; False where one of them cannot stand in any."""
+        marks = [source_of(kind) for kind in classes_in(getattr(signature, "args", signature)) if is_outside(kind)]
+        if None in marks:
+            return False
+        name = hashlib.sha256("".join(sorted(map(str, set(marks)))).encode()).hexdigest()[:16] if marks else ""
+        if name not in self._indices:
+            locator = self._impl.locator
+            base = f"{self._impl.filename_base}-{name}" if name else self._impl.filename_base
+            index = CheckedCacheFile(self._cache_path, base, locator.get_source_stamp())
+            index._data_name_pattern = OwnNames(index._data_name_pattern)
+            self._indices[name] = index
+        self._cache_file = self._indices[name]
+        return True
 
 
 def _is_trusted(owner: int) -> bool:

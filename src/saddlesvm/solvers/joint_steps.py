@@ -10,14 +10,16 @@ section 6; Lapin, Hein and Schiele (2015), "Top-k multiclass SVM", for the top-k
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core import types
 
 from saddlesvm.problem.joint_losses import MaxHinge
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import inlined, operation
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 SUM_ROUNDING = 4e-16  # what may be left of a block's sum, in units of the row's weight
 THRESHOLD_STEPS = 200  # steps of the search for a threshold between two bounds, which ends by itself long before

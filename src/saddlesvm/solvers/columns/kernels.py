@@ -18,15 +18,17 @@ descent", for the descent on a matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba.core import types
 
 from saddlesvm.problem.slopes import soft_threshold
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, axpy
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import inlined, kernel, operation
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 FEW_PASSES = 20  # passes over the weights that are not zero, between two over all
 

@@ -20,17 +20,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
 
-from saddlesvm.runtime.compiled import inlined, inlined_search, searching_kernel
-from saddlesvm.runtime.exp_log import bits_of, double_of, reread
+from saddlesvm.runtime.compiled import inlined, inlined_search, instruction, searching_kernel
+from saddlesvm.runtime.exp_log import bits_of, double_of
 from saddlesvm.solvers.kernel.ascent import TAU, Small
 
 NEVER = 1e300  # a slope that no step follows
 LAST: Any = np.int64(2**63 - 1)  # the largest whole number: no double comes after it
 LOW_HALF = np.int64(2**32 - 1)
 
-single_bits = reread(types.int32, types.float32)
+single_bits = instruction("single_bits", lambda x: np.float32(x).view(np.int32))
 
 
 def ascend_pairs(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:

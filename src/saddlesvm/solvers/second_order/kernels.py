@@ -12,10 +12,9 @@ with ``q = 0`` the term is the loss itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba.core import types
 
 from saddlesvm.problem import array_sums
 from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, slopes, subgradient, value
@@ -30,6 +29,9 @@ from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside, with_other
 from saddlesvm.solvers.second_order import array_kernels
 from saddlesvm.solvers.second_order.array_kernels import AT_BOUND
+
+if TYPE_CHECKING:
+    from numba.core import types
 
 SEARCH_STEPS = 100
 STILL_NEAR = 32  # rows that are read again while they are in the cache

@@ -14,16 +14,11 @@ The tasks of a phase are claimed and counted by atomic operations on one array, 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.compiled import inlined, instruction
 
 GRACE = 50  # reads of the gate, less than a us in all, before a thread takes the task of another's part
 SPINS = 5000  # reads of the gate, some ten us in all, after which a waiting thread sleeps
@@ -34,78 +29,17 @@ DONE, END, CLAIMS = 0, APART, 2 * APART  # places: tasks done; the phase at whic
 NEVER = 2**62
 
 
-def _number(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """The address of a number in the gate, the first two arguments."""
-    gate, place = arguments[:2]
-    data = context.make_array(signature.args[0])(context, builder, gate).data
-    return builder.gep(data, [place])
+def alone(*arguments: Any) -> Any:
+    """Where nothing is compiled, threads cannot share phases."""
+    raise NotImplementedError("threads share work in compiled code only: unset NUMBA_DISABLE_JIT, or give n_jobs=1")
 
 
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _add_one(typingctx: Any, gate: types.Array, place: types.Integer) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        one = ir.Constant(ir.IntType(64), 1)
-        return builder.atomic_rmw("add", _number(context, builder, signature, arguments), one, "acq_rel")
-
-    return types.int64(gate, types.intp), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _read(typingctx: Any, gate: types.Array, place: types.Integer) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load_atomic(_number(context, builder, signature, arguments), "acquire", 8)
-
-    return types.int64(gate, types.intp), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _write(typingctx: Any, gate: types.Array, place: types.Integer, value: types.Integer) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store_atomic(arguments[2], _number(context, builder, signature, arguments), "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(gate, types.intp, types.int64), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _raise_from(typingctx: Any, gate: types.Array, place: types.Integer, value: types.Integer) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address, former = _number(context, builder, signature, arguments), arguments[2]
-        raised = builder.add(former, ir.Constant(ir.IntType(64), 1))
-        answer = builder.cmpxchg(address, former, raised, "acq_rel", "acquire")
-        return builder.extract_value(answer, 1)
-
-    return types.boolean(gate, types.intp, types.int64), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _give_way(typingctx: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if os.name == "posix":
-            kind = ir.FunctionType(ir.IntType(32), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _nap(typingctx: Any, microseconds: types.Integer) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if os.name == "posix":
-            kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "usleep"), arguments)
-        return context.get_dummy_value()
-
-    return types.void(types.uint32), generate
-
-
-add_one: Callable[..., int] = _add_one  # compiled code calls them without the typing context
-read: Callable[..., int] = _read
-write: Callable[..., None] = _write
-raise_from: Callable[..., bool] = _raise_from
-give_way: Callable[..., None] = _give_way
-nap: Callable[..., None] = _nap
+add_one = instruction("add_one", alone)
+read = instruction("read", alone)
+write = instruction("write", alone)
+raise_from = instruction("raise_from", alone)
+give_way = instruction("give_way", alone)
+nap = instruction("nap", alone)
 
 
 def new_gate(parts: int) -> np.ndarray:
