@@ -47,6 +47,7 @@ INNER_STEPS = 100_000
 SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
 PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
+FEW_VALUES, MORE_ROWS = 32, 4  # values of a row whose kernel values are cheap, and how many times as many of them
 USUAL = 2.0  # violation, relative to the gap, that usually proves it where margins are about 1
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 FINISH_SHARE = 0.1  # of the gap asked for: what the linear problem is solved to
@@ -120,7 +121,8 @@ class KernelDecomposition(SolverBase):
     Parameters
     ----------
     block : int, default=128
-        Kernel rows that a step may compute.
+        Kernel rows that a step may compute; four times as many where a row has 32 values at most, so that they cost
+        less than the step.
     working_set : int, default=2048
         Rows that a step may change, those included whose kernel rows are in the cache already.
     shrinking : bool, default=True
@@ -239,7 +241,8 @@ class KernelDecomposition(SolverBase):
     def choose(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
         """Positions (in `at_work`) of the rows to change: at most `block` that are not in the cache."""
         most = min(self.working_set, state.cache.capacity)
-        block = max(2, min(self.block, most // 2))
+        cheap = problem.values_per_row <= FEW_VALUES
+        block = max(2, min(MORE_ROWS * self.block if cheap else self.block, most // 2))
         if not (state.beta.any() or problem.is_regression):
             return self.first(problem, state, min(block, most // 2))
         rise, fall = scores(problem, state)
