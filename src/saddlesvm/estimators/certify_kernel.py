@@ -22,6 +22,7 @@ from saddlesvm.problem.nu import PLAIN, Machine, Novelty, NuClassification, NuRe
 from saddlesvm.rows.kernels import Kernel, resolve_gamma
 
 KINDS = ("KernelSVC", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+NEXT_TO_NOTHING = 1e-200  # a weight that no sum notices
 OWN = __name__.partition(".")[0]
 
 
@@ -87,8 +88,11 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
         weights = _class_weights(model, name, codes, weights)
     found = []
     for sub, beta, intercept in zip(_subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True):
+        own = weights
+        if hasattr(model, "multipliers_") and sub.members is not None:
+            sub, own = _with_landmarks(sub, model.support_, weights)
         problem, chosen = make_kernel_problem(
-            X, kernel, sub.y, loss, weights=weights, members=sub.members, **options_of(model, name)
+            X, kernel, sub.y, loss, weights=own, members=sub.members, **options_of(model, name)
         )
         rest = np.delete(beta, chosen)
         if rest.any():
@@ -96,7 +100,7 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
         posed = machine.posed(problem)
         point = _point(posed, machine, beta[chosen], intercept)
         if hasattr(model, "multipliers_"):  # over landmarks
-            dual = nearest_feasible(posed, model.multipliers_.toarray()[0][chosen])
+            dual = nearest_feasible(posed, model.multipliers_[[sub.index]].toarray()[0][chosen])
             found.append(evaluate_apart(posed, dataclasses.replace(point, dual=dual)).certificate)
         else:
             found.append(evaluate_kernel(posed, point).certificate)
@@ -156,13 +160,24 @@ def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> It
         yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else inputs.check_targets(y, n))
         return
     K = model.classes_.size
-    if K > 2 and hasattr(model, "multipliers_"):
-        raise ValueError(
-            "landmarks of other classes are no rows of a pair: only two classes over landmarks are certified"
-        )
     pairs = getattr(model, "multi_class", "ovr") == "ovo" if name == "KernelSVC" else K > 2
     for make in (one_vs_one if pairs else one_vs_rest)(codes, model.classes_):
         yield make()
+
+
+def _with_landmarks(
+    sub: SubProblem, landmarks: np.ndarray, weights: np.ndarray | None
+) -> tuple[SubProblem, np.ndarray]:
+    """A pair's sub-problem with all landmarks among its rows, and the weights of all rows: next to nothing for those of
+    other classes, which are there for the model's values alone."""
+    assert sub.members is not None
+    inside = np.zeros(sub.y.size, dtype=bool)
+    inside[sub.members] = True
+    members = np.union1d(sub.members, landmarks)
+    y, own = sub.y.copy(), np.ones(sub.y.size) if weights is None else weights.copy()
+    others = members[~inside[members]]
+    y[others], own[others] = 1.0, NEXT_TO_NOTHING
+    return dataclasses.replace(sub, y=y, members=members), own
 
 
 def _point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -53,20 +54,46 @@ def save_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     if kind is None or not hasattr(model, "dual_coef_"):
         names = ", ".join(one.__name__ for one in TYPES)
         raise DataError(f"{os.fspath(path)}: LIBSVM's models are fitted {names}; got {type(model).__name__}")
-    if hasattr(model, "multipliers_") and getattr(model, "classes_", np.empty(0)).size > 2:
-        raise DataError(f"{os.fspath(path)}: LIBSVM has no model of several classes over landmarks: save it as ours")
     kernel = model.kernel_
     name = "poly" if kernel.metric == "polynomial" else kernel.name if isinstance(kernel.metric, str) else "a function"
     classes = getattr(model, "classes_", None)
     sign = -1.0 if classes is not None and classes.size == 2 else 1.0
+    dual, places = np.asarray(model.dual_coef_), np.arange(model.support_.size)
+    counts = None if classes is None else model.n_support_
+    if classes is not None and dual.shape[0] > classes.size - 1:
+        dual, places = by_class(dual, classes.size)
+        counts = np.full(classes.size, model.support_.size)
     write_libsvm_model(
         path,
         LibsvmModel(
-            kind, name, kernel.degree, kernel.gamma, kernel.coef0, sign * model.dual_coef_, -sign * model.intercept_,
-            sparse.csr_array((model.support_.size, 0)) if kernel.precomputed else model.support_vectors_,
-            model.support_, classes, None if classes is None else model.n_support_,
+            kind, name, kernel.degree, kernel.gamma, kernel.coef0, sign * dual, -sign * model.intercept_,
+            sparse.csr_array((places.size, 0)) if kernel.precomputed else model.support_vectors_[places],
+            model.support_[places], classes, counts,
         ),
     )  # fmt: skip
+
+
+def by_class(dual: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of landmarks as LIBSVM has them: a pair's score is there a sum over the support vectors of its two
+    classes, so that each class has all landmarks, and the earlier class of a pair their coefficients.
+
+    Parameters
+    ----------
+    dual : ndarray of shape (pairs, m)
+        A coefficient of each landmark in each pair.
+    classes : int
+
+    Returns
+    -------
+    dual : ndarray of shape (classes - 1, classes m)
+    places : int ndarray of shape (classes m,)
+        The landmark of each column.
+    """
+    m = dual.shape[1]
+    found = np.zeros((classes - 1, classes * m))
+    for row, (i, j) in zip(dual, combinations(range(classes), 2), strict=True):
+        found[j - 1, i * m : (i + 1) * m] = row
+    return found, np.tile(np.arange(m), classes)
 
 
 def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> Any:
