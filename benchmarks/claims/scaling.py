@@ -21,11 +21,12 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.narrowing import NarrowingRounds
 from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.data import atomic_write, read
-from saddlesvm.problem.losses import SquaredHinge
+from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
 
 PARTITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 SHARES = (1.0, 10.0, 100.0)  # lambda n = 1 / C
@@ -34,16 +35,27 @@ LATENCY = 1e-3  # seconds that a wave of tasks takes to be sent out and answered
 BRANCHES = 8  # reports that one task adds up
 
 
-def simulate(X: Any, y: np.ndarray, C: float, K: int, newton: bool, options: argparse.Namespace) -> dict[str, Any]:
+def methods_for(d: int, options: argparse.Namespace) -> dict[str, tuple[Loss, Any]]:
+    """Methods by name: the loss that they are shown with, and what makes their rounds."""
+    found: dict[str, tuple[Loss, Any]] = {"the dual in parts": (SquaredHinge(), Rounds)}
+    if is_suited(SquaredHinge(), d, 1):
+        found["Newton's method"] = SquaredHinge(), NewtonRounds
+        found["the hinge by narrowing"] = Hinge(), NarrowingRounds
+    return {name: one for name, one in found.items() if not options.methods or name in options.methods}
+
+
+def simulate(X: Any, y: np.ndarray, C: float, K: int, method: tuple[Loss, Any], options: Any) -> dict[str, Any]:
     """Rounds to the gap, and what they cost."""
     n, d = X.shape
     order = np.random.default_rng(0).permutation(n)
-    classes = np.unique(y)
-    parts = [make_part(X[rows], y[rows], None, classes, 0.0, "none") for rows in np.array_split(order, K)]
-    tol = options.newton_tol if newton else options.tol
-    plan = Training(SquaredHinge(), C, n, 1, d, tol, options.passes, options.rounds, options.seconds)
+    classes, (loss, make) = np.unique(y), method
+    spans = np.array_split(order, K)
+    parts = [make_part(X[rows], y[rows], None, classes, 0.0, "none", place=place) for place, rows in enumerate(spans)]
+    tol = options.tol if make is Rounds else options.newton_tol
+    plan = Training(loss, C, n, 1, d, tol, options.passes, options.rounds, options.seconds, scale=0.0)
+    more = {"most": int(options.room * n)} if make is NarrowingRounds else {}
     began = time.perf_counter()
-    solution = (NewtonRounds if newton else Rounds)(plan, InProcess(parts, 1)).run()
+    solution = make(plan, InProcess(parts, 1), **more).run()
     last = solution.trace[-1]
     work = float(np.median([row["seconds_work"] for row in solution.trace]))
     waves = max(1, int(np.ceil(np.log(K) / np.log(BRANCHES)))) + 1 if K > 1 else 0
@@ -55,7 +67,7 @@ def simulate(X: Any, y: np.ndarray, C: float, K: int, newton: bool, options: arg
         "rounds": solution.rounds,
         "relative_gap": last["relative_gap"],
         "sigma": last["sigma"],
-        "bytes_a_round": last["bytes_up"] + last["bytes_down"],
+        "bytes_a_round": float(np.mean([row["bytes_up"] + row["bytes_down"] for row in solution.trace])),
         "seconds_work_a_round": work,
         "seconds_network_a_round": transport,
         "predicted_seconds": solution.rounds * (work + transport),
@@ -106,9 +118,12 @@ def main() -> None:
     parser.add_argument("--passes", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=20.0, help="limit of one simulation")
+    parser.add_argument("--room", type=float, default=0.1, help="share of the rows that narrowing may bring together")
+    parser.add_argument("--methods", nargs="+", help="names of methods; all by default")
+    parser.add_argument("--rows", type=int, default=20_000, help="rows of the synthetic set")
     parser.add_argument("--most", type=int, default=1024, help="partitions at most")
     options = parser.parse_args()
-    sets: dict[str, Any] = {"dense 20,000 x 100": embedding_like(20_000, 100)}
+    sets: dict[str, Any] = {f"dense {options.rows:,} x 100": embedding_like(options.rows, 100)}
     if options.data:
         found = read(options.data / "rcv1-binary.bz2")
         sets["rcv1-binary"] = (found.X, found.y)
@@ -116,9 +131,9 @@ def main() -> None:
     for name, (X, y) in sets.items():
         for share in SHARES:
             for K in (K for K in PARTITIONS if options.most >= K):
-                for newton in (False, True) if is_suited(SquaredHinge(), X.shape[1], 1) else (False,):
-                    row = {"data": f"{name}, Newton's method" if newton else name}
-                    row |= simulate(X, y, 1.0 / share, K, newton, options)
+                for called, method in methods_for(X.shape[1], options).items():
+                    row = {"data": name if method[1] is Rounds else f"{name}, {called}"}
+                    row |= simulate(X, y, 1.0 / share, K, method, options)
                     table.append(row)
                     print(" ".join(f"{one:.3g}" if isinstance(one, float) else str(one) for one in row.values()))
                     sys.stdout.flush()
