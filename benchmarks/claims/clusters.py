@@ -51,9 +51,8 @@ def in_process(X: Any, y: np.ndarray, loss: str, C: float, options: argparse.Nam
     """A fit over partitions in this process."""
     classes = np.unique(y)
     cuts = np.array_split(np.arange(len(y)), options.parts)
-    parts = [
-        make_part(X[i[0] : i[-1] + 1], y[i], None, classes, 1.0, "regularized", None, k) for k, i in enumerate(cuts)
-    ]
+    spans = [slice(int(rows[0]), int(rows[-1]) + 1) for rows in cuts]
+    parts = [make_part(X[i], y[i], None, classes, 1.0, "regularized", place=k) for k, i in enumerate(spans)]
     problems = 1 if classes.size == 2 else classes.size
     made = make_loss(loss, task="classification")
     plan = Training(made, C, len(y), problems, X.shape[1], options.tol, max_time=options.seconds)

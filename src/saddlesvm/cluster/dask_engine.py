@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from distributed import Client, KilledWorker, wait
 
-from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals, improve, sums_of, total, weights_of
+from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals, improve, places_of, sums_of, total, weights_of
+from saddlesvm.cluster.places import at, whole
 from saddlesvm.cluster.rounds import Stopped
 
 BRANCHES = 8  # reports that one task adds up
@@ -82,7 +83,7 @@ class DaskEngine:
 
     def __init__(self, client: Client, parts: list[Any], problems: int) -> None:
         self.client, self.rows, self.problems = client, parts, problems
-        self.parts, self.restarts, self.done = len(parts), 0, 0
+        self.parts, self.restarts, self.done, self.sent = len(parts), 0, 0, 0
         self.kept: list[Any] = []
         self.shared: list[Any] = []
         self.received = 0
@@ -104,8 +105,11 @@ class DaskEngine:
         """Do one round; after a loss return an empty report, and raise `restarts` by one."""
         try:
             self.welcome()
-            w = self.share(W)
-            both = [self.submit(improve, part, duals, w, order) for part, duals in self.pairs()]
+            given = self.share(W)
+            both = [
+                self.submit(improve, part, duals, w, order)
+                for (part, duals), w in zip(self.pairs(), given, strict=True)
+            ]
             self.duals = [self.submit(operator.itemgetter(0), one) for one in both]
             reports = [self.submit(operator.itemgetter(1), one) for one in both]
             report: Report = self.result(self.tree(reports, total))
@@ -121,11 +125,25 @@ class DaskEngine:
         """Each partition with its dual variables."""
         return list(zip(self.rows, self.duals, strict=True))
 
-    def share(self, W: np.ndarray) -> Any:
-        """Put w on a worker, from which the others take it; keep it while Dask may compute a result again from it."""
-        future = self.client.scatter(W.copy(), hash=False)
-        self.shared.append(future)
-        return future
+    @cached_property
+    def places(self) -> list[np.ndarray]:
+        """The places of w that each partition has."""
+        return list(self.client.gather([self.submit(places_of, part) for part in self.rows]))
+
+    def share(self, W: np.ndarray) -> list[Any]:
+        """Put what each partition needs of w on a worker; keep it while Dask may compute a result again from it.
+
+        Where all of w is needed, that is once for all partitions: the other workers take it from there.
+        """
+        if not any(places.size for places in self.places):
+            self.sent = W.nbytes
+            given = self.client.scatter([W.copy()], hash=False) * self.parts
+        else:
+            cut = [at(W, places) for places in self.places]
+            self.sent = sum(one.nbytes for one in cut) // self.parts
+            given = self.client.scatter(cut, hash=False)
+        self.shared.append(given)
+        return list(given)
 
     def keep(self) -> None:
         """Copy the dual variables to a second worker; what came before is not needed any more."""
@@ -147,16 +165,18 @@ class DaskEngine:
         while True:
             try:
                 reports = [self.submit(weights_of, part, duals, order) for part, duals in self.pairs()]
-                moves: np.ndarray = self.result(self.tree(reports, total)).moves
-                return moves
+                return whole(self.result(self.tree(reports, total)).moves)
             except Exception as loss:
                 self.recover(loss)
 
     def sums(self, W: np.ndarray, order: Order) -> Report:
         """The sums of the certificate; after a loss, which raises `restarts` by one, they mean nothing."""
         try:
-            w = self.share(W)
-            reports = [self.submit(sums_of, part, duals, w, order) for part, duals in self.pairs()]
+            given = self.share(W)
+            reports = [
+                self.submit(sums_of, part, duals, w, order)
+                for (part, duals), w in zip(self.pairs(), given, strict=True)
+            ]
             report: Report = self.result(self.tree(reports, total))
             return report
         except Exception as loss:

@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.cluster.part import Duals, Order, Part, Report, first_duals, improve, sums_of, total, weights_of
+from saddlesvm.cluster.part import (
+    Duals,
+    Order,
+    Part,
+    Report,
+    first_duals,
+    improve,
+    places_of,
+    sums_of,
+    total,
+    weights_of,
+)
+from saddlesvm.cluster.places import at, whole
 from saddlesvm.cluster.rounds import Answer, Given
 
 
@@ -25,22 +37,29 @@ class InProcess:
         self.rows = parts
         self.problems = problems
         self.parts = len(parts)
-        self.restarts = 0
+        self.restarts = self.sent = 0
 
     @cached_property
     def duals(self) -> list[Duals]:
         """The dual variables of the partitions, zero at first."""
         return [first_duals(part, self.problems) for part in self.rows]
 
+    @cached_property
+    def places(self) -> list[np.ndarray]:
+        """The places of w that each partition has."""
+        return [places_of(part) for part in self.rows]
+
     def improve(self, W: np.ndarray, order: Order) -> Report:
         """One round."""
-        both = [improve(part, duals, W, order) for part, duals in zip(self.rows, self.duals, strict=True)]
+        given = [at(W, places) for places in self.places]
+        self.sent = sum(one.nbytes for one in given) // max(self.parts, 1)
+        both = [improve(part, duals, one, order) for (part, duals), one in zip(self._pairs(), given, strict=True)]
         self.duals = [duals for duals, _ in both]
         return total([report for _, report in both])
 
     def weights(self, order: Order) -> np.ndarray:
         """``w`` of the dual variables."""
-        return total([weights_of(part, duals, order) for part, duals in self._pairs()]).moves
+        return whole(total([weights_of(part, duals, order) for part, duals in self._pairs()]).moves)
 
     def sums(self, W: np.ndarray, order: Order) -> Report:
         """The sums of the certificate."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.cluster.places import Vectors, added, touched, whole, without_zeros
 from saddlesvm.cluster.splits import Split, folds_of
 from saddlesvm.data import inputs
 from saddlesvm.problem.intercepts import InterceptName
@@ -142,7 +143,7 @@ class Report(NamedTuple):
 
     Attributes
     ----------
-    moves : ndarray of shape (problems, d + 1)
+    moves : Vectors of shape (problems, d + 1)
         Sum of the changes of w that are proposed.
     sums : RoundSums
     work, longest : float
@@ -151,7 +152,7 @@ class Report(NamedTuple):
         Number of partitions in the report.
     """
 
-    moves: np.ndarray
+    moves: Vectors
     sums: RoundSums
     work: float
     longest: float
@@ -160,7 +161,7 @@ class Report(NamedTuple):
     def plus(self, other: Report) -> Report:
         """What both say together."""
         return Report(
-            self.moves + other.moves,
+            added(self.moves, other.moves),
             self.sums.plus(other.sums),
             self.work + other.work,
             max(self.longest, other.longest),
@@ -264,18 +265,18 @@ def first_duals(part: Part, problems: int) -> Duals:
     return Duals(np.zeros((problems, part.size)), np.zeros((problems, part.size)))
 
 
-def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Duals, Report]:
+def improve(part: Part, duals: Duals, given: Vectors, order: Order) -> tuple[Duals, Report]:
     """A round of a partition: take the share of the last change, then propose a new one against the shared weights.
 
     Parameters
     ----------
     part : Part
     duals : Duals
-    W : ndarray of shape (problems, d + 1)
+    given : Vectors of shape (problems, d + 1)
         The shared weights, after the share of the last round's changes was taken by all.
     order : Order
     """
-    began = time.perf_counter()
+    began, W = time.perf_counter(), whole(given)
     alpha = duals.after(order.shares)
     change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), RoundSums.none(len(W))
     for k in np.flatnonzero(order.live).tolist() if part.size else []:
@@ -288,7 +289,7 @@ def improve(part: Part, duals: Duals, W: np.ndarray, order: Order) -> tuple[Dual
         sums.proposed[k] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
         sums.squares[k] = move @ move
     spent = time.perf_counter() - began
-    return Duals(alpha, change), Report(moves, sums, spent, spent, 1)
+    return Duals(alpha, change), Report(without_zeros(moves), sums, spent, spent, 1)
 
 
 def local_step(
@@ -311,12 +312,12 @@ def weights_of(part: Part, duals: Duals, order: Order) -> Report:
     passes = InMemory(part.X, members, 1.0)
     moves = np.stack([passes.pull(alpha[k]) for k in range(len(alpha))])
     spent = time.perf_counter() - began
-    return Report(order.C * moves, RoundSums.none(len(alpha)), spent, spent, 1)
+    return Report(without_zeros(order.C * moves), RoundSums.none(len(alpha)), spent, spent, 1)
 
 
-def sums_of(part: Part, duals: Duals, W: np.ndarray, order: Order) -> Report:
+def sums_of(part: Part, duals: Duals, given: Vectors, order: Order) -> Report:
     """The partition's share of the certificate of W and the dual variables; nothing is changed."""
-    began = time.perf_counter()
+    began, W = time.perf_counter(), whole(given)
     alpha, sums = duals.after(order.shares), RoundSums.none(len(W))
     for k in range(len(W)) if part.size else []:
         problem = part.problem(k, order.loss, order.C)
@@ -328,6 +329,11 @@ def sums_of(part: Part, duals: Duals, W: np.ndarray, order: Order) -> Report:
         sums.sizes[k] = (*problem.row_sizes, *point_sizes(*given))
     spent = time.perf_counter() - began
     return Report(np.zeros((len(W), 0)), sums, spent, spent, 1)
+
+
+def places_of(part: Part) -> np.ndarray:
+    """The places of w that travel to and from a partition; empty for all."""
+    return touched(part.X)
 
 
 def labels_of(y: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from saddlesvm.cluster.part import Order, Part, Report, RoundSums
+from saddlesvm.cluster.places import whole
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Outcome
@@ -46,6 +47,7 @@ class Engine(Protocol):
 
     parts: int
     restarts: int
+    sent: int  # bytes of w that a partition got in the last round, in the mean
 
     def improve(self, W: np.ndarray, order: Order) -> Report:
         """One round."""
@@ -242,6 +244,7 @@ class Rounds:
         """A round; an outcome where it has proven every problem, as far as rounding lets it."""
         began = time.perf_counter()
         report = self.engine.improve(self.W, self.order())
+        self.sent = self.engine.sent
         if self.started_again():
             return None
         self.look(report.sums)
@@ -272,9 +275,9 @@ class Rounds:
 
     def take(self, report: Report) -> None:
         """Take, of each problem's proposals, the share with the largest guaranteed rise of its dual objective."""
-        self.shares = np.zeros(self.plan.problems)
+        self.shares, moves = np.zeros(self.plan.problems), whole(report.moves)
         for k in np.flatnonzero(self.live):
-            move, sums, scaling = report.moves[k], report.sums, self.scaling[k]
+            move, sums, scaling = moves[k], report.sums, self.scaling[k]
             square = float(move @ move)
             gain = self.plan.C * (sums.conjugates[k] - sums.proposed[k]) - float(self.W[k] @ move)
             self.shares[k] = safe_share(gain, square)
