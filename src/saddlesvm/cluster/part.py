@@ -265,18 +265,18 @@ def first_duals(part: Part, problems: int) -> Duals:
     return Duals(np.zeros((problems, part.size)), np.zeros((problems, part.size)))
 
 
-def improve(part: Part, duals: Duals, given: Vectors, order: Order) -> tuple[Duals, Report]:
+def improve(part: Part, duals: Duals, shared: Vectors, order: Order) -> tuple[Duals, Report]:
     """A round of a partition: take the share of the last change, then propose a new one against the shared weights.
 
     Parameters
     ----------
     part : Part
     duals : Duals
-    given : Vectors of shape (problems, d + 1)
+    shared : Vectors of shape (problems, d + 1)
         The shared weights, after the share of the last round's changes was taken by all.
     order : Order
     """
-    began, W = time.perf_counter(), whole(given)
+    began, W = time.perf_counter(), whole(shared)
     alpha = duals.after(order.shares)
     change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), RoundSums.none(len(W))
     for k in np.flatnonzero(order.live).tolist() if part.size else []:
@@ -315,9 +315,9 @@ def weights_of(part: Part, duals: Duals, order: Order) -> Report:
     return Report(without_zeros(order.C * moves), RoundSums.none(len(alpha)), spent, spent, 1)
 
 
-def sums_of(part: Part, duals: Duals, given: Vectors, order: Order) -> Report:
+def sums_of(part: Part, duals: Duals, shared: Vectors, order: Order) -> Report:
     """The partition's share of the certificate of W and the dual variables; nothing is changed."""
-    began, W = time.perf_counter(), whole(given)
+    began, W = time.perf_counter(), whole(shared)
     alpha, sums = duals.after(order.shares), RoundSums.none(len(W))
     for k in range(len(W)) if part.size else []:
         problem = part.problem(k, order.loss, order.C)
