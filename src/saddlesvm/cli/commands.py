@@ -23,12 +23,14 @@ from saddlesvm.cli.report import check_possible, write_report
 from saddlesvm.cli.tables import Facts, show
 from saddlesvm.data import DataError, Table, atomic_write, inputs
 from saddlesvm.data.columns import check_names
+from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.certify_kernel import kernel_certificates
 from saddlesvm.estimators.diagnosis import diagnose, separability
+from saddlesvm.estimators.libsvm import check_libsvm, save_libsvm
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss, traits_of
@@ -142,6 +144,8 @@ def train(options: argparse.Namespace) -> int:
     model: Any = make_estimator(options, y)
     if options.liblinear:
         persistence.liblinear_kind(model, options.liblinear, None if task == "regression" else np.unique(y))
+    if options.libsvm:
+        check_libsvm(model, options.libsvm, None if task == "regression" or entry.task == "novelty" else np.unique(y))
     facts: Facts = {"read": described(whole) | gaps | {"labels": label_taken(table, options.label)}}
     if apart is not None:
         facts["read"]["rows held out for validation"] = apart.n_rows
@@ -212,6 +216,9 @@ def kept_and_shown(options: argparse.Namespace, model: Any, facts: Facts, notes:
     if options.liblinear:
         persistence.save_liblinear(model, options.liblinear)
         facts["done"]["LIBLINEAR model written to"] = options.liblinear
+    if options.libsvm:
+        save_libsvm(model, options.libsvm)
+        facts["done"]["LIBSVM model written to"] = options.libsvm
     if options.report:
         facts["done"]["report written to"] = options.report
         write_report(options.report, model, str(options.data), facts)
@@ -315,8 +322,8 @@ def info(options: argparse.Namespace) -> int:
 
 
 def looks_like_model(path: str) -> bool:
-    """Whether a file is a model of ours or of LIBLINEAR."""
-    if is_model(path):
+    """Whether a file is a model of ours, of LIBSVM or of LIBLINEAR."""
+    if is_model(path) or is_libsvm_model(path):
         return True
     with open(path, "rb") as file:
         return file.read(15).removeprefix(b"\xef\xbb\xbf").startswith(b"solver_type ")

@@ -69,6 +69,7 @@ OF_ESTIMATORS: dict[str, dict[str, Any]] = {
     "checkpoint": {"metavar": "PATH"},
     "memory": {"metavar": "BYTES"},
     "liblinear": {"metavar": "PATH", "help": "write the model here as a LIBLINEAR text model"},
+    "libsvm": {"metavar": "PATH", "help": "write the model here as a LIBSVM text model"},
     "kernel": {"choices": [name for name in KERNEL_NAMES if name != "precomputed"]},
     "gamma": {"type": kinds.number_or_name},
     "approximation": {"type": kinds.whole_or_name, "metavar": "LANDMARKS"},
@@ -133,7 +134,7 @@ def fill_train(parser: Parser) -> None:
     parser.set_defaults(
         run=Later("saddlesvm.cli.commands:train"),
         reads=("data", "test"),
-        writes=("model", "liblinear", "checkpoint", "report"),
+        writes=("model", "liblinear", "libsvm", "checkpoint", "report"),
     )
 
 

@@ -24,7 +24,7 @@ from saddlesvm.data.label_column import is_number
 from saddlesvm.data.liblinear import numbered_lines, whole_labels
 from saddlesvm.data.streams import reading
 
-__all__ = ["LibsvmModel", "is_libsvm_model", "read_libsvm_model", "write_libsvm_model"]
+__all__ = ["LibsvmModel", "check_libsvm_kernel", "is_libsvm_model", "read_libsvm_model", "write_libsvm_model"]
 
 LIBSVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
 # LIBSVM's names of kernels with the parameters that each has, by this package's names.
@@ -109,6 +109,22 @@ def is_libsvm_model(path: str | os.PathLike[str]) -> bool:
         return file.read(9) == b"svm_type "
 
 
+def check_libsvm_kernel(name: str, degree: float, where: str) -> tuple[str, tuple[str, ...]]:
+    """LIBSVM's name of a kernel, and its parameters.
+
+    Raises
+    ------
+    DataError
+        It has no such kernel, or the degree is not whole.
+    """
+    if name not in LIBSVM_KERNELS:
+        raise DataError(f"{where}: LIBSVM has no kernel {name!r}; allowed are {', '.join(LIBSVM_KERNELS)}")
+    theirs, parameters = LIBSVM_KERNELS[name]
+    if "degree" in parameters and not degree.is_integer():
+        raise DataError(f"{where}: the degree is {degree:g}; LIBSVM has whole ones only")
+    return theirs, tuple(parameters)
+
+
 def write_libsvm_model(path: str | os.PathLike[str], model: LibsvmModel) -> None:
     """Write a model as LIBSVM text, with 17 digits, so that reading it back changes no bit.
 
@@ -118,11 +134,7 @@ def write_libsvm_model(path: str | os.PathLike[str], model: LibsvmModel) -> None
         Values that are not finite, another kernel than LIBSVM's, or a degree that is not whole.
     """
     where = os.fspath(path)
-    if model.kernel not in LIBSVM_KERNELS:
-        raise DataError(f"{where}: LIBSVM has no kernel {model.kernel!r}; allowed are {', '.join(LIBSVM_KERNELS)}")
-    theirs, parameters = LIBSVM_KERNELS[model.kernel]
-    if "degree" in parameters and not float(model.degree).is_integer():
-        raise DataError(f"{where}: the degree is {model.degree:g}; LIBSVM has whole ones only")
+    theirs, parameters = check_libsvm_kernel(model.kernel, float(model.degree), where)
     vectors = sparse.csr_array(model.vectors)
     if not all(np.isfinite(values).all() for values in (model.dual_coef, model.rho, vectors.data)):
         raise DataError(f"{where}: the model holds NaN or infinity")

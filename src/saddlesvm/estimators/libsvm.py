@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import DataError
-from saddlesvm.data.libsvm_model import LibsvmModel, read_libsvm_model, write_libsvm_model
+from saddlesvm.data.liblinear import whole_labels
+from saddlesvm.data.libsvm_model import LibsvmModel, check_libsvm_kernel, read_libsvm_model, write_libsvm_model
 from saddlesvm.estimators.one_class import OneClassSVM
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svr import SVR, NuSVR
@@ -71,6 +72,28 @@ def save_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
             model.support_[places], classes, counts,
         ),
     )  # fmt: skip
+
+
+def check_libsvm(model: Any, path: str | os.PathLike[str], classes: np.ndarray | None) -> None:
+    """Check before a fit that its model can be written as one of LIBSVM.
+
+    Parameters
+    ----------
+    model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
+        Not fitted yet.
+    path : path-like
+    classes : ndarray or None
+        The labels.
+
+    Raises
+    ------
+    DataError
+        As :func:`save_libsvm`.
+    """
+    where = os.fspath(path)
+    check_libsvm_kernel("poly" if model.kernel == "polynomial" else model.kernel, float(model.degree), where)
+    if classes is not None:
+        whole_labels(classes, where, "LIBSVM")
 
 
 def by_class(dual: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -35,6 +35,7 @@ from saddlesvm.solvers.base import SolverBase
         "cache_size",
         "shrinking",
         "checkpoint",
+        "libsvm",
         "approximation",
         "exact_tol",
     ),

@@ -23,7 +23,7 @@ __all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "
 Task = Literal["classification", "regression", "novelty"]
 Kind = TypeVar("Kind", bound=type)
 METHODS = ("fit", "predict", "get_params", "check_options")
-WRITTEN_ELSEWHERE = ("liblinear",)  # options of the command line that are not parameters of estimators
+WRITTEN_ELSEWHERE = ("liblinear", "libsvm")  # options of the command line that are not parameters of estimators
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def register_estimator(
     options : tuple of str
         Its parameters that the command line offers, beside those that every estimator has there (C, loss, solver, tol
         and so on). A name that the command line does not know yet becomes an option: its type is that of the default,
-        its help text the class's docstring. "liblinear" where its models can be written in LIBLINEAR's format.
+        its help text the class's docstring. "liblinear" and "libsvm" where its models can be written in those formats.
     saved : Saved
         The fitted attributes that a model file holds, beside all parameters and certificates.
     linear : bool, default=True

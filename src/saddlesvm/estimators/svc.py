@@ -257,7 +257,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
     task="classification",
     options=(
         "width", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
-        "break_ties", "decision_function_shape", "checkpoint", "approximation", "exact_tol",
+        "break_ties", "decision_function_shape", "checkpoint", "approximation", "exact_tol", "libsvm",
     ),
     saved=CLASSIFIER,
     linear=False,
@@ -462,7 +462,7 @@ class SVC(PairwiseClassifier):
     task="classification",
     options=(
         "nu", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
-        "break_ties", "decision_function_shape", "checkpoint",
+        "break_ties", "decision_function_shape", "checkpoint", "libsvm",
     ),
     saved=CLASSIFIER,
     linear=False,

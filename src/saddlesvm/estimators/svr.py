@@ -44,6 +44,7 @@ class Regressor(RegressorMixin, SVM):
         "cache_size",
         "shrinking",
         "checkpoint",
+        "libsvm",
         "approximation",
         "exact_tol",
     ),
@@ -181,7 +182,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
 
 @register_estimator(
     task="regression",
-    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "checkpoint"),
+    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "checkpoint", "libsvm"),
     saved=KERNEL,
     linear=False,
     asked_by="nu",
