@@ -68,12 +68,7 @@ class LinearModel(CallbackSupport, Estimator):
     coef_: Any
     intercept_: Any
     _phases: list[dict[str, float]]
-    _by_blocks: bool
-
-    @property
-    def reads_blocks(self) -> bool:
-        """Whether the last fit read its rows block by block."""
-        return getattr(self, "_by_blocks", False)
+    reads_blocks: bool = False  # whether the last fit read its rows block by block
 
     @property
     def n_features_selected_(self) -> int:
@@ -319,10 +314,10 @@ class LinearModel(CallbackSupport, Estimator):
             raise ValueError(f"{solver!r} forgets coef_init in its first iteration: give delay, such as an epoch's")
         limits = self._limits(solver)
         given: MemoryRows | FileRows
-        self._by_blocks = False
+        vars(self).pop("reads_blocks", None)
         if self._goes_by_blocks(X, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)
-            self._by_blocks, n_jobs = True, None
+            self.reads_blocks, n_jobs = True, None
             solver = solver_on_files(solver, memory or available_memory() // 2, len(problems))
             spare = not isinstance(solver, Blocks) and (is_smooth(loss) or kind != "free")
             burden = Burden(len(problems), 3 if spare else 2, getattr(problems, "share", 1.0))
