@@ -314,7 +314,7 @@ class LinearModel(CallbackSupport, Estimator):
             raise ValueError(f"{solver!r} forgets coef_init in its first iteration: give delay, such as an epoch's")
         limits = self._limits(solver)
         given: MemoryRows | FileRows
-        vars(self).pop("reads_blocks", None)
+        self.__dict__.pop("reads_blocks", None)
         if self._goes_by_blocks(X, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
