@@ -11,10 +11,15 @@ from numba.core import event
 
 from saddlesvm import LinearSVC, warmup
 from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
 from saddlesvm.multiclass.sub_problems import SharedTime
+from saddlesvm.problem.losses import SquaredHinge
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime import compiling
 from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.runtime.compiling import clock, seconds_compiling, telling
+from saddlesvm.solvers.threaded.descent import ParallelDCD
 
 
 class Now:
@@ -119,3 +124,12 @@ def test_a_warmup_of_several_classes_leaves_nothing_to_compile() -> None:
     X = random.normal(size=(20_000, 6))
     model = LinearSVC(multi_class="multinomial", tol=0.1, random_state=0).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
     assert model.seconds_compiling_ == 0.0
+
+
+def test_a_warmup_with_threads_leaves_nothing_to_compile() -> None:
+    warmup("squared_hinge", "dense", n_jobs=2)
+    X = np.random.default_rng(1).normal(size=(3_000, 60))
+    problem = make_problem(as_rows(X, 1.0), np.sign(X[:, 0]), SquaredHinge(), C=1.0, intercept="regularized")
+    before = seconds_compiling()
+    fit(problem, ParallelDCD(2), Limits(tol=1e-2))
+    assert seconds_compiling() == before

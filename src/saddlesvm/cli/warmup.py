@@ -46,6 +46,7 @@ def add_arguments(subparsers: Any) -> None:
     parser.add_argument(
         "--kernel", choices=[name for name in KERNEL_NAMES if name != "precomputed"], help="of SVC, SVR"
     )
+    parser.add_argument("--n-jobs", dest="n_jobs", type=int, help="2 or more: also what threads within a fit need")
     parser.set_defaults(run=Later("saddlesvm.cli.warmup:run"))
 
 
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     intercept: dict[str, Any] = (
         {"fit_intercept": False} if arguments.intercept == "none" else {"intercept": arguments.intercept}
     )
-    more = {name: getattr(arguments, name) for name in ("multi_class", "penalty", "kernel")}
+    more = {name: getattr(arguments, name) for name in ("multi_class", "penalty", "kernel", "n_jobs")}
     options = {} if arguments.kernel else intercept
     options |= {name: one for name, one in more.items() if one is not None}
     spent = warmup(**asked, watch=watch, **options)

@@ -8,12 +8,15 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
 
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.svc import SVC
 from saddlesvm.estimators.svr import SVR
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.multiclass.class_descent import ClassDescent
 from saddlesvm.problem.losses import make_loss, traits_of
@@ -22,6 +25,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiling import seconds_compiling
 from saddlesvm.runtime.words import DTYPES, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
 from saddlesvm.solvers.base import one_of
+from saddlesvm.solvers.threaded.descent import ParallelDCD
 
 # Newton's equations over features, and over rows; more values than small problems have, which need no kernels.
 TALL, WIDE = (8_000, 8), (300, 600)
@@ -59,7 +63,8 @@ def warmup(
     watch : callable, optional
         Called with the name of each combination and the seconds that it took to compile, when it is ready.
     **options
-        Of the estimators, such as ``intercept="free"``, ``penalty="l1"``, or ``multi_class`` with "ovo",
+        Of the estimators, such as ``n_jobs=2`` (for fits within which threads work), ``intercept="free"``,
+        ``penalty="l1"``, or ``multi_class`` with "ovo",
         "crammer_singer", "multinomial" or "top_k". ``kernel="rbf"`` compiles for :class:`~saddlesvm.SVC` and
         :class:`~saddlesvm.SVR`, whose losses are "hinge" and "epsilon_insensitive".
 
@@ -145,3 +150,9 @@ def _fit_all(make: Callable[..., Any], layout: str, dtype: str) -> None:
         labels = np.where(random.normal(size=(TALL[0], CLASSES)) > 0.0, 1, -1).astype(np.int8)
         problem = make_problem(as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized")
         ClassDescent(problem, labels, np.zeros(labels.shape)).run(0.1, 0, lambda: False, 2.0)
+    threads = isinstance(model, (LinearSVC, LinearSVR)) and effective_n_jobs(model.n_jobs) > 1
+    if threads and way in ("ovr", "ovo") and model.penalty == "l2":
+        one = make_problem(
+            as_rows(X, 1.0), np.sign(target - 0.5), make_loss(model.loss), C=1.0, intercept="regularized"
+        )
+        fit(one, ParallelDCD(2), Limits(tol=1e-6, max_epochs=100))

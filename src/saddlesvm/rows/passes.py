@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -17,9 +16,11 @@ import numpy as np
 
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, n_features, n_values, norms_of, reading_time
-from saddlesvm.runtime.threads import worthwhile
+from saddlesvm.runtime.threads import pieces_of, shared, worthwhile
 
 Answer = TypeVar("Answer")
+
+ADDING = 16.0  # stored values of a part per feature, at least: adding up the parts' vectors takes little time then
 
 
 class Part(NamedTuple):
@@ -108,12 +109,15 @@ class Passes(ABC):
 class InMemory(Passes):
     """Passes over rows in memory, divided among threads where that saves time.
 
+    One thread has a single part. For several the rows are cut into parts by their size alone, so that sums come out the
+    same for two threads and for twenty.
+
     Attributes
     ----------
     values_per_row : float
         Mean number of stored values of a row.
     threads : int
-        At most this many parts.
+        At most this many work on the parts.
     """
 
     X: Rows
@@ -126,8 +130,16 @@ class InMemory(Passes):
         size = self.members.size
         if self.threads == 1:
             return [work(Part(self.X, self.members, slice(0, size)))]
-        seconds = reading_time(self.X, size * self.values_per_row)
-        return in_parts(lambda place: work(Part(self.X, self.members[place], place)), size, seconds, self.threads)
+        values = size * self.values_per_row
+        seconds = reading_time(self.X, values)
+        most = min(size, max(2, int(values / (ADDING * (n_features(self.X) + 1)))))
+        count = min(pieces_of(seconds), most)
+
+        def of_part(k: int) -> Answer:
+            place = slice(size * k // count, size * (k + 1) // count)
+            return work(Part(self.X, self.members[place], place))
+
+        return shared(of_part, count, worthwhile(seconds, self.threads))
 
     def among(self, members: np.ndarray) -> InMemory:
         """Passes over other rows of the same matrix."""
@@ -198,29 +210,6 @@ class FromFiles(Passes):
         for _ in self.each(lambda part: work(part, out)):
             pass
         return out
-
-
-def in_parts(work: Callable[[slice], Answer], size: int, seconds: float, threads: int) -> list[Answer]:
-    """What `work` returns for each of several contiguous parts of ``range(size)``, in their order.
-
-    Parameters
-    ----------
-    work : callable
-        Called with a slice, for several parts at the same time.
-    size : int
-        Number of rows.
-    seconds : float
-        A rough estimate for one thread; short work starts no further thread.
-    threads : int
-        At most this many parts.
-    """
-    count = worthwhile(seconds, threads)
-    parts = [slice(size * k // count, size * (k + 1) // count) for k in range(count)]
-    if count == 1:
-        return [work(parts[0])]
-    with ThreadPoolExecutor(count - 1) as pool:
-        others = [pool.submit(work, part) for part in parts[1:]]
-        return [work(parts[0]), *(other.result() for other in others)]
 
 
 def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import os
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-WORTH = 1.5e-3  # seconds of work per thread; with less, starting the thread costs at least what it saves
+Answer = TypeVar("Answer")
+
+WORTH = 1.0e-3  # seconds of work per thread; with less, waking the thread costs a good part of what it saves
+PER_THREAD, MOST_PIECES = 4, 16  # pieces of work for each such share of the seconds; pieces at most
+MOST_HELPERS = 64  # threads of this process that help others
 BLAS_WORTH = 0.02  # seconds of matrix work; with less, the threads of BLAS cost more than they save
 
 
@@ -47,3 +53,74 @@ def worthwhile(seconds: float, threads: int) -> int:
 def worth_threads(seconds: float) -> bool:
     """Whether a pass of `seconds` gains from a second thread; asked first, because counting the cores takes time."""
     return seconds >= 2 * WORTH
+
+
+def pieces_of(seconds: float) -> int:
+    """How many pieces to cut work of so many seconds into, whatever the number of threads; 1 where threads do not pay.
+
+    There are more pieces than threads, so that a thread without a core of its own holds up one small piece.
+    """
+    return min(MOST_PIECES, int(PER_THREAD * seconds / WORTH)) if worth_threads(seconds) else 1
+
+
+def shared(work: Callable[[int], Answer], pieces: int, threads: int) -> list[Answer]:
+    """``work(k)`` for all k below `pieces`, in their order, each done by the caller or by one of its helpers.
+
+    Whoever is free takes the next piece: a helper that comes late finds nothing to do, and nobody waits for it.
+
+    Raises
+    ------
+    Exception
+        That of the first piece that failed.
+    """
+    if threads == 1 or pieces == 1:
+        return [work(k) for k in range(pieces)]
+    pile = _Pile(work, pieces)
+    helpers = [_helpers().submit(pile.take_all) for _ in range(min(threads, pieces) - 1)]
+    pile.take_all()
+    for helper in helpers:
+        helper.cancel()
+    return pile.collected()
+
+
+class _Pile(Generic[Answer]):
+    """Pieces of work that several threads take from."""
+
+    def __init__(self, work: Callable[[int], Answer], pieces: int) -> None:
+        self.work, self.answers = work, dict[int, Answer]()
+        self.errors: list[BaseException] = []
+        self.left, self.open = iter(range(pieces)), pieces
+        self.lock, self.done = threading.Lock(), threading.Event()
+
+    def take_all(self) -> None:
+        """Do one piece after the other until none is left."""
+        while (k := self._next()) is not None:
+            try:
+                self.answers[k] = self.work(k)
+            except BaseException as error:
+                self.errors.append(error)
+            with self.lock:
+                self.open -= 1
+                if not self.open:
+                    self.done.set()
+
+    def _next(self) -> int | None:
+        with self.lock:
+            return next(self.left, None)
+
+    def collected(self) -> list[Answer]:
+        """The answers, when all pieces are done."""
+        self.done.wait()
+        if self.errors:
+            raise self.errors[0]
+        return [self.answers[k] for k in range(len(self.answers))]
+
+
+@functools.cache
+def _helpers() -> ThreadPoolExecutor:
+    """The threads that help, started when they are asked for and kept."""
+    return ThreadPoolExecutor(MOST_HELPERS, thread_name_prefix="saddlesvm")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of its parent's threads

@@ -7,11 +7,13 @@ import numpy as np
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Dense, dtype_of
+from saddlesvm.runtime.threads import worthwhile
 from saddlesvm.solvers.dcd import near_rows
 
 # Seconds per value and row visit; only ratios to other costs matter.
 DENSE_COST, SPARSE_COST = {np.dtype(np.float32): 2e-10, np.dtype(np.float64): 4e-10}, 2.5e-9
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds per row visit on top; True: the loss has exponentials
+LEAD = 0.3  # share by which each further thread speeds passes over the rows up beyond what it does for the descent
 FAR_COST = 3e-8  # seconds per visit on top, for a row out of order that is no longer in the cache
 
 
@@ -31,3 +33,11 @@ def rows_cost(problem: Problem) -> float:
     n = problem.members.size
     far = FAR_COST if n > near_rows(problem) else 0.0
     return n * (ROW_COST[traits_of(problem.loss).exponentials] + far)
+
+
+def lead(problem: Problem) -> float:
+    """How many times more the threads of a problem gain in passes over the rows than in the descent; 1 for one thread.
+
+    Passes share the rows out and meet once; the parts of the descent meet every few ten microseconds.
+    """
+    return 1.0 + LEAD * (worthwhile(problem.reading_time, problem.threads) - 1) if problem.threads > 1 else 1.0

@@ -36,7 +36,7 @@ from saddlesvm.solvers.automatic.predictions import (
 )
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 from saddlesvm.solvers.columns.solver import Columns
-from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.costs import epoch_cost, lead
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState, bending, needs_no_proximity
 from saddlesvm.solvers.second_order.sample import sample_shares
@@ -319,9 +319,12 @@ class Auto(SolverBase):
         if state.work.equations is None:
             state.work.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
-        if active.size and is_cornerless(problem.loss):
-            return state.work.equations.expected(active, bend * problem.C * problem.loss.largest_curvature())
-        return state.work.equations.cheapest(active, bend).cost if active.size else 0.0
+        if not active.size:
+            return 0.0
+        if is_cornerless(problem.loss):
+            bend *= problem.C * problem.loss.largest_curvature()
+            return state.work.equations.expected(active, bend) / lead(problem)
+        return state.work.equations.cheapest(active, bend).cost / lead(problem)
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to the other solver."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from saddlesvm.problem.loss import Loss, Shape, traits_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers.costs import epoch_cost, values_cost
+from saddlesvm.solvers.costs import epoch_cost, lead, values_cost
 from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
 # Cost of a Newton step: passes over the data, seconds per row on top (for any loss), seconds per step on top.
@@ -68,7 +68,7 @@ def look_cost(problem: Problem) -> float:
 
 def passes_cost(problem: Problem) -> float:
     """Rough seconds of a Newton step without its equations."""
-    return PASSES * values_cost(problem) + TERMS * problem.members.size + CALLS
+    return PASSES * values_cost(problem) / lead(problem) + TERMS * problem.members.size + CALLS
 
 
 def fall_rate(seen: np.ndarray) -> float | None:

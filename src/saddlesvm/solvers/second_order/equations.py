@@ -30,10 +30,11 @@ from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal, hessian_product
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Map, conjugate_gradients
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Map, Threads, conjugate_gradients
 from saddlesvm.solvers.second_order.row_factor import RowFactor
 from saddlesvm.solvers.second_order.sample import ranks
 
+BYTES = 36.0  # per place of the matrix over features: the sum, the matrix and its factor; those of a sample
 FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
 NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the Hessian leaves a row out (R is 1)
 PLAIN_SHARE = 0.5  # share of a factor's cost that plain conjugate gradients may take before the factor is made
@@ -93,10 +94,11 @@ class NewtonEquations:
         self.penalty = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
         if problem.intercept.constrained:
             self.penalty[-1] = FREE_PENALTY
-        self.most_features = math.isqrt(int(self.memory / 36.0))  # the sum, the matrix, its factor; of a sample
+        self.most_features = math.isqrt(int(self.memory / BYTES))
         self.most_rows = math.isqrt(int(self.memory / 42.0))  # two pools while one grows, the matrix, its factor
-        self.features = FeatureFactor(problem.X, self.penalty, count)
-        self.sampled = FeatureFactor(problem.X, self.penalty, count, np.float32)
+        threads = Threads(problem.threads, self.memory - BYTES * self.penalty.size**2)
+        self.features = FeatureFactor(problem.X, self.penalty, count, threads=threads)
+        self.sampled = FeatureFactor(problem.X, self.penalty, count, np.float32, threads)
         self.rows = RowFactor(problem.X, self.penalty, count)
 
     @cached_property

@@ -14,8 +14,15 @@ from scipy.linalg.lapack import get_lapack_funcs
 from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import CSR, Rows
 from saddlesvm.solvers.second_order import array_kernels
-from saddlesvm.solvers.second_order.kernels import add_outer_sparse, moved_shares
-from saddlesvm.solvers.second_order.linear_algebra import add_outer, cholesky, factor_cost, squares_cost
+from saddlesvm.solvers.second_order.kernels import moved_shares
+from saddlesvm.solvers.second_order.linear_algebra import (
+    ALONE,
+    Threads,
+    add_outer,
+    cholesky,
+    factor_cost,
+    squares_cost,
+)
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
 AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: finding the changes would take longer
@@ -52,8 +59,10 @@ class FeatureFactor:
     In float32 it takes half the time, and serves as a preconditioner just as well.
     """
 
-    def __init__(self, X: Rows, penalty: np.ndarray, count: int, dtype: Any = np.float64) -> None:
-        self.X, self.penalty = X, penalty
+    def __init__(
+        self, X: Rows, penalty: np.ndarray, count: int, dtype: Any = np.float64, threads: Threads = ALONE
+    ) -> None:
+        self.X, self.penalty, self.threads = X, penalty, threads
         self.sum: np.ndarray | None = None
         self.share = np.zeros(count)
         self.inside = np.empty(0, dtype=np.int64)
@@ -115,11 +124,11 @@ class FeatureFactor:
         """``sum += sum over chosen i of change_i x_i x_i'``, in its lower triangle."""
         assert self.sum is not None
         if isinstance(self.X, CSR):
-            add_outer_sparse(self.X, chosen, change, self.sum.T)
+            add_outer(self.X, chosen, change, self.sum, threads=self.threads)
             return
         for sign in (1.0, -1.0):
             some = sign * change > 0.0
-            add_outer(self.X, chosen[some], sign * change[some], self.sum, sign)
+            add_outer(self.X, chosen[some], sign * change[some], self.sum, sign, self.threads)
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """The factored matrix's inverse times v."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg.blas import dgemm, get_blas_funcs
+from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import CSR, Rows, n_features
 from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.threads import blas_for, pieces_of, shared, worthwhile
 from saddlesvm.solvers.second_order.array_kernels import gram_sparse as gram_of_few
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
+from saddlesvm.solvers.second_order.squares import add_squares_of
 
 Map = Callable[[np.ndarray], np.ndarray]
 
@@ -68,7 +70,32 @@ def factor_cost(size: int, times: float = 1.0) -> float:
     return times * size**3 / (3.0 * BLAS_SPEED)
 
 
-def add_outer(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarray, sign: float = 1.0) -> None:
+class Threads(NamedTuple):
+    """What sums over rows may use.
+
+    Attributes
+    ----------
+    most : int, default=1
+        Threads.
+    room : float, default=0.0
+        Bytes for sums of their own; where there is room for one only, one thread does the work.
+    """
+
+    most: int = 1
+    room: float = 0.0
+
+
+ALONE = Threads()
+
+
+def add_outer(
+    X: Rows,
+    chosen: np.ndarray,
+    factors: np.ndarray,
+    total: np.ndarray,
+    sign: float = 1.0,
+    threads: Threads = ALONE,
+) -> None:
     """``total += sign sum_k factors_k x_chosen[k] x_chosen[k]'`` in its lower triangle, in place.
 
     Parameters
@@ -81,15 +108,43 @@ def add_outer(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarra
         In Fortran order, float32 or float64; the rows are widened to its precision.
     sign : float, default=1.0
         1 or -1.
+    threads : Threads
+        Several threads sum parts of the rows, each part by itself. The sizes alone, and the room, define the parts.
     """
+    sums, seconds = min(int(threads.room / total.nbytes), chosen.size), 0.0
+    if threads.most > 1 and sums > 1:
+        seconds = squares_cost(X, chosen.size, _values_per_row(X, chosen), total.itemsize / 8.0)
+    pieces = min(pieces_of(seconds), sums)
+    if pieces < 2:
+        _add_some(X, chosen, factors, total, sign)
+        return
+
+    def of_piece(k: int) -> np.ndarray:
+        place = slice(chosen.size * k // pieces, chosen.size * (k + 1) // pieces)
+        own = np.zeros_like(total)
+        _add_some(X, chosen[place], factors[place], own, sign)
+        return own
+
+    with blas_for(0.0):  # these threads take the cores
+        for own in shared(of_piece, pieces, worthwhile(seconds, threads.most)):
+            total += own
+
+
+def _values_per_row(X: Rows, chosen: np.ndarray) -> float:
+    """Mean number of stored values of the chosen rows."""
+    if isinstance(X, CSR):
+        return float((X.indptr[chosen + 1] - X.indptr[chosen]).mean()) if chosen.size else 0.0
+    return float(n_features(X))
+
+
+def _add_some(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarray, sign: float) -> None:
+    """:func:`add_outer` by one thread."""
     if isinstance(X, CSR):
         add_outer_sparse(X, chosen, sign * factors, total.T)
         return
     width = total.shape[0]
-    (syrk,) = get_blas_funcs(("syrk",), dtype=total.dtype)
     for part, share in zip(blocks(chosen, width), blocks(factors, width), strict=True):
-        rows = widened(X, part, np.sqrt(share), total.dtype)
-        syrk(sign, rows.T, beta=1.0, c=total, lower=1, overwrite_c=1)
+        add_squares_of(widened(X, part, np.sqrt(share), total.dtype), sign, total)
 
 
 def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:

@@ -1,0 +1,85 @@
+"""Work shared by threads: whoever is free takes the next piece, the pieces define the answers, nobody waits in vain."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.passes import InMemory
+from saddlesvm.runtime import threads
+from saddlesvm.runtime.threads import MOST_PIECES, WORTH, pieces_of, shared
+from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer
+from support import csr, matrix
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 30])
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_every_piece_is_done_once_and_answered_in_order(count: int, most: int) -> None:
+    done = []
+    assert shared(lambda k: done.append(k) or k * k, count, most) == [k * k for k in range(count)]  # type: ignore[func-returns-value]
+    assert sorted(done) == list(range(count))
+
+
+def test_one_thread_does_all_where_no_other_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = threading.Event()
+    with ThreadPoolExecutor(1) as occupied:
+        occupied.submit(free.wait)
+        monkeypatch.setattr(threads, "_helpers", lambda: occupied)
+        here = threading.current_thread()
+        assert shared(lambda k: threading.current_thread() is here, 6, 2) == [True] * 6
+        free.set()
+
+
+def test_a_piece_that_fails_ends_the_work_with_its_error() -> None:
+    def work(k: int) -> int:
+        if k == 3:
+            raise MemoryError("no room")
+        return k
+
+    with pytest.raises(MemoryError, match="no room"):
+        shared(work, 8, 3)
+
+
+def test_how_many_pieces_there_are() -> None:
+    assert pieces_of(1.9 * WORTH) == 1
+    assert pieces_of(2.0 * WORTH) == 8
+    assert pieces_of(1e9) == MOST_PIECES
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_come_out_the_same_for_any_number_of_threads(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "WORTH", 1e-9)
+    A = matrix(500, 9, density=0.5 if sparse else 1.0)
+    X, alpha = as_rows(csr(A) if sparse else A, 1.0), np.random.default_rng(1).random(500)
+    members = np.arange(500, dtype=np.int32)
+    plain = np.column_stack([A, np.ones(500)])
+
+    def sums(count: int) -> list[np.ndarray]:
+        passes, squares = InMemory(X, members, 9.0, count), np.zeros((10, 10), order="F")
+        add_outer(X, members, alpha, squares, threads=Threads(count, 1e6))
+        return [passes.pull(alpha), passes.margins(np.arange(10.0)), np.tril(squares)]
+
+    one, two, five = sums(1), sums(2), sums(5)
+    expected = [alpha @ plain, plain @ np.arange(10.0), np.tril(plain.T @ (alpha[:, None] * plain))]
+    for first, second, fifth, truth in zip(one, two, five, expected, strict=True):
+        np.testing.assert_array_equal(second, fifth)
+        np.testing.assert_allclose(second, truth, rtol=1e-11, atol=1e-11 * np.abs(truth).max())
+        np.testing.assert_allclose(first, truth, rtol=1e-11, atol=1e-11 * np.abs(truth).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_little_room_means_one_thread(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "WORTH", 1e-9)
+    X, members = as_rows(matrix(300, 5), 1.0), np.arange(300, dtype=np.int32)
+    found = []
+    for room in (0.0, 1.5 * 36 * np.dtype(dtype).itemsize):
+        squares = np.zeros((6, 6), dtype, order="F")
+        add_outer(X, members, np.ones(300), squares, threads=Threads(2, room))
+        found.append(squares)
+    alone = np.zeros((6, 6), dtype, order="F")
+    add_outer(X, members, np.ones(300), alone)
+    assert all(np.array_equal(alone, one) for one in found)
