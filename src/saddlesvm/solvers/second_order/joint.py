@@ -59,6 +59,7 @@ TOO_LONG, BACK = 40, 4.0  # Newton steps at one centre after which q grows; by w
 MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 FORCING = (0.1, 0.5)  # least and largest relative residual of the Newton equations
 LINE_TOLERANCE, LINE_TRIALS = 0.1, 20  # relative slope that ends the search along a line; places it looks at, at most
+LEAST_PROXIMITY = 1e-150  # by which C can be divided
 MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
 MOST_ITERATIONS = 500
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
@@ -98,7 +99,7 @@ class JointFinish(Workspace):
     def __init__(self, problem: JointProblem, alpha: np.ndarray, q: float = 0.0, seed: int = 0) -> None:
         n, K = problem.y.size, problem.n_classes
         self.problem, self.random = problem, np.random.default_rng(seed)
-        self.q = q or FIRST_PROXIMITY * coordinate_curvature(problem)
+        self.q = max(q or FIRST_PROXIMITY * coordinate_curvature(problem), LEAST_PROXIMITY)
         self.centre, self.alpha = alpha.copy(), np.empty((n, K))
         self.classes, self.counts = np.empty((n, K), dtype=np.int32), np.zeros(n, dtype=np.int32)
         self.sums, self.line = np.zeros(1, SUMS), np.zeros(1, LINE)
@@ -161,7 +162,8 @@ class JointFinish(Workspace):
                 return
             if self.stuck or self.residual <= SETTLED * self.left:
                 self.centre[:] = self.alpha
-                self.q /= next((factor for most, factor in GROWTH if self.inner <= most), 1.0)
+                factor = next((factor for most, factor in GROWTH if self.inner <= most), 1.0)
+                self.q = max(self.q / factor, LEAST_PROXIMITY)
             elif self.inner >= TOO_LONG:
                 self.q *= BACK
             else:
