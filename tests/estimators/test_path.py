@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from saddlesvm import LinearSVC, LinearSVCCV, Outcome, Store
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.path import check_Cs
+from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.automatic.auto import FINISH
 
 
@@ -229,3 +230,15 @@ def test_smooth_losses_with_many_rows_take_a_step_or_two_from_their_neighbour(lo
     path = LinearSVC.path(X, y, Cs=[1.0, 3.0, 10.0], loss=loss, tol=1e-5, random_state=0)
     assert path.outcomes == [Outcome.CERTIFIED] * 3
     assert all(set(model.phases_) == {FINISH} and model.n_iter_ <= 3 for model in path.models[1:])
+
+
+def test_max_time_is_for_the_whole_path(heart, monkeypatch):
+    asked = []
+
+    def later():
+        asked.append(0)
+        return clock() + (1e9 if len(asked) > 4 else 0.0)  # each fit asks twice
+
+    monkeypatch.setattr("saddlesvm.estimators.path.clock", later)
+    path = LinearSVC.path(heart.X, heart.y, Cs=[0.1, 1.0, 10.0, 100.0], max_time=1e6, random_state=0)
+    assert path.Cs.tolist() == [0.1, 1.0] and len(path.models) == 2

@@ -15,7 +15,9 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_defaults import ENDS
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.runtime.allowed import LIMIT
 from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.deadline import beginning, end_of_fit
 from saddlesvm.runtime.interrupt import interruptible
 
 SAME = 1e-12  # relative distance between values of C that are taken for one
@@ -183,13 +185,19 @@ def check_model(model: LinearModel) -> None:
 
 
 def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:
-    """Fit copies of `model` for each C, each begun where the last one ended; Ctrl-C returns the path so far."""
+    """Fit copies of `model` for each C, each begun where the last one ended.
+
+    Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time` allows for all of them.
+    """
     check_model(model)
     running = clone(model).set_params(warm_start=True)
     models, seconds = [], []
-    with interruptible() as interrupted:
+    with interruptible() as interrupted, beginning(model.max_time if LIMIT.holds(model.max_time) else None):
+        end = end_of_fit()
         for C in Cs:
             began = clock()
+            if models and began >= end:
+                break
             running.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
             seconds.append(clock() - began)
             models.append(_copy(running))

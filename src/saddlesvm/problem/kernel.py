@@ -307,7 +307,22 @@ class KernelProblem:
         return sizes if self.views is None else sizes[self.views.points]
 
     def margins(self, beta: np.ndarray) -> np.ndarray:
-        """``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or (n, points)."""
+        """``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or (n, points).
+
+        Those of the last beta are kept: a run may begin, be certified and end at one point.
+        """
+        if self.last and np.array_equal(self.last[0][0], beta):
+            return self.last[0][1].copy()
+        found = self._margins(beta)
+        self.last[:] = [(beta.copy(), found.copy())]
+        return found
+
+    @cached_property
+    def last(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The last beta whose margins were asked for, and these; empty before."""
+        return []
+
+    def _margins(self, beta: np.ndarray) -> np.ndarray:
         beta = self.of_points(beta)
         support = np.flatnonzero(beta.any(axis=1) if beta.ndim == 2 else beta)
         if self.gram is None:
