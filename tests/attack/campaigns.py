@@ -12,6 +12,7 @@ from .clocks import clocks
 from .hunt import Findings, hunt
 from .kills import kills
 from .paths import paths
+from .workers import workers
 
 # Takes a folder to work in, a seed, the first case and their number.
 Campaign = Callable[[Path, int, int, int], Findings]
@@ -45,11 +46,17 @@ def killed(folder: Path, seed: int, first: int, count: int) -> Tally:
     return kills(folder, seed, first, count)
 
 
+def workers_killed(folder: Path, seed: int, first: int, count: int) -> Tally:
+    """Fits on a cluster whose workers are killed."""
+    return workers(seed, first, count)
+
+
 EVERYTHING: dict[str, Callable[[Path, int, int, int], Findings | Tally]] = CAMPAIGNS | {
     "certificates": proofs,
     "paths": proven_paths,
     "clocks": time_limits,
     "kills": killed,
+    "workers": workers_killed,
 }
 
 # Cases that once did harm: seed and number. They stay in the short run.

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,6 +34,7 @@ WHAT = {
     "paths": "certified paths",
     "clocks": "time limits",
     "kills": "kills on the way",
+    "workers": "workers killed",
 }
 JUDGED = "the line that says that kernels are being compiled was taken for an error: the judge's mistake"
 OVERWRITTEN = "the bound was that of a dual point that the solver had gone on from; that point is returned since"
@@ -69,6 +71,7 @@ def record_of(found: Findings | Tally, seed: int, first: int, seconds: float) ->
         "peak": getattr(found, "largest", 0),
         "slowest": getattr(found, "slowest", 0.0),
         "seconds": round(seconds),
+        "commit": commit(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": machine(),
     }
@@ -78,6 +81,12 @@ def machine() -> str:
     """The kind of machine, and the versions that matter."""
     kind = f"{platform.machine()}, {os.cpu_count()} processors, {platform.system()}"
     return f"{kind}, Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}"
+
+
+def commit() -> str:
+    """The commit that was run; empty outside of a clone."""
+    asked = ["git", "-C", str(RECORDS.parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def keep(record: dict[str, Any], path: Path) -> None:
@@ -90,7 +99,16 @@ def written(records: Iterable[dict[str, Any]]) -> str:
     """The page, in Markdown."""
     given = list(records)
     parts = [TOP, "## Damaged files", FILES, table_of_files(given), "## Certificates", PROOFS, families(given)]
-    parts += ["## Kills", KILLS, counted(given, "kills"), "## Time limits", CLOCKS, limits(given)]
+    parts += [
+        "## Kills",
+        KILLS,
+        counted(given, "kills"),
+        WORKERS,
+        counted(given, "workers"),
+        "## Time limits",
+        CLOCKS,
+        limits(given),
+    ]
     parts += ["## What failed, and what became of it", failures(given), "## Where and when", places(given), END]
     return "\n\n".join(parts) + "\n"
 
@@ -100,7 +118,7 @@ def table_of_files(records: list[dict[str, Any]]) -> str:
     lines = ["| kind | cases | refused | accepted | failed | slowest | most memory |", "|---|---|---|---|---|---|---|"]
     for name in WHAT:
         own = [one for one in records if one["campaign"] == name]
-        if not own or name in ("certificates", "paths", "clocks", "kills"):
+        if not own or name in ("certificates", "paths", "clocks", "kills", "workers"):
             continue
         total = sum((Counter(one["outcomes"]) for one in own), Counter())
         cases, slowest = sum(one["cases"] for one in own), max(one["slowest"] for one in own)
@@ -160,9 +178,15 @@ def places(records: list[dict[str, Any]]) -> str:
     for name in WHAT:
         own = [one for one in records if one["campaign"] == name]
         if own:
-            runs = ", ".join(f"{one['date']} seed {one['seed']} from {one['first']:,}" for one in own)
-            lines.append(f"- {WHAT[name]}: {runs}")
+            lines.append(f"- {WHAT[name]}: {', '.join(dict.fromkeys(place_of(one) for one in own))}")
     return "\n".join([*lines, "", *sorted({f"Machine: {one['machine']}." for one in records})])
+
+
+def place_of(record: dict[str, Any]) -> str:
+    """The date, the cases and the commit of a record."""
+    last = record["first"] + record["cases"] - 1
+    at = f" at commit {record['commit']}" if record.get("commit") else ""
+    return f"{record['date']} seed {record['seed']}, {record['first']:,} to {last:,}{at}"
 
 
 TOP = """# What was tried and what held
@@ -181,11 +205,14 @@ same problem does."""
 KILLS = """Runs are killed (SIGKILL) before one of their writes, renames or removals, and begun again, until they
 come to their end. What they end with must be an undisturbed run's, to the last bit, and nothing may be
 left beside it."""
+WORKERS = """One worker of three on a Dask cluster is killed at a random moment of a fit, and a new one takes its
+place. The fit is to end certified, with weights as near to those of a fit in memory as both certificates say
+they are."""
 CLOCKS = """Seconds of the processor, the compilation of kernels left out. A limit holds where no more than a tenth
 and 0.1 seconds are taken besides.
 Other work on the machine takes processor time away within the limit, so that less than was asked for
 may have been taken; a compilation under way then even counts as less than nothing."""
-END = """What these campaigns do not try: kills of runs on a cluster, faults of the disk other than a full one,
+END = """What these campaigns do not try: kills of the scheduler of a cluster, faults of the disk other than a full one,
 machines with other processors, and Windows."""
 
 
