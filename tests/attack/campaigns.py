@@ -10,7 +10,7 @@ from . import seeds
 from .certificates import Tally, certificates
 from .clocks import clocks
 from .hunt import Findings, hunt
-from .kills import kills
+from .kills import conversions, kills
 from .paths import paths
 from .workers import workers
 
@@ -56,6 +56,7 @@ EVERYTHING: dict[str, Callable[[Path, int, int, int], Findings | Tally]] = CAMPA
     "paths": proven_paths,
     "clocks": time_limits,
     "kills": killed,
+    "conversions": conversions,
     "workers": workers_killed,
 }
 

@@ -45,6 +45,20 @@ def kills(folder: Path, seed: int, first: int, count: int) -> Tally:
     return tally
 
 
+def conversions(folder: Path, seed: int, first: int, count: int) -> Tally:
+    """The conversions of these numbers, and nothing else."""
+    tally = Tally(name="conversions")
+    for number in range(first, first + count):
+        work = folder / f"conversions-{seed}-{number}"
+        work.mkdir()
+        struck, said = conversion(work, np.random.default_rng([seed, number, 4]))
+        tally.cases += 1
+        tally.outcomes["kills of conversions"] += struck
+        tally.failures += [f"conversions {seed}:{number}: {one}" for one in said]
+        shutil.rmtree(work)
+    return tally
+
+
 def training(work: Path, name: str, random: np.random.Generator) -> tuple[int, list[str]]:
     """The kills of a training, and what was wrong at its end."""
     problem, solver = seeds.problem(name), seeds.SOLVERS[name]

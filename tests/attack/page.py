@@ -34,6 +34,7 @@ WHAT = {
     "paths": "certified paths",
     "clocks": "time limits",
     "kills": "kills on the way",
+    "conversions": "conversions killed",
     "workers": "workers killed",
 }
 JUDGED = "the line that says that kernels are being compiled was taken for an error: the judge's mistake"
@@ -118,7 +119,7 @@ def table_of_files(records: list[dict[str, Any]]) -> str:
     lines = ["| kind | cases | refused | accepted | failed | slowest | most memory |", "|---|---|---|---|---|---|---|"]
     for name in WHAT:
         own = [one for one in records if one["campaign"] == name]
-        if not own or name in ("certificates", "paths", "clocks", "kills", "workers"):
+        if not own or name in ("certificates", "paths", "clocks", "kills", "conversions", "workers"):
             continue
         total = sum((Counter(one["outcomes"]) for one in own), Counter())
         cases, slowest = sum(one["cases"] for one in own), max(one["slowest"] for one in own)
@@ -149,9 +150,9 @@ def families(records: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def counted(records: list[dict[str, Any]], campaign: str) -> str:
-    """A line for each outcome of a campaign, with its number."""
-    own = [one for one in records if one["campaign"] == campaign]
+def counted(records: list[dict[str, Any]], *campaigns: str) -> str:
+    """A line for each outcome of some campaigns, with its number."""
+    own = [one for one in records if one["campaign"] in campaigns]
     total = sum((Counter(one["outcomes"]) for one in own), Counter())
     return "\n".join(f"- {count:,} {name}" for name, count in sorted(total.items())) or "Not run yet."
 

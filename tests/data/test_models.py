@@ -250,3 +250,19 @@ def test_text_that_is_none_is_refused(tmp_path: Path, order: str) -> None:
     np.savez(path, text=text)
     with path.open("rb") as file, pytest.raises(ValueError, match="text with characters that do not exist"):
         Archive(file, expansion=10).read("text")
+
+
+@pytest.mark.parametrize("part", ["arrays", "numbers", "params"])
+def test_no_attribute_of_another_name_is_set(tmp_path: Path, part: str) -> None:
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    path = tmp_path / "m.model"
+    save(LinearSVC().fit(X, y), path)
+    kind, arrays, meta = load_model(path)
+    if part == "arrays":
+        arrays["predict"] = np.zeros(2)
+    else:
+        meta[part]["predict"] = 1.0
+    save_model(path, kind, arrays, meta)
+    with pytest.raises(DataError, match=r"damaged|predict") as error:
+        load(path)
+    assert "\n" not in str(error.value)

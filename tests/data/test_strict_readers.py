@@ -123,3 +123,14 @@ def test_bombs_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
     assert path.stat().st_size < 300_000
     with pytest.raises(DataError, match=r"would expand from .* bytes to"):
         read(path)
+
+
+@pytest.mark.parametrize("name", ["t.libsvm", "t.csv"])
+def test_a_line_of_very_many_columns_is_read(tmp_path: Path, name: str) -> None:
+    width = 300_000
+    row = [f"{j + 1}:1" for j in range(width)] if name.endswith("libsvm") else ["1"] * width
+    separator = " " if name.endswith("libsvm") else ","
+    text = "\n".join(separator.join([label, *row]) for label in ("1", "0"))
+    (tmp_path / name).write_text(text + "\n")
+    found = read(tmp_path / name, label=0 if name.endswith("csv") else None)
+    assert found.X.shape == (2, width) and float(found.X.sum()) == 2.0 * width

@@ -113,6 +113,29 @@ def test_a_foreign_checkpoint_is_refused(solver: Any, other: dict[str, Any], wor
     assert word in str(error.value) and "run.ckpt" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "word"),
+    [
+        ({"C": 0.5}, {"lam": 1.0 / 30.0}, "form"),
+        ({"lam": 1.0 / 30.0}, {"C": 0.5}, "form"),
+        ({"seed": 1}, {"seed": 2}, "seed"),
+    ],
+)
+def test_the_other_form_of_C_or_another_seed_is_another_fit(
+    first: dict[str, float], second: dict[str, float], word: str, tmp_path: Path
+) -> None:
+    checkpoint = Checkpoint(tmp_path / "run.ckpt")
+
+    def begun(given: dict[str, float]) -> Any:
+        seed = int(given.get("seed", 0))
+        form: dict[str, Any] = {name: one for name, one in given.items() if name != "seed"}
+        return fit(small_problem(Hinge(), **form), SDCA(), Limits(max_epochs=2), seed=seed, checkpoint=checkpoint)
+
+    begun(first)
+    with pytest.raises(ValueError, match=word):
+        begun(second)
+
+
 def test_rows_of_the_same_norms_are_told_apart(tmp_path: Path) -> None:
     X = matrix(60, 5)
     problems = [make_problem(as_rows(rows), labels(X, Hinge()), Hinge(), C=0.5) for rows in (X, X[:, ::-1].copy())]
