@@ -38,6 +38,7 @@ WHAT = {
     "workers": "workers killed",
 }
 JUDGED = "the line that says that kernels are being compiled was taken for an error: the judge's mistake"
+PROXIMITY = "a proximity that underflowed was divided by, in the joint machines' finish: it does not underflow since"
 OVERWRITTEN = "the bound was that of a dual point that the solver had gone on from; that point is returned since"
 # What records call a failure, by campaign and case: what it was, and what became of it.
 MENDED = (
@@ -55,7 +56,9 @@ MENDED = (
         "case 22:1866": "a glance of a joint machine ended in a traceback, `math domain error`: it does not since",
         "case 22:5876": OVERWRITTEN,
         "case 22:8589": OVERWRITTEN,
+        "case 40:69392": "120 digits hold no 1 - 1e-265, whose logarithm the judge took: the judge's mistake, mended since",
     }
+    | dict.fromkeys([f"case 41:{number}" for number in (52, 13067, 13132, 20585)], PROXIMITY)
 )
 
 

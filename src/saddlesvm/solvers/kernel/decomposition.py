@@ -195,11 +195,16 @@ class KernelDecomposition(SolverBase):
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, USUAL * relative_gap))
         state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
+        before = state.beta, state.f
+        state.beta, state.f = before[0].copy(), before[1].copy()
         state.beta[order] = beta
         state.f[order] = g - ridge * beta + y
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
         measure(problem, state)
+        if not np.isfinite(state.estimate):  # kernel values so large that their rounding drives the steps
+            state.beta, state.f = before
+            measure(problem, state)
 
     def finish(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
         """Take over what the linear problem finds, where it is better than what pair steps came to."""
