@@ -56,7 +56,7 @@ MENDED = (
         "case 22:1866": "a glance of a joint machine ended in a traceback, `math domain error`: it does not since",
         "case 22:5876": OVERWRITTEN,
         "case 22:8589": OVERWRITTEN,
-        "case 40:69392": "120 digits hold no 1 - 1e-265, whose logarithm the judge took: the judge's mistake, mended since",
+        "case 40:69392": "the judge took the logarithm of 1 - 1e-265 in 120 digits: its mistake, mended since",
     }
     | dict.fromkeys([f"case 41:{number}" for number in (52, 13067, 13132, 20585)], PROXIMITY)
 )
