@@ -191,7 +191,8 @@ def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: 
     """
     check_model(model)
     running = clone(model).set_params(warm_start=True)
-    models, seconds = [], []
+    models: list[LinearModel] = []
+    seconds: list[float] = []
     with interruptible() as interrupted, beginning(model.max_time if LIMIT.holds(model.max_time) else None):
         end = end_of_fit()
         for C in Cs:
