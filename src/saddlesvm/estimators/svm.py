@@ -109,10 +109,12 @@ class SVM(KernelMachine):
 
     @property
     def coef_(self) -> Any:
-        """The weights of the features, shape (problems, d); for the linear kernel only."""
+        """The weights of the features, shape (problems, d), read-only; for the linear kernel only."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is there for kernel='linear' only")
-        return self._linear_weights()
+        weights = np.asarray(self._linear_weights())
+        weights.flags.writeable = False  # they are computed from the support vectors: a change would be lost
+        return weights
 
     def _linear_weights(self) -> Any:
         weights = sparse.csr_array(self.dual_coef_) @ self.support_vectors_
