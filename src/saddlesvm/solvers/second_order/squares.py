@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import get_cython_function_address
 
+from saddlesvm.runtime.lazy import Later
+
+address_of = Later("numba.extending:get_cython_function_address")
 NAMES = {np.dtype(np.float32): ("ssyrk", ctypes.c_float), np.dtype(np.float64): ("dsyrk", ctypes.c_double)}
 
 
@@ -19,7 +21,7 @@ def _syrk(dtype: np.dtype) -> tuple[Callable[..., None], Any]:
     name, number = NAMES[dtype]
     place = ctypes.c_void_p
     kinds = [ctypes.c_char_p, ctypes.c_char_p, *(place,) * 8]
-    address = get_cython_function_address("scipy.linalg.cython_blas", name)
+    address = address_of("scipy.linalg.cython_blas", name)
     return ctypes.CFUNCTYPE(None, *kinds)(address), number
 
 
