@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +12,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from saddlesvm import LinearSVC, LinearSVCCV
 from saddlesvm.data import load_bundled
+from saddlesvm.estimators.carried_over import GROWTH, CarriedOver
 from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
@@ -78,6 +81,50 @@ def test_threads_make_no_difference(heart, loss):
     np.testing.assert_array_equal(one.scores_, two.scores_)
     np.testing.assert_array_equal(one.relative_gaps_, two.relative_gaps_)
     np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_folds_of_many_features_begin_further_on_and_end_where_single_fits_do(monkeypatch):
+    random = np.random.default_rng(5)
+    X = sparse.random(150, 3000, 0.02, random_state=5, format="csr")
+    y = np.where(X[:, :40].sum(axis=1).A1 + 0.1 * random.normal(size=150) > 0.3, 1, -1)
+    begun, fit = [], PartFits.fit
+
+    def told(self, C, former=None, *steps, **expected):
+        begun.append(expected.get("expected") or (steps[1] if len(steps) > 1 else None))
+        return fit(self, C, former, *steps, **expected)
+
+    monkeypatch.setattr(PartFits, "fit", told)
+    model, Cs = LinearSVC(loss="logistic", tol=1e-6, random_state=0), np.geomspace(1e-2, 1e2, 5)
+    one, two = (LinearSVCCV(model, Cs=Cs, cv=3, n_jobs=jobs).fit(X, y) for jobs in (None, 2))
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+    np.testing.assert_array_equal(one.relative_gaps_, two.relative_gaps_)
+    assert (one.relative_gaps_ <= 1e-6).all()
+    assert sum(start is not None for start in begun) == 2 * (
+        3 + 3 * 4
+    )  # all rows from the third C on, folds from the second
+    for k, C in enumerate(Cs):
+        alone = [LinearSVC(C=C, loss="logistic", tol=1e-6, random_state=0).fit(X[a], y[a]).score(X[b], y[b])
+                 for a, b in StratifiedKFold(3).split(X, y)]  # fmt: skip
+        np.testing.assert_array_equal(one.scores_[k], alone)
+
+
+def test_differences_grow_as_they_grew_but_no_more_than_C():
+    def model(C, coef):
+        return SimpleNamespace(C=C, coef_=np.array([[coef, 0.0]]), intercept_=np.array([2.0 * coef]))
+
+    carried, beside = CarriedOver(), model(1.0, 5.0)
+    assert carried.beyond(beside, 4.0) is None
+    carried.learn(model(1.0, 6.0), beside)
+    np.testing.assert_allclose(carried.beyond(beside, 4.0)[0], [[7.0, 0.0]])  # the root of the growth of C
+    carried.learn(model(4.0, 7.0), model(4.0, 5.0))
+    coef, intercept = carried.beyond(beside, 16.0)
+    np.testing.assert_allclose(coef, [[5.0 + 2.0 * 2.0**GROWTH, 0.0]])
+    np.testing.assert_allclose(intercept, 2.0 * coef[:, 0])
+    np.testing.assert_allclose(carried.beyond(beside, 4.4)[0], [[5.0 + 2.0 * 1.1, 0.0]])
+    carried.learn(model(16.0, 5.0), model(16.0, 5.0))
+    np.testing.assert_allclose(carried.beyond(beside, 64.0)[0], beside.coef_)  # nothing to be further on than
+    carried.learn(SimpleNamespace(C=1.0, coef_=np.ones((2, 2)), intercept_=np.ones(2)), beside)
+    assert carried.beyond(beside, 64.0) is None
 
 
 @pytest.mark.parametrize("cv", [ShuffleSplit(3, random_state=0), KFold(3, shuffle=True, random_state=0)])

@@ -2,22 +2,24 @@
 
 All rows are fitted along the grid first, each fit begun at its neighbour. The fit of a fold begins at that of all rows
 with the same C: a part of the rows differs from all by less than one C from the next. Smooth losses with few features
-take one Newton step for all folds together from there, which mostly certifies them. Folds are lists of row numbers,
-and all fits read the same rows in place. With several threads the folds of a C are fitted while all rows go on to the
-next one. Every fit's start is fixed by the grid, so the results do not depend on the threads.
+take one Newton step for all folds together from there, which mostly certifies them. With many features, they begin
+where the differences at the C before lead. Folds are lists of row numbers, and all fits read the same rows in place.
+With several threads the folds of a C are fitted while all rows go on to the next one. Every fit's start is fixed by the
+grid, so the results do not depend on the threads.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
+from saddlesvm.estimators.carried_over import CarriedOver
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows.scores import linear_scores
@@ -57,6 +59,7 @@ class Fold:
     def __init__(self, fits: PartFits, test: np.ndarray) -> None:
         self.fits, self.test = fits, test
         self.X, self.y = fits.X[test], fits.y[test]
+        self.carried = CarriedOver()
 
     @classmethod
     def made(cls, whole: PartFits, train: Any, test: Any) -> Fold:
@@ -101,6 +104,7 @@ class FoldSearch:
         self.whole, self.folds, self.Cs, self.scorer, self.drop, self.stop = whole, folds, Cs, scorer, drop, stop
         self.bar = bar
         self.models: list[Any] = []
+        self.carried = CarriedOver()
         self.near: list[list[list[LeftOut] | None]] = []
         self.table = Table.empty(Cs.size, len(folds))
         self.right: list[list[np.ndarray | None]] = [[None] * len(folds) for _ in Cs]
@@ -127,13 +131,14 @@ class FoldSearch:
 
     def _side_by_side(self, pool: ThreadPoolExecutor) -> list[Future[None]]:
         """All folds of a C while all rows go on to the next."""
-        judged: list[Future[None]] = []
+        judged: list[Any] = []
         ahead = pool.submit(self._fit_all, 0)
         for k in range(self.Cs.size):
             ahead.result()
             if k + 1 < self.Cs.size:
                 ahead = pool.submit(self._fit_all, k + 1)
-            judged += [pool.submit(self._judge, k, number) for number in range(len(self.folds))]
+            before = judged[-len(self.folds) :] or [None] * len(self.folds)
+            judged += [pool.submit(self._judge_after, one, k, number) for number, one in enumerate(before)]
         return judged
 
     def _fold_by_fold(self, pool: ThreadPoolExecutor) -> None:
@@ -165,7 +170,13 @@ class FoldSearch:
         if self.stop.is_set():
             return
         C, before = float(self.Cs[k]), self.models[-1] if self.models else None
-        model = self.whole.fit(C, before, None if before is None else self.whole.ahead(before, C))
+        begun = expected = None
+        if before is not None:
+            begun = self.whole.ahead(before, C)
+            expected = self.carried.beyond(before, C) if begun is None and self.whole.goes_by_weights else None
+        model = self.whole.fit(C, before, begun, expected)
+        if before is not None:
+            self.carried.learn(model, before)
         if model.outcome_ is Outcome.INTERRUPTED:
             self.stop.set()
             return
@@ -173,12 +184,18 @@ class FoldSearch:
         self.models.append(model)
         self._tell(f"C = {self.Cs[k]:.3g}, all rows")
 
+    def _judge_after(self, before: Future[None] | None, k: int, number: int) -> None:
+        """Judge when the fold is done with the C before; that was begun earlier, so that no thread waits for ever."""
+        if before is not None:
+            wait([before])
+        self._judge(k, number)
+
     def _judge(self, k: int, number: int) -> None:
         """Fit a fold at the k-th C, from where all rows ended, and score it."""
         if self.stop.is_set() or k >= len(self.models):
             return
         fold = self.folds[number]
-        model = fold.fits.fit(float(self.Cs[k]), self.models[k], self.near[k][number])
+        model = self._fitted(k, number)
         if model.outcome_ is Outcome.INTERRUPTED:
             self.stop.set()
             return
@@ -190,6 +207,15 @@ class FoldSearch:
         self.table.scores[k, number], self.table.gaps[k, number] = score, model.certificate_.relative_gap
         self.table.done[k, number] = True
         self._tell(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
+
+    def _fitted(self, k: int, number: int) -> Any:
+        """The fold's model at the k-th C."""
+        fold, C, whole, begun = self.folds[number], float(self.Cs[k]), self.models[k], self.near[k][number]
+        if begun is not None or self.drop is not None or not fold.fits.goes_by_weights:
+            return fold.fits.fit(C, whole, begun)  # with `drop` the fits of a fold are side by side
+        model = fold.fits.fit(C, whole, expected=fold.carried.beyond(whole, C))
+        fold.carried.learn(model, whole)
+        return model
 
     def _tell(self, words: str) -> None:
         if self.bar is not None:

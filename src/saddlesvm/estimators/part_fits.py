@@ -10,10 +10,12 @@ import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.carried_over import Weights
 from saddlesvm.estimators.leave_one_out import calibrated
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import MemoryRows
+from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.second_order.held_out import LeftOut, has_steps, near, steps_are_cheap, without_each
@@ -76,7 +78,13 @@ class PartFits:
         posed = self.model.training_problems(labels, weights, self.y.size)
         return posed._replace(problems=[problem.among(self.chosen) for problem in posed.problems])
 
-    def fit(self, C: float, former: Any = None, begun: Sequence[LeftOut] | None = None) -> Any:
+    def fit(
+        self,
+        C: float,
+        former: Any = None,
+        begun: Sequence[LeftOut] | None = None,
+        expected: Weights | None = None,
+    ) -> Any:
         """A model for C.
 
         Parameters
@@ -87,16 +95,24 @@ class PartFits:
         begun : sequence of LeftOut, optional
             Each sub-problem seen from a neighbour's solution, of :meth:`ahead` or :meth:`without_each`: a fit only
             follows where the weights that lead from there are not good enough.
+        expected : tuple of ndarray of shape (k, d) and of shape (k,), optional
+            Weights and intercepts to begin at rather than at those of `former`; the fit takes a step of its own.
         """
         model = copy.copy(self.model)
         model.C = C
         if former is not None:
-            model.begin_at(former.coef_, former.intercept_, getattr(former, "dual_coef_", None), former.C, former)
+            coef, intercept = (former.coef_, former.intercept_) if expected is None else expected
+            model.begin_at(coef, intercept, getattr(former, "dual_coef_", None), former.C, former)
         if begun is not None:
             model.judge_part(begun, self.posed, self.ready)
         if begun is None or not model.certificate_.relative_gap <= model.tol:
             model.fit_part(self.X, self.posed, self.ready)
         return model
+
+    @property
+    def goes_by_weights(self) -> bool:
+        """Whether a fit that begins at good weights has little left to do, whatever its dual variables."""
+        return is_smooth(self.posed.loss)
 
     def without_each(self, model: Any, parts: Sequence[PartFits]) -> list[list[LeftOut] | None]:
         """What each part's fit can begin with, from a `model` of all rows with the same C, or None if nothing.
