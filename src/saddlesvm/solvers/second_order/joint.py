@@ -241,7 +241,7 @@ class JointFinish(Workspace):
             look_along(terms, self.Z, change, t, self.line)
             slope, bend = self.line.view(np.float64).tolist()
             slope, bend = linear + t * quadratic + problem.C * slope, quadratic + problem.C * bend
-            if abs(slope) <= LINE_TOLERANCE * abs(first) or self.stuck:
+            if abs(slope) <= LINE_TOLERANCE * abs(first) or self.stuck or time_is_up():
                 break
             least, most = (t, most) if slope < 0.0 else (least, t)
             t -= slope / bend
