@@ -13,7 +13,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.intercepts import make_intercept
+from saddlesvm.problem.intercepts import Free, make_intercept
 from saddlesvm.problem.loss import is_smooth, loss_name
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
 from saddlesvm.problem.on_disk import StreamedProblem
@@ -118,7 +118,7 @@ def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
                 assert bound >= best.primal - SHARE * (before - best.primal) - 1e-8 * abs(best.primal)
 
 
-@pytest.mark.parametrize("intercept", ["none", "regularized"])
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
 @pytest.mark.parametrize("C", [0.01, 1.0, 1e3])
 @pytest.mark.parametrize("loss", KINKED, ids=named)
 def test_every_kinked_loss_ends_at_the_optimum_in_memory(loss: Loss, C: float, intercept: Any, tmp_path: Path) -> None:
@@ -205,9 +205,9 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp
 def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:
     X = matrix(N, D)
     file = mapped(X, tmp_path)
-    for loss, intercept in ((SquaredHinge(), "none"), (Hinge(), "free")):
+    for loss, intercept in ((SquaredHinge(), "none"), (Hinge(), Free(1.0, 5.0))):
         problem = streamed(file, labels(X, loss), loss, intercept=intercept)
-        with pytest.raises(ValueError, match=f"without a free intercept, not {loss_name(loss)} with intercept"):
+        with pytest.raises(ValueError, match=f"have no given sum, not {loss_name(loss)} with intercept"):
             fit(problem, NarrowingOnFiles())
     assert not AutoOnFiles().may_change([streamed(file, labels(X, Hinge()), Hinge())])
     with pytest.raises(ValueError, match="StreamedProblem"):

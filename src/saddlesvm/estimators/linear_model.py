@@ -319,8 +319,8 @@ class LinearModel(CallbackSupport, Estimator):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
             solver = solver_on_files(solver, memory or available_memory() // 2, len(problems))
-            spare = not isinstance(solver, Blocks) and (is_smooth(loss) or kind != "free")
-            burden = Burden(len(problems), 3 if spare else 2, getattr(problems, "share", 1.0))
+            variables = 2 if isinstance(solver, Blocks) else 3
+            burden = Burden(len(problems), variables, getattr(problems, "share", 1.0))
             given = open_rows(
                 X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
                 most_rows=getattr(solver, "rows", 0),

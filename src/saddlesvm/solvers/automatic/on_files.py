@@ -149,7 +149,7 @@ class AutoOnFiles(SolverBase):
             return False
         if not is_smooth(problem.loss):
             assert isinstance(problem, StreamedProblem)
-            return room_for(problem) >= INSIDE * width and not problem.intercept.constrained
+            return room_for(problem) >= INSIDE * width and problem.intercept.homogeneous
         return MATRICES * max(len(problems), self.problems) * 8.0 * width**2 <= SHARE * self.memory
 
     def _finish(self, problem: Problem) -> NewtonOnFiles | NarrowingOnFiles:
@@ -159,7 +159,7 @@ class AutoOnFiles(SolverBase):
     @staticmethod
     def _return(problem: Problem, state: OnFilesState) -> None:
         """Go back to coordinate descent for good, where more rows are undecided than there is room for."""
-        begun = Blocks().init(problem, draw(state.random, SEEDS), Point(alpha=state.alpha.copy()))
+        begun = Blocks().init(problem, draw(state.random, SEEDS), Point(state.w, state.alpha.copy()))
         for name in ("w", "alpha", "edges", "order", "following", "offset", "judged", "coming", "position", "last"):
             setattr(state, name, getattr(begun, name))
         state.paid = state.conjugates = 0.0
@@ -174,7 +174,7 @@ class AutoOnFiles(SolverBase):
             judged = problem.regularizer.value(state.last.model) + problem.C * state.last.primal_paid
             far = judged > problem.C * sums_without_rows(problem, state.alpha)[0]
         self._begin(problem, state, np.zeros(state.w.size) if far else state.w.astype(np.float64))
-        if not is_smooth(problem.loss):
+        if not is_smooth(problem.loss) and not problem.intercept.constrained:
             state.narrowing.floor = -problem.C * state.last.bound_conjugates
             state.narrowing.floor -= problem.regularizer.conjugate(state.last.bound_w)
 

@@ -154,16 +154,19 @@ class NarrowingOnFiles(SolverBase):
             if run.learn(C, problem.regularizer, settled):
                 state.alpha[:] = alpha
         state.w, state.active, state.satisfied = run.model, taken, run.ended
-        state.estimate, state.sweeps, state.proves_itself = run.estimate, state.sweeps + 1, bool(np.isfinite(run.dual))
+        state.estimate, state.sweeps = run.estimate, state.sweeps + 1
+        state.proves_itself = bool(np.isfinite(run.dual)) and not problem.intercept.constrained
         state.epochs = float(state.sweeps)
         state.remark = f"{taken} rows are undecided"
         state.search = SearchWork()
 
     def solution(self, problem: Problem, state: NarrowingState) -> Point:
-        """The best model so far, and the best dual point, with their certificate."""
+        """The best model and dual point so far, with their certificate (without it where the intercept is free)."""
         streamed, run = _suited(problem), state.narrowing
         if not np.isfinite(run.dual):
             return Point(state.w)
+        if problem.intercept.constrained:
+            return Point(run.model, state.alpha)
         facts = Facts(problem.loss, problem.C, problem.regularizer, streamed.row_sizes)
         certificate = Certificate.of(problem.strength, run.proven(facts))
         judged = Evaluation(run.model[:-1].copy(), float(run.model[-1] * problem.scale), state.alpha, certificate)
@@ -179,7 +182,7 @@ def room_for(problem: StreamedProblem) -> int:
 def _suited(problem: Problem) -> StreamedProblem:
     if not isinstance(problem, StreamedProblem):
         raise ValueError("narrowing reads rows from files: use it with a StreamedProblem")
-    if is_smooth(problem.loss) or problem.intercept.constrained:
+    if is_smooth(problem.loss) or not problem.intercept.homogeneous:
         what = f"{loss_name(problem.loss)} with intercept {str(problem.intercept)!r}"
-        raise ValueError(f"narrowing takes piecewise linear losses without a free intercept, not {what}")
+        raise ValueError(f"narrowing takes piecewise linear losses whose multipliers have no given sum, not {what}")
     return problem
