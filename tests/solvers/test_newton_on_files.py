@@ -138,6 +138,18 @@ def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
     assert result.epochs * X.nbytes <= problem.reader.bytes_read <= result.epochs * X.nbytes + ahead
 
 
+def test_a_free_intercept_is_proven_by_one_more_sweep(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    problem = many_blocks(mapped(X, tmp_path), labels(X, Logistic()), Logistic(), C=1e3, intercept="free")
+    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=20, certify_every=100.0))
+    assert found.outcome is Outcome.CERTIFIED
+    assert problem.reader.bytes_read <= (found.epochs + 1.0) * X.nbytes  # the next block is read ahead
+    plain = make_problem(as_rows(X, problem.scale), problem.y, Logistic(), C=1e3, intercept="free")
+    again = evaluate(plain, Point(np.append(found.coef, found.intercept / problem.scale), found.alpha)).certificate
+    assert again.dual >= found.certificate.dual - 1e-9 * abs(again.dual)
+    assert again.primal <= found.certificate.primal + 1e-9 * abs(again.primal)
+
+
 def test_what_a_sweep_proves_is_true(tmp_path: Path) -> None:
     """The certificate of every sweep, that cost no reading, is that of its point in memory."""
     X = matrix(N, D).astype(np.float32)
@@ -181,13 +193,14 @@ class StopAt:
         """Nothing to do at a certificate."""
 
 
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
 @pytest.mark.parametrize("solver", [NewtonOnFiles(), AutoOnFiles()], ids=["newton", "auto"])
-def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp_path: Path) -> None:
+def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, intercept: Any, tmp_path: Path) -> None:
     X = matrix(N, D) * np.logspace(0, -3, D)
     file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
 
     def problem() -> StreamedProblem:
-        return many_blocks(file, y, SquaredHinge(), C=1e3, intercept="regularized")
+        return many_blocks(file, y, SquaredHinge(), C=1e3, intercept=intercept)
 
     limits = Limits(tol=1e-6, max_epochs=40)
     undisturbed = fit(problem(), solver, limits)

@@ -317,9 +317,11 @@ class Narrowing(Group):
         """Choose the next point from a solution; returns whether its dual point is the best so far."""
         sums = Sums(0.0, settled.conjugates, 0.0, regularizer.conjugate(settled.pull))
         dual = objectives(C, sums)[1]
-        if regularizer.intercept.constrained:  # an estimate: the multipliers' sum is not zero yet
-            dual -= abs(float(settled.pull[-1] * settled.w[-1]))
         better = dual > max(self.dual, self.floor)
+        if (
+            regularizer.intercept.constrained
+        ):  # an estimate: the multipliers' sum comes to zero from solution to solution
+            dual, better = dual - abs(float(settled.pull[-1] * settled.w[-1])), True
         if better:
             self.dual, self.conjugates, self.charged = dual, settled.conjugates, settled.charged
             self.pull, self.sizes = settled.pull, settled.sizes

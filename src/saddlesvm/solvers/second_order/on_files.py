@@ -19,10 +19,10 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
 from saddlesvm.problem.on_disk import ProvenPoint, StreamedProblem
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Facts
+from saddlesvm.problem.proven_sums import Facts, Sums
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace
-from saddlesvm.solvers.base import Budget, SolverBase, State, start_alpha
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.second_order.looks import Told, look
 from saddlesvm.solvers.second_order.walk import Walk
 
@@ -58,6 +58,10 @@ class FilesState(State):
     proves_itself : bool
         Each sweep proves its point: a certificate reads nothing.
     walk : Walk
+    proving : bool
+        This sweep balances the multipliers of the last point, whose intercept is free, and proves it.
+    proof : ndarray of shape (6,) or (0,)
+        The sums of its certificate, where the last sweep did that.
     work : SweepWork
         The sweep under way.
     """
@@ -66,6 +70,8 @@ class FilesState(State):
     sweeps: int = 0
     proves_itself: bool = False
     walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
+    proving: bool = False
+    proof: np.ndarray = field(default_factory=nothing)
     work: SweepWork = field(default_factory=SweepWork, repr=False)
 
 
@@ -105,46 +111,62 @@ class NewtonOnFiles(SolverBase):
         passes = streamed[0].passes
         assert isinstance(passes, FromFiles)
         part = passes.part(states[0].work.block, again=True)
-        for problem, state in zip(streamed, states, strict=True):
-            self._visit(problem, state, part.among(problem.members))
+        for problem, state, budget in zip(streamed, states, budgets, strict=True):
+            self._visit(problem, state, part.among(problem.members), budget.relative_gap)
         return list(states)
 
-    def _visit(self, problem: StreamedProblem, state: FilesState, part: Part) -> None:
+    def _visit(self, problem: StreamedProblem, state: FilesState, part: Part, tol: float) -> None:
         """Look at the rows of a block, and take a step where it was the last one of the sweep."""
         work = state.work
         if work.told is None or work.alpha is None:
             work.told, work.alpha = Told.nothing(state.w.size), problem.spare_duals()
-        look(problem.terms_of(part), part.rows, state.walk.ask(), work.told, part.of(work.alpha))
+        ask = state.walk.ask_balanced() if state.proving else state.walk.ask()
+        look(problem.terms_of(part), part.rows, ask, work.told, part.of(work.alpha))
         state.rows_touched += part.rows.size
         work.block += 1
         if work.block == problem.reader.n_blocks:
-            self._end_of_sweep(problem, state, work.told, work.alpha)
+            self._end_of_sweep(problem, state, work.told, work.alpha, tol)
         else:
             state.epochs += (part.last - part.first) / problem.y.size
 
     @staticmethod
-    def _end_of_sweep(problem: StreamedProblem, state: FilesState, told: Told, alpha: np.ndarray) -> None:
-        """Take a step, and begin the next sweep."""
+    def _end_of_sweep(problem: StreamedProblem, state: FilesState, told: Told, alpha: np.ndarray, tol: float) -> None:
+        """Take a step, or the proof of the point of the last one, and begin the next sweep."""
+        walk, free = state.walk, problem.intercept.constrained
         state.alpha[:] = alpha
-        state.estimate = state.walk.take(problem.C, problem.regularizer, told)
-        state.w, state.active, state.satisfied = state.walk.at, state.walk.bent, state.walk.ended
         state.sweeps += 1
-        state.epochs, state.proves_itself = float(state.sweeps), not problem.intercept.constrained
-        state.remark = f"Newton step {state.walk.steps}: {state.active} rows bend"
-        state.work = SweepWork()
+        state.epochs, state.proves_itself, state.work = float(state.sweeps), not free or state.proving, SweepWork()
+        if state.proving:
+            sums = walk.balanced(_facts(problem), told)
+            state.proving, state.proof = False, np.array(sums)
+            state.estimate = max(Certificate.of(problem.strength, sums).relative_gap, 0.0)
+            state.satisfied = walk.ended
+            return
+        state.estimate, state.proof = walk.take(problem.C, problem.regularizer, told), nothing()
+        state.w, state.active = walk.at, walk.bent
+        state.remark = f"Newton step {walk.steps}: {state.active} rows bend"
+        state.proving = free and (state.estimate <= tol or walk.ended)
+        state.satisfied = walk.ended and not state.proving
+        if state.proving:
+            state.estimate = np.inf  # no certificate is asked for meanwhile
 
     def solution(self, problem: Problem, state: FilesState) -> Point:
-        """The point of the last whole sweep, with its certificate (without it where the intercept is free)."""
+        """The point of the last whole sweep, with its certificate (with a free intercept only where it was proven)."""
         streamed = _streamed(problem)
         if not state.walk.looks:
             return Point(state.w, state.alpha)
-        if problem.intercept.constrained:
+        if problem.intercept.constrained and not state.proof.size:
             return Point(state.walk.model)
-        facts = Facts(problem.loss, problem.C, problem.regularizer, streamed.row_sizes)
-        certificate = Certificate.of(problem.strength, state.walk.proven(facts))
+        sums = Sums(*state.proof.tolist()) if state.proof.size else state.walk.proven(_facts(streamed))
+        certificate = Certificate.of(problem.strength, sums)
         w = state.walk.model
         judged = Evaluation(w[:-1].copy(), float(w[-1] * problem.scale), state.alpha, certificate)
         return ProvenPoint(w, state.alpha, proven=judged)
+
+
+def _facts(problem: StreamedProblem) -> Facts:
+    """What the bounds on rounding need to know of the problem."""
+    return Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
 
 
 def check_losses(loss: Loss) -> None:
