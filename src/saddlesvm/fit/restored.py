@@ -36,18 +36,19 @@ MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
-    "walk_back", "walk_base", "walk_matrix", "narrow_back", "kept", "course_seen",
+    "walk_back", "walk_base", "walk_matrix", "proof", "narrow_back", "kept", "course_seen",
 }  # fmt: skip
 LATER = {
     "course_",
     "kept",
+    "proof",
     "walk_base",
     "walk_matrix",
 }  # arrays that older runs did not store: they go on with those of a run that has just begun
 FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
-    "walk_base", "walk_matrix", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
+    "walk_base", "walk_matrix", "proof", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
     "course_seen",
 )  # fmt: skip
 
@@ -255,6 +256,8 @@ class State:
             demand(self.arrays["walk_back"].size in (0, width), "its walk_back has another width")
             kept = self.arrays["walk_base"].size, self.arrays["walk_matrix"].shape
             demand(kept in ((0, (0, 0)), (width, (width, width))), "its walk_matrix has another width")
+        if "proof" in self.arrays:
+            demand(self.arrays["proof"].shape in ((0,), (6,)), "its proof has another size")
         if "narrow_back" in self.arrays:
             demand(self.arrays["narrow_back"].size in (0, self.fresh.w.size), "its narrow_back has another width")
         if "phase" in self.plain:
