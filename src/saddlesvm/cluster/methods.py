@@ -12,12 +12,13 @@ from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.problem.loss import is_smooth, loss_name
 
 LEAST_ROOM = 0.03  # share of the rows that narrowing must have room for
+NEWTON_ROUNDS = 8  # rounds of Newton's method, as a rule
 INSIDE = 4  # rows per feature that it must have room for: about one is strictly inside its bounds
 
 Method = Callable[..., Rounds]
 
 
-def chosen(solver: str, plan: Training, n_bytes: int, memory: int) -> Method:
+def chosen(solver: str, plan: Training, n_bytes: int, memory: int, parts: int = 1) -> Method:
     """The method that a solver's name means for these data.
 
     Parameters
@@ -28,6 +29,8 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int) -> Method:
         Of all rows.
     memory : int
         Bytes of rows that may be brought together on a worker.
+    parts : int, default=1
+        Partitions.
 
     Raises
     ------
@@ -41,7 +44,7 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int) -> Method:
             f"{memory / 2**20:,.0f} MiB"
         )
     if solver == "auto":
-        solver = _by_itself(plan, n_bytes, memory)
+        solver = _by_itself(plan, n_bytes, memory, parts)
     if plan.free and (solver == "rounds" or (solver == "newton" and not smooth)):
         raise ValueError(
             f"intercept='free' with loss={loss_name(plan.loss)!r} and {plan.n_features:,} features goes on a cluster "
@@ -57,12 +60,15 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int) -> Method:
     return functools.partial(NarrowingRounds, most=room_for(plan.n, n_bytes, plan.problems, memory))
 
 
-def _by_itself(plan: Training, n_bytes: int, memory: int) -> str:
-    """The name of the method for ``solver="auto"``."""
-    if is_suited(plan.loss, plan.n_features, plan.problems):
-        return "newton"
-    if n_bytes <= memory:
+def _by_itself(plan: Training, n_bytes: int, memory: int, parts: int) -> str:
+    """The name of the method for ``solver="auto"``: the rows come together where they are fewer bytes than the matrices
+    of Newton's rounds."""
+    suited = is_suited(plan.loss, plan.n_features, plan.problems)
+    matrices = NEWTON_ROUNDS * parts * plan.problems * 8.0 * (plan.n_features + 1) ** 2
+    if n_bytes <= memory and not (suited and matrices < n_bytes):
         return "gather"
+    if suited:
+        return "newton"
     room = room_for(plan.n, n_bytes, plan.problems, memory)
     roomy = room >= max(LEAST_ROOM * plan.n, INSIDE * (plan.n_features + 1))
     return "newton" if roomy and not is_smooth(plan.loss) and not plan.free else "rounds"

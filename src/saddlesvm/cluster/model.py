@@ -133,7 +133,7 @@ class DistributedModel(BaseEstimator):
         """The solution by the method that suits; begun at the weights of `start` where the method can."""
         client, parts, plan, n_bytes, _ = prepared
         began = time.perf_counter()
-        choice = chosen(self.solver, plan, n_bytes, self._memory())
+        choice = chosen(self.solver, plan, n_bytes, self._memory(), len(parts))
         solution = self._carried_out(client, parts, plan, functools.partial(choice, start=start))
         if solution.outcome is not Outcome.NO_PROGRESS or choice is Rounds or self.solver != "auto":
             return solution

@@ -74,8 +74,9 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         and its relatives the rows whose multiplier is undecided are brought together on a worker, and solved there.
         "gather": all rows are brought together on one worker, where an ordinary fit is done. "rounds": every partition
         descends on its own part of the dual, and sends a number per feature and class. "auto" takes Newton's method for
-        smooth losses while the matrices of a partition are no more than 64 MB; else "gather" where the rows fit into
-        `memory`; else "newton" for the hinge and its relatives, where there is room for enough rows; else "rounds".
+        smooth losses while the matrices of a partition are no more than 64 MB, and those of eight rounds are fewer
+        bytes than the rows; else "gather" where the rows fit into `memory`; else "newton" for the hinge and its
+        relatives, where there is room for enough rows; else "rounds".
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line a round on standard error.
