@@ -106,7 +106,7 @@ def written(records: Iterable[dict[str, Any]]) -> str:
     parts += [
         "## Kills",
         KILLS,
-        counted(given, "kills"),
+        counted(given, "kills", "conversions"),
         WORKERS,
         counted(given, "workers"),
         "## Time limits",
