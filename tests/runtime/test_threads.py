@@ -12,6 +12,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.runtime import threads
 from saddlesvm.runtime.threads import MOST_PIECES, WORTH, pieces_of, shared
+from saddlesvm.solvers.second_order import linear_algebra
 from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer
 from support import csr, matrix
 
@@ -52,7 +53,8 @@ def test_how_many_pieces_there_are() -> None:
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sums_come_out_the_same_for_any_number_of_threads(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "WORTH", 1e-9)
+    monkeypatch.setattr(threads, "WORTH", 1e-12)
+    monkeypatch.setattr(linear_algebra, "PIECE_COST", 1e-15)
     A = matrix(500, 9, density=0.5 if sparse else 1.0)
     X, alpha = as_rows(csr(A) if sparse else A, 1.0), np.random.default_rng(1).random(500)
     members = np.arange(500, dtype=np.int32)
@@ -73,7 +75,8 @@ def test_sums_come_out_the_same_for_any_number_of_threads(sparse: bool, monkeypa
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_little_room_means_one_thread(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "WORTH", 1e-9)
+    monkeypatch.setattr(threads, "WORTH", 1e-12)
+    monkeypatch.setattr(linear_algebra, "PIECE_COST", 1e-15)
     X, members = as_rows(matrix(300, 5), 1.0), np.arange(300, dtype=np.int32)
     found = []
     for room in (0.0, 1.5 * 36 * np.dtype(dtype).itemsize):

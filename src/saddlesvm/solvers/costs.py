@@ -13,7 +13,7 @@ from saddlesvm.solvers.dcd import near_rows
 # Seconds per value and row visit; only ratios to other costs matter.
 DENSE_COST, SPARSE_COST = {np.dtype(np.float32): 2e-10, np.dtype(np.float64): 4e-10}, 2.5e-9
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds per row visit on top; True: the loss has exponentials
-LEAD = 0.3  # share by which each further thread speeds passes over the rows up beyond what it does for the descent
+LEAD = 0.1  # share by which each further thread speeds passes over the rows up beyond what it does for the descent
 FAR_COST = 3e-8  # seconds per visit on top, for a row out of order that is no longer in the cache
 
 

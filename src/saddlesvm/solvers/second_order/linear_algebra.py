@@ -21,6 +21,9 @@ from saddlesvm.solvers.second_order.squares import add_squares_of
 Map = Callable[[np.ndarray], np.ndarray]
 
 BLOCK_VALUES = 2**20  # float64 values of a block of widened rows
+PIECE_COST = (
+    2.5e-8  # seconds of work per place of a sum of its own, at least: ten times what it takes to add the sum up
+)
 BLAS_SPEED, SYRK_SPEED, LOOP_SPEED = 3e10, 6e10, 1e9  # operations per second; only their ratios matter
 
 
@@ -114,7 +117,7 @@ def add_outer(
     sums, seconds = min(int(threads.room / total.nbytes), chosen.size), 0.0
     if threads.most > 1 and sums > 1:
         seconds = squares_cost(X, chosen.size, _values_per_row(X, chosen), total.itemsize / 8.0)
-    pieces = min(pieces_of(seconds), sums)
+    pieces = min(pieces_of(seconds), sums, int(seconds / (PIECE_COST * total.size)))
     if pieces < 2:
         _add_some(X, chosen, factors, total, sign)
         return
