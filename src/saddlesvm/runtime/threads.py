@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 Answer = TypeVar("Answer")
 
 WORTH = 1.0e-3  # seconds of work per thread; with less, waking the thread costs a good part of what it saves
-PER_THREAD, MOST_PIECES = 4, 16  # pieces of work for each such share of the seconds; pieces at most
+PER_THREAD, MOST_PIECES = 4, 8  # pieces of work for each such share of the seconds; pieces at most
 MOST_HELPERS = 64  # threads of this process that help others
 BLAS_WORTH = 0.02  # seconds of matrix work; with less, the threads of BLAS cost more than they save
 
