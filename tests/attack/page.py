@@ -140,9 +140,9 @@ def families(records: list[dict[str, Any]]) -> str:
     own = [one for one in records if one["campaign"] == "certificates"]
     total = sum((Counter(one["outcomes"]) for one in own), Counter())
     names, ends = (sorted({key.partition(" ")[side] for key in total}) for side in (0, 2))
-    cases, refuted = sum(one["cases"] for one in own), sum(len(one["failures"]) for one in own)
+    cases, failed = sum(one["cases"] for one in own), sum(len(one["failures"]) for one in own)
     lines = [
-        f"{cases:,} problems, {refuted} certificates refuted.",
+        f"{cases:,} problems, {failed} of them failed: a certificate was refuted, a fit raised, or the judge erred.",
         "",
         f"| family | {' | '.join(ends)} |",
         "|---" * (len(ends) + 1) + "|",
