@@ -285,7 +285,7 @@ def test_a_time_limit_ends_the_rounds(solver: str, client: Any) -> None:
     assert np.isfinite(model.certificate_.gap)
 
 
-def test_ctrl_c_ends_the_rounds_with_the_best_model(client: Any) -> None:
+def test_ctrl_c_ends_the_rounds_with_the_best_model(client: Any, keyboard: Any) -> None:
     X, y = data()
 
     def interrupt(row: dict[str, Any]) -> None:
@@ -293,7 +293,7 @@ def test_ctrl_c_ends_the_rounds_with_the_best_model(client: Any) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.warns(Warning, match="interrupted"):
-        model = distributed_svm.LinearSVC(tol=1e-15, solver="rounds", callbacks=[interrupt]).fit(
+        model = distributed_svm.LinearSVC(tol=1e-15, max_iter=50, solver="rounds", callbacks=[interrupt]).fit(
             da.from_array(X, chunks=(300, -1)), y
         )
     assert (model.n_iter_, model.outcome_) == (3, Outcome.INTERRUPTED)
