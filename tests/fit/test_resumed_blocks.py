@@ -28,7 +28,7 @@ from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from support import distance_bound, labels, matrix
-from support.mapped import D, N, close_enough, large_store, mapped, streamed
+from support.mapped import D, N, StopAt, close_enough, large_store, mapped, streamed
 
 
 @pytest.fixture(scope="module")
@@ -60,22 +60,6 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(kept: int, tmp_p
         resumed = fit(resumable(file, y, kept)[0], Blocks(), limits, checkpoint=Checkpoint(path))
         assert np.array_equal(resumed.coef, undisturbed.coef)
         assert resumed.certificate == undisturbed.certificate
-
-
-class StopAt:
-    """A callback that ends a fit as a kill would, in the middle of the work on a block."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
-        """Count a step down."""
-        if self.left == 0:
-            raise KeyboardInterrupt
-        self.left -= 1
-
-    def __call__(self, record: Any) -> None:
-        """Nothing to do at a certificate."""
 
 
 def falsified(path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> None:

@@ -30,7 +30,7 @@ from saddlesvm.solvers.second_order.narrowing import SHARE, Posed, settle
 from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
 from saddlesvm.solvers.second_order.undecided import Findings, Question, find, undecided, width_of
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed
+from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, streamed
 
 KINKED = [loss for loss in ALL_LOSSES if not is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
@@ -164,22 +164,6 @@ def test_blocks_go_on_where_a_multitude_has_one_margin(tmp_path: Path) -> None:
     again = evaluate(plain, Point(np.append(found.coef, 0.0), found.alpha)).certificate
     assert again.dual >= found.certificate.dual - 1e-9 * abs(again.dual)
     assert found.certificate.relative_gap <= 1e-3
-
-
-class StopAt:
-    """A callback that ends a fit as a kill would, after some blocks."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
-        """Count a step down."""
-        if self.left == 0:
-            raise KeyboardInterrupt
-        self.left -= 1
-
-    def __call__(self, record: Any) -> None:
-        """Nothing to do at a certificate."""
 
 
 @pytest.mark.parametrize("solver", [NarrowingOnFiles(), AutoOnFiles()], ids=["narrowing", "auto"])

@@ -28,7 +28,7 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.looks import TRIALS, Ask, Told, look
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed
+from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, streamed
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 LATER = ("state.walk_base", "state.walk_matrix", "state.proof", "walk_base", "proof")  # arrays that old runs lack
@@ -176,22 +176,6 @@ def test_a_step_that_is_too_long_is_shortened(tmp_path: Path) -> None:
     y = np.where(X @ np.ones(D) > 0.0, 1.0, -1.0)
     problem = many_blocks(mapped(X, tmp_path), y, SquaredHinge(), C=1e4)
     assert fit(problem, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=60)).outcome is Outcome.CERTIFIED
-
-
-class StopAt:
-    """A callback that ends a fit as a kill would, after some blocks."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
-        """Count a step down."""
-        if self.left == 0:
-            raise KeyboardInterrupt
-        self.left -= 1
-
-    def __call__(self, record: Any) -> None:
-        """Nothing to do at a certificate."""
 
 
 @pytest.mark.parametrize("intercept", ["regularized", "free"])

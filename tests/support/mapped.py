@@ -63,3 +63,19 @@ def large_store(folder: Path) -> Store:
     X = matrix(40_000, 60).astype(np.float32)
     y = np.digitize(X[:, 0] + np.random.default_rng(0).normal(size=len(X)), [-1.0, 1.0])
     return Store.create(folder / "large.store", X, y, 1.0 + (np.arange(len(X)) % 2))
+
+
+class StopAt:
+    """A callback that ends a fit as a kill would, after some blocks."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
+        """Count a step down."""
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+
+    def __call__(self, record: Any) -> None:
+        """Nothing to do at a certificate."""
