@@ -126,6 +126,10 @@ def test_an_early_stop_exits_with_3(run):
         (["train", "toy", "--loss", "absolute", "--epsilon", "1"], "--epsilon does not go with the loss absolute"),
         (["train", "toy", "--loss", "absolute", "--class-weight", "balanced"], "does not go with the loss absolute"),
         (["train", "toy", "--kernel", "rbf", "--memory", "1G"], "--memory does not go with --kernel rbf"),
+        (
+            ["train", "toy", "--nu", "0.1", "--exact-tol", "1"],
+            "; it is an option of KernelSVC, OneClassSVM, SVC",
+        ),
         (["train", "toy", "--kernel", "rbf", "--width", "2"], "--width does not go with the loss hinge"),
         (["train", "toy", "--degree", "2"], "--degree does not go with the loss squared_hinge"),
         (["train", "toy", "--model", "/nonexistent/folder/model"], "folder does not exist"),

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, make_moons
 from sklearn.preprocessing import scale
 
-from saddlesvm import SVC, SVR, OneClassSVM, certify_kernel
+from saddlesvm import SVC, SVR, KernelSVC, OneClassSVM, certify_kernel
 from saddlesvm.estimators.libsvm import save_libsvm
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.fit.outcome import Outcome
@@ -25,12 +25,14 @@ def machine(name: str, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     X, y = make_moons(900, noise=0.25, random_state=1)
     if name == "SVC":
         return SVC(gamma=2.0, random_state=0, **options), X, np.where(y > 0, "moon", "other")
+    if name == "KernelSVC":
+        return KernelSVC(gamma=2.0, random_state=0, **options), X, y
     if name == "SVR":
         return SVR(gamma=2.0, epsilon=0.05, C=5.0, **options), X[:, :1], X[:, 1]
     return OneClassSVM(gamma=2.0, nu=0.1, **options), X, y
 
 
-NAMES = ["SVC", "SVR", "OneClassSVM"]
+NAMES = ["SVC", "KernelSVC", "SVR", "OneClassSVM"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -49,6 +51,20 @@ def test_both_certificates_enclose_what_they_are_about(name: str) -> None:
     assert again.dual <= whole.primal
     assert again.sound
     assert again.dual <= own.dual + few
+
+
+@pytest.mark.parametrize("intercept", ["free", "regularized", "none"])
+def test_every_intercept_is_certified_over_landmarks(intercept: str) -> None:
+    """One against the rest: the landmarks' objective is that of the model in the exact problem."""
+    X, y = load_digits(n_class=3, return_X_y=True)
+    options = {"intercept": intercept, "intercept_scaling": 2.0, "C": 0.1}
+    model = KernelSVC(approximation=40, random_state=0, tol=1e-4, **options).fit(X, y)
+    exact = KernelSVC(tol=1e-5, **options).fit(X, y)
+    assert model.dual_coef_.shape == (3, 40) and model.n_support_.sum() == 40
+    proven = certify_kernel(model, X, y)
+    assert proven.primal == pytest.approx(model.certificate_.primal, rel=1e-4)  # float32 features
+    assert proven.sound and proven.dual <= exact.certificate_.primal
+    assert exact.certificate_.dual <= proven.primal
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -90,7 +90,9 @@ def estimator_kind(options: argparse.Namespace) -> register.Entry:
                 what = f"--estimator {options.estimator}"
             elif entry.asked_by and name not in LOSS_OPTIONS:
                 what = f"--{entry.asked_by} {getattr(options, entry.asked_by)}"
-            raise ValueError(f"--{name.replace('_', '-')} does not go with {what}")
+            others = [one.name for one in register.known() if name in one.options and name not in LOSS_OPTIONS]
+            advice = f"; it is an option of {', '.join(others)} (--estimator)" if others else ""
+            raise ValueError(f"--{name.replace('_', '-')} does not go with {what}{advice}")
     return entry
 
 

@@ -10,10 +10,11 @@ import ast
 import functools
 import re
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saddlesvm.estimators import HOMES
+from saddlesvm.estimators import HOMES, option_names
 
 __all__ = ["Face", "documented", "face_of", "own_faces"]
 
@@ -74,11 +75,21 @@ def _read(name: str, home: str) -> Face:
     told = next(one for one in _module(home).body if isinstance(one, ast.ClassDef) and one.name == name)
     registered = next(one for one in told.decorator_list if isinstance(one, ast.Call))
     options = next((one.value for one in registered.keywords if one.arg == "options"), ast.Tuple([], ast.Load()))
+    assert isinstance(options, ast.Tuple)
     made = next(one for one in told.body if isinstance(one, ast.FunctionDef) and one.name == "__init__").args
     places = made.args[len(made.args) - len(made.defaults) :]
     given = [*zip(places, made.defaults, strict=True), *zip(made.kwonlyargs, made.kw_defaults, strict=True)]
     defaults = {one.arg: _plain(value) for one, value in given}
-    return Face(name, ast.literal_eval(options), defaults, documented(ast.get_docstring(told, clean=False)))
+    return Face(name, tuple(_names(options)), defaults, documented(ast.get_docstring(told, clean=False)))
+
+
+def _names(told: ast.Tuple) -> Iterator[str]:
+    """The names in a written tuple; those behind a star stand in a file of their own."""
+    for one in told.elts:
+        if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name):
+            yield from getattr(option_names, one.value.id)
+        else:
+            yield ast.literal_eval(one)
 
 
 def _plain(value: ast.expr | None) -> Any:

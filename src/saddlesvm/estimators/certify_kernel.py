@@ -98,8 +98,9 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
         if rest.any():
             raise ValueError("the model has support vectors outside its sub-problem's rows: is y that of the fit?")
         posed = machine.posed(problem)
-        point = _point(posed, machine, beta[chosen], intercept)
-        if hasattr(model, "multipliers_"):  # over landmarks
+        over_landmarks = hasattr(model, "multipliers_")
+        point = _point(posed, machine, beta[chosen], intercept, over_landmarks)
+        if over_landmarks:
             dual = nearest_feasible(posed, model.multipliers_[[sub.index]].toarray()[0][chosen])
             found.append(evaluate_apart(posed, dataclasses.replace(point, dual=dual)).certificate)
         else:
@@ -180,8 +181,11 @@ def _with_landmarks(
     return dataclasses.replace(sub, y=y, members=members), own
 
 
-def _point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:
-    """The model's point in the problem over rows, and a feasible dual one beside it."""
+def _point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float, apart: bool) -> KernelPoint:
+    """The model's point in the problem over rows, and a feasible dual one beside it; a regularised intercept is that of
+    the expansion, unless it was found apart from this."""
     beta = machine.rows_of(problem, beta)
-    given = np.array([intercept]) if not problem.groups and problem.intercept.constrained else None
+    given = None
+    if not problem.groups and (problem.intercept.constrained or apart):
+        given = np.array([intercept - problem.offset * float(beta.sum())])
     return KernelPoint(beta, nearest_feasible(problem, beta), given)

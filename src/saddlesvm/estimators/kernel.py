@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine
+from saddlesvm.estimators.landmarks import Approximation
+from saddlesvm.estimators.option_names import OF_KERNELS, OVER_LANDMARKS
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
@@ -25,7 +27,7 @@ from saddlesvm.solvers.base import SolverBase, one_of
 
 @register_estimator(
     task="classification",
-    options=("width", "multi_class", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "checkpoint"),
+    options=("width", "multi_class", "class_weight", *OF_KERNELS, *OVER_LANDMARKS),
     saved=KERNEL,
     linear=False,
     asked_by="kernel",
@@ -91,7 +93,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
         Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate; True stops the fit.
-    warm_start, checkpoint
+    warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
 
     Attributes
@@ -99,7 +101,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     support_ : ndarray of shape (n_support,)
         Row numbers of the support vectors of any sub-problem, ascending.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
-        Empty for a precomputed kernel.
+        Empty for a precomputed kernel. With `approximation` the landmarks.
+    multipliers_ : CSR array of shape (n_problems, n)
+        With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
     dual_coef_ : ndarray of shape (n_problems, n_support)
         Signed coefficients: the scores are ``k(X, support_vectors_) @ dual_coef_.T + intercept_``.
     intercept_ : ndarray of shape (n_problems,)
@@ -169,6 +173,8 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
         checkpoint: Any = None,
+        approximation: int | Literal["auto"] | None = None,
+        exact_tol: float | None = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -196,6 +202,8 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         self.callbacks = callbacks
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.approximation = approximation
+        self.exact_tol = exact_tol
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -228,8 +236,18 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
         split = one_vs_one if self.multi_class == "ovo" else multiclass.one_vs_rest
         problems = split(codes, self.classes_)
-        results = self._solve(X, problems, loss, weights)
-        self._keep(X, codes, results)
+        found = self._approximated(X, problems, loss, weights)
+        if found is not None and self.exact_tol is None:
+            results = found.results
+            self._keep_landmarks(found)
+        else:
+            starts = None if found is None else found.multipliers
+            results = self._solve(X, problems, loss, weights, multipliers=starts)
+            self._keep_expansions(results)
+        self.support_vectors_ = np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
+        self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)
+        self._note(results)
+        multiclass.worst_outcome(results).warn(stacklevel=4)
         return self
 
     def check_options(self) -> Loss:
@@ -240,19 +258,21 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         one_of("intercept", self.intercept, ("free", "regularized", "none"))
         return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
 
-    def _keep(self, X: Any, codes: np.ndarray, results: list[FitResult]) -> None:
-        """Set the attributes of a fitted model."""
+    def _keep_landmarks(self, found: Approximation) -> None:
+        """The landmarks take the place of the support vectors."""
+        order = np.argsort(found.landmarks.rows)
+        self.support_ = found.landmarks.rows[order]
+        self.dual_coef_ = found.coefficients[:, order]
+        self.intercept_ = np.array([result.intercept for result in found.results])
+
+    def _keep_expansions(self, results: list[FitResult]) -> None:
+        """The support vectors of all sub-problems, and the coefficients that each has in them."""
         coefficients: list[Any] = [result.coef for result in results]
         self.support_ = np.unique(np.concatenate([one.rows for one in coefficients]))
         self.dual_coef_ = np.zeros((len(results), self.support_.size))
         for k, one in enumerate(coefficients):
             self.dual_coef_[k, np.searchsorted(self.support_, one.rows)] = one.values
         self.intercept_ = np.array([result.intercept for result in results])
-        precomputed = self.kernel_.precomputed
-        self.support_vectors_ = np.empty((0, X.shape[1])) if precomputed else X[self.support_]
-        self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)
-        self._note(results)
-        multiclass.worst_outcome(results).warn(stacklevel=5)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores, computed in blocks over the support vectors only.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Estimator
+from saddlesvm.estimators.base import COMMON, Estimator
 from saddlesvm.estimators.kernel_coefficients import coefficients_of
+from saddlesvm.estimators.landmarks import LANDMARKS, Approximation, approximated, wanted
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits, tell_nobody
@@ -30,6 +32,7 @@ GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",
     lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
 )
+EXACT_TOL = Allowed("None or above 0", lambda given: given is None or POSITIVE.holds(given))
 OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
 
 
@@ -49,7 +52,10 @@ class KnownFacts:
 class KernelMachine(Estimator):
     """The base class of the kernel machines."""
 
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"approximation": LANDMARKS, "exact_tol": EXACT_TOL}
+    approximation: Any = None
     exact_tol: float | None = None
+    C: Any
     kernel: str | Callable[..., Any]
     gamma: str | float
     degree: float
@@ -71,6 +77,7 @@ class KernelMachine(Estimator):
     support_vectors_: Any
     dual_coef_: Any
     n_support_: np.ndarray
+    multipliers_: sparse.csr_array
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -80,6 +87,11 @@ class KernelMachine(Estimator):
 
     def _made_solver(self) -> Any:
         return make_kernel_solver(self.solver)
+
+    @property
+    def _intercept_kind(self) -> str:
+        """The name of the intercept that the model has."""
+        return self.intercept if self.fit_intercept else "none"
 
     def _check_kernel(self) -> None:
         """Check the options that every kernel machine has."""
@@ -127,7 +139,6 @@ class KernelMachine(Estimator):
         if self.exact_tol is not None:
             limits = dataclasses.replace(limits, tol=self.exact_tol, certify_start=multipliers is not None)
         cache_size = self.cache_size / workers(len(problems), self.n_jobs)
-        kind = self.intercept if self.fit_intercept else "none"
         fits = KernelFits(
             makers=problems,
             solver=solver,
@@ -141,7 +152,7 @@ class KernelMachine(Estimator):
             machine=machine,
             options={
                 "weights": weights,
-                "intercept": kind,
+                "intercept": self._intercept_kind,
                 "scale": float(self.intercept_scaling),
                 "cache_size": cache_size,
                 **self._strength(),
@@ -151,8 +162,32 @@ class KernelMachine(Estimator):
             checkpoint=self.checkpoint,
         )
         results = self._shown(fits)
-        self._fitted_C = self.C
+        self._keep_for_a_start(None)
         return results
+
+    def _approximated(
+        self,
+        X: Any,
+        makers: Sequence[Callable[[], SubProblem]],
+        loss: Loss,
+        weights: np.ndarray | None,
+        machine: Machine = PLAIN,
+    ) -> Approximation | None:
+        """The fit over landmarks, where one is asked for; its feasible multipliers are kept."""
+        count = wanted(self, X)
+        if count == 0:
+            return None
+        found = approximated(self, X, makers, loss, weights, count, machine)
+        if self.exact_tol is None:
+            self._keep_for_a_start(found.multipliers)
+        return found
+
+    def _keep_for_a_start(self, multipliers: sparse.csr_array | None) -> None:
+        """Keep what a warm start needs beside the model: the C of the fit, and multipliers found over landmarks."""
+        self._fitted_C = self.C
+        self.__dict__.pop("multipliers_", None)  # of an earlier fit
+        if multipliers is not None:
+            self.multipliers_ = multipliers
 
     def _shown(self, fits: Fits) -> list[FitResult]:
         """The results of fits, under one progress bar where that is asked for."""

@@ -107,7 +107,7 @@ def approximated(
 
     Parameters
     ----------
-    model : SVC, SVR or OneClassSVM
+    model : KernelSVC, SVC, SVR or OneClassSVM
         With its ``kernel_``.
     X : array or CSR matrix of shape (n, d)
     makers : sequence of callables
@@ -124,7 +124,7 @@ def approximated(
     limits: Limits = model._limits(solver)
 
     def fits(features: np.ndarray, tol: float) -> LinearFits:
-        rows = in_memory(features, "free", 1.0, 1, model.n_jobs)
+        rows = in_memory(features, model._intercept_kind, float(model.intercept_scaling), 1, model.n_jobs)
         most = limits.max_time
         left = None if most is None else max(most - (clock() - begun), LEAST_TIME * most)
         own = dataclasses.replace(limits, tol=tol, max_time=left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from saddlesvm.fit.limits import Limits
 from saddlesvm.multiclass.linear_fit import LinearFits, MemoryRows
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.intercepts import Free
+from saddlesvm.problem.intercepts import Free, make_intercept
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import Machine, Novelty
 from saddlesvm.runtime.randomness import seed_of
@@ -28,14 +27,14 @@ def feature_fits(
     solver: Any,
     limits: Limits | None = None,
 ) -> LinearFits:
-    """The fits of a machine's sub-problems over rows of features, with a free intercept.
+    """The fits of a machine's sub-problems over rows of features.
 
     Parameters
     ----------
-    model : SVC, SVR or OneClassSVM
-        Whose limits, seed and callbacks count.
+    model : KernelSVC, SVC, SVR or OneClassSVM
+        Whose intercept, limits, seed and callbacks count.
     rows : MemoryRows
-        With the virtual feature of a free intercept.
+        With the virtual feature of the intercept.
     makers : sequence of callables
         Each makes a sub-problem.
     loss : Loss
@@ -47,10 +46,10 @@ def feature_fits(
     limits : Limits, optional
         Those of the model when left out.
     """
-    intercept = Free(rows.X.bias)
+    intercept = make_intercept(model._intercept_kind, rows.X.bias)
     if isinstance(machine, Novelty):
         heavy = float(rows.norms.size) if weights is None else float(weights.sum())
-        intercept, solver = dataclasses.replace(intercept, total=machine.nu * heavy), Newton()
+        intercept, solver = Free(rows.X.bias, total=machine.nu * heavy), Newton()
     return LinearFits(
         makers=makers,
         solver=solver,

@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.on_features import feature_fits
+from saddlesvm.estimators.option_names import OF_SVMS, OVER_LANDMARKS
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.estimators.svm import SVM, check_share
 from saddlesvm.multiclass.kernel_fit import Coefficients
@@ -26,19 +27,7 @@ from saddlesvm.solvers.base import SolverBase
 
 @register_estimator(
     task="novelty",
-    options=(
-        "nu",
-        "kernel",
-        "gamma",
-        "degree",
-        "coef0",
-        "cache_size",
-        "shrinking",
-        "checkpoint",
-        "libsvm",
-        "approximation",
-        "exact_tol",
-    ),
+    options=("nu", *OF_SVMS, *OVER_LANDMARKS),
     saved=KERNEL,
     linear=False,
 )
@@ -161,6 +150,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         made = [lambda: SubProblem(0, "", np.zeros(X.shape[0]))]
         rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
         [result] = self._shown(feature_fits(self, rows, made, SHORTFALL, weights, machine, self._made_solver()))
+        self._keep_for_a_start(None)
         [multipliers] = result.alpha
         support = np.flatnonzero(multipliers)
         self._keep_one(result, Coefficients(support, multipliers[support]))

@@ -68,7 +68,6 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
             order = np.argsort(codes, kind="stable") if self._shares(X) else None
             starts = None if found is None else found.multipliers
             results = self._solve_pairs(X, codes, loss, weights, machine, order, starts)
-            self.__dict__.pop("multipliers_", None)  # of an earlier fit
             self._check_results(results)
             self._keep_pairs(codes, results, order)
         self._keep_vectors(X, results)

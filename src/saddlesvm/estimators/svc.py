@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.option_names import OF_CLASSIFIERS, OVER_LANDMARKS
 from saddlesvm.estimators.pairwise import PairwiseClassifier
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import check_share
@@ -22,13 +23,10 @@ CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_"), KERNEL.mat
 
 @register_estimator(
     task="classification",
-    options=(
-        "width", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
-        "break_ties", "decision_function_shape", "checkpoint", "approximation", "exact_tol", "libsvm",
-    ),
+    options=("width", *OF_CLASSIFIERS, *OVER_LANDMARKS),
     saved=CLASSIFIER,
     linear=False,
-)  # fmt: skip
+)
 class SVC(PairwiseClassifier):
     """Support vector classification with a kernel, trained to a certified relative duality gap.
 
@@ -227,14 +225,11 @@ class SVC(PairwiseClassifier):
 
 @register_estimator(
     task="classification",
-    options=(
-        "nu", "class_weight", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "probability",
-        "break_ties", "decision_function_shape", "checkpoint", "libsvm",
-    ),
+    options=("nu", *OF_CLASSIFIERS),
     saved=CLASSIFIER,
     linear=False,
     asked_by="nu",
-)  # fmt: skip
+)
 class NuSVC(PairwiseClassifier):
     """Support vector classification with a given share of margin errors, certified.
 

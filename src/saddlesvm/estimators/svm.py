@@ -10,9 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import COMMON
 from saddlesvm.estimators.kernel_machine import KernelMachine
-from saddlesvm.estimators.landmarks import LANDMARKS, Approximation, approximated, wanted
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
@@ -22,20 +20,17 @@ from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.scores import linear_scores
-from saddlesvm.runtime.allowed import LIMIT, NUMBER, POSITIVE, WHOLE, Allowed, check
+from saddlesvm.runtime.allowed import LIMIT, NUMBER, WHOLE, Allowed, check
 
 EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
 TRUTH = Allowed("True or False", lambda given: isinstance(given, (bool, np.bool_, *WHOLE)))
-EXACT_TOL = Allowed("None or above 0", lambda given: given is None or POSITIVE.holds(given))
 NU = Allowed("a number above 0, and at most 1", lambda given: isinstance(given, NUMBER) and bool(0 < given <= 1))
 
 
 class SVM(KernelMachine):
     """The base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM: parameters and attributes as in scikit-learn."""
 
-    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"max_iter": EPOCHS, "shrinking": TRUTH,
-        "approximation": LANDMARKS, "exact_tol": EXACT_TOL,
-    }  # fmt: skip
+    _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | {"max_iter": EPOCHS, "shrinking": TRUTH}
     C: Any = 1.0
     lam = None
     shrinking: bool
@@ -43,8 +38,6 @@ class SVM(KernelMachine):
     intercept = "free"
     intercept_scaling = 1.0
     random_state: Any = 0
-    approximation: Any = None
-    multipliers_: sparse.csr_array
 
     @property
     def fit_status_(self) -> int:
@@ -71,21 +64,8 @@ class SVM(KernelMachine):
             self._keep_one(result, Coefficients(found.landmarks.rows, found.coefficients[0]))
         else:
             [result] = self._solve(X, made, loss, weights, machine, None, None if found is None else found.multipliers)
-            self.__dict__.pop("multipliers_", None)  # of an earlier fit
             self._keep_one(result, result.coef)
         self._keep_vectors(X, [result])
-
-    def _approximated(
-        self, X: Any, makers: Sequence[Callable[[], SubProblem]], loss: Loss, weights: Any, machine: Machine = PLAIN
-    ) -> Approximation | None:
-        """The fit over landmarks, where one is asked for; its feasible multipliers are kept."""
-        count = wanted(self, X)
-        if count == 0:
-            return None
-        found = approximated(self, X, makers, loss, weights, count, machine)
-        if self.exact_tol is None:
-            self.multipliers_, self._fitted_C = found.multipliers, self.C
-        return found
 
     def _keep_one(self, result: FitResult, coefficients: Any) -> None:
         """Keep a single problem's coefficients of the rows, and its intercept."""

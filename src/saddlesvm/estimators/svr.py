@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.option_names import OF_SVMS, OVER_LANDMARKS
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.estimators.svm import SVM, check_share
 from saddlesvm.problem.kernel import check_kernel_loss
@@ -35,19 +36,7 @@ class Regressor(RegressorMixin, SVM):
 
 @register_estimator(
     task="regression",
-    options=(
-        "epsilon",
-        "kernel",
-        "gamma",
-        "degree",
-        "coef0",
-        "cache_size",
-        "shrinking",
-        "checkpoint",
-        "libsvm",
-        "approximation",
-        "exact_tol",
-    ),
+    options=("epsilon", *OF_SVMS, *OVER_LANDMARKS),
     saved=KERNEL,
     linear=False,
     asked_by="kernel",
@@ -182,7 +171,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
 
 @register_estimator(
     task="regression",
-    options=("nu", "kernel", "gamma", "degree", "coef0", "cache_size", "shrinking", "checkpoint", "libsvm"),
+    options=("nu", *OF_SVMS),
     saved=KERNEL,
     linear=False,
     asked_by="nu",

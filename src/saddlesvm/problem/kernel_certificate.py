@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
-from saddlesvm.problem.intercepts import offset_slope
+from saddlesvm.problem.intercepts import Intercept, offset_slope
 from saddlesvm.problem.kernel import Group, KernelProblem
 from saddlesvm.problem.loss import Loss, Shape, traits_of
 from saddlesvm.problem.proven_sums import Sums
@@ -132,7 +132,7 @@ def certified_values(
         offsets[k] = best_midway(problem, problem.sides[k], seen) if given is None else given[k]
         paid, conjugates, _, charged, _ = loss_sums(terms, rows, seen, offsets[k], alpha)
         sums += (paid, conjugates, charged)
-        asked += intercept.paid(float(offsets[k]))
+        asked += _asked(problem, intercept, beta, float(offsets[k])).cost
     found = Sums(float(sums[0]) + asked, float(sums[1]), half_norm(beta, f), half_norm(feasible, dual_f))
     own = Expansion(beta, f, offsets)
     other = own if feasible is beta else Expansion(feasible, dual_f, offsets)
@@ -165,6 +165,25 @@ def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
             if abs(slope + near) <= 1e-12 * (rows.size + abs(near)):
                 return float(middle)
     return best
+
+
+class Asked(NamedTuple):
+    """What an offset costs beside the losses, divided by C, and how far that can be off."""
+
+    cost: float
+    error: float
+
+
+def _asked(problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offset: float) -> Asked:
+    """The cost of an offset of the values that the model of `beta` has; where the kernel holds a regularised intercept,
+    b, of the squared size c: ``(b + offset)^2 / (2 c)`` takes the place of ``b^2 / (2 c)``.
+    """
+    if not (offset and problem.offset):
+        paid = intercept.paid(offset)
+        return Asked(paid, gamma(8.0) * abs(paid))
+    square, size = 0.5 * offset * offset / problem.offset, abs(offset) * float(np.abs(beta).sum())
+    cost = square + offset * float(beta.sum())
+    return Asked(cost / problem.C, gamma(problem.n + 8.0) * (square + size) / problem.C)
 
 
 class Expansion(NamedTuple):
@@ -219,7 +238,7 @@ def _rounded(
         )
 
     asked = sum(
-        gamma(8.0) * abs(side.intercept.paid(offset))
+        _asked(problem, side.intercept, model.beta, offset).error
         for side, offset in zip(problem.sides, model.offsets.tolist(), strict=True)
     )
     errors = PointErrors(rows, point, own, reached, shift, recharged, asked)
