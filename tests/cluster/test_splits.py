@@ -39,10 +39,10 @@ def parts_of(X: Any, y: np.ndarray, cuts: list[int], **options: Any) -> list[Par
 
 
 def test_numbers_mean_a_fold_and_a_kind() -> None:
-    split = Split(4, pairs=True, folds=3)
+    split = Split(4, multi_class="ovo", folds=3)
     assert (split.kinds, split.problems) == (6, 24)
     assert [split.meant(k) for k in (0, 5, 6, 23)] == [(0, 0), (0, 5), (1, 0), (3, 5)]
-    assert (Split(2, True).kinds, Split(0, folds=2).problems, Split(4).kinds) == (1, 3, 4)
+    assert (Split(2, "ovo").kinds, Split(0, folds=2).problems, Split(4).kinds) == (1, 3, 4)
     y = np.array([0.0, 1.0, 2.0, 3.0])
     for kind, (first, second) in enumerate(combinations(range(4), 2)):
         told = split.labels(kind, y)
@@ -62,7 +62,7 @@ def test_folds_are_even_and_travel_with_their_rows() -> None:
 
 @pytest.mark.parametrize("solver", ["newton", "gather", "rounds"])
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=["hinge", "squared_hinge"])
-@pytest.mark.parametrize("options", [{"pairs": True}, {"folds": 2}, {"pairs": True, "folds": 2}], ids=str)
+@pytest.mark.parametrize("options", [{"multi_class": "ovo"}, {"folds": 2}, {"multi_class": "ovo", "folds": 2}], ids=str)
 def test_every_problem_has_the_model_of_its_rows(solver: str, loss: Loss, options: dict[str, Any]) -> None:
     X, y = rows()
     C, tol = (0.05, 1e-4) if solver == "rounds" else (0.5, 1e-6)

@@ -27,14 +27,14 @@ class Counts(NamedTuple):
 def count_right(part: Part, W: np.ndarray) -> Counts:
     """The counts of a partition; W are the weights of all problems, see :class:`~saddlesvm.cluster.splits.Split`."""
     right, total = np.zeros((2, part.folds), dtype=np.int64)
-    kinds = part.split.kinds
+    each = part.split.kinds * part.split.vectors
     for fold in range(part.folds):
         members = np.flatnonzero(part.fold == fold)
         if members.size:
             passes = InMemory(part.X, members.astype(np.int32), 1.0)
-            scores = np.stack([passes.margins(w) for w in W[fold * kinds : (fold + 1) * kinds]], axis=1)
-            told = vote(scores, part.classes) if part.pairs and kinds > 1 else scores
-            guessed = best_class(told[:, 0] if kinds == 1 else told)
+            scores = np.stack([passes.margins(w) for w in W[fold * each : (fold + 1) * each]], axis=1)
+            told = vote(scores, part.classes) if part.split.pairs else scores
+            guessed = best_class(told[:, 0] if each == 1 else told)
             right[fold], total[fold] = np.count_nonzero(guessed == part.y[members]), members.size
     return Counts(right, total)
 

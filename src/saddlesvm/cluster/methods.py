@@ -10,10 +10,14 @@ from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.one_worker import OneWorker
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.problem.loss import is_smooth, loss_name
+from saddlesvm.problem.penalties import holds_square
+from saddlesvm.rows.memory_plan import LEAST_MEMORY
 
 LEAST_ROOM = 0.03  # share of the rows that narrowing must have room for
 NEWTON_ROUNDS = 8  # rounds of Newton's method, as a rule
 INSIDE = 4  # rows per feature that it must have room for: about one is strictly inside its bounds
+
+TOGETHER = ("auto", "gather")  # solvers that bring all rows together where these fit on a worker
 
 Method = Callable[..., Rounds]
 
@@ -38,17 +42,20 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int, parts: int = 
         The method does not do it; the message says what does.
     """
     fits, smooth = n_bytes <= memory, is_smooth(plan.loss)
+    check_for_partitions(solver, plan, n_bytes, fits)
     if solver == "gather" and not fits:
         raise ValueError(
-            f"solver='gather' brings all rows together on a worker: {n_bytes / 2**20:,.0f} MiB; memory allows "
-            f"{memory / 2**20:,.0f} MiB"
+            f"solver='gather' brings all rows together on a worker, {n_bytes / 2**20:,.0f} MiB; memory allows "
+            f"{memory / 2**20:,.0f} MiB: give memory={memory_needed(n_bytes)}, or solver='auto'"
         )
+    if solver == "auto" and not (plan.penalty.identity() and plan.joint is None):
+        solver = "gather" if fits else "rounds"
     if solver == "auto":
         solver = _by_itself(plan, n_bytes, memory, parts)
     if plan.free and (solver == "rounds" or (solver == "newton" and not smooth)):
         raise ValueError(
             f"intercept='free' with loss={loss_name(plan.loss)!r} and {plan.n_features:,} features goes on a cluster "
-            f"where all rows fit on a worker: memory must be {n_bytes / 2**20:,.0f} MiB. Otherwise take "
+            f"where all rows fit on a worker: memory={memory_needed(n_bytes)}. Otherwise take "
             "solver='newton' with a smooth loss, such as 'squared_hinge', or intercept='regularized'"
         )
     if solver == "gather":
@@ -58,6 +65,31 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int, parts: int = 
     if smooth:
         return NewtonRounds
     return functools.partial(NarrowingRounds, most=room_for(plan.n, n_bytes, plan.problems, memory))
+
+
+def check_for_partitions(solver: str, plan: Training, n_bytes: int, fits: bool) -> None:
+    """Raise ValueError where only all rows together will do, and they do not fit on a worker or another method is
+    asked for; the message says what goes."""
+    needed = memory_needed(n_bytes)
+    if plan.joint is not None and not (fits and solver in TOGETHER):
+        raise ValueError(
+            f"{plan.joint.title()} machine solves all classes in one problem: on a cluster where all rows fit on a "
+            f"worker, with solver='auto' or 'gather' and memory={needed}. Otherwise take multi_class='ovr' or 'ovo'"
+        )
+    if plan.penalty.identity() or (fits and solver in TOGETHER):
+        return
+    if not holds_square(plan.penalty):
+        raise ValueError(
+            f"penalty='l1' goes on a cluster where all rows fit on a worker, with solver='auto' or 'gather' and "
+            f"memory={needed}. Otherwise take penalty='elasticnet', or 'l2'"
+        )
+    if solver == "newton":
+        raise ValueError("solver='newton' takes penalty='l2' only; use 'auto', 'gather' or 'rounds' for 'elasticnet'")
+
+
+def memory_needed(n_bytes: int) -> str:
+    """The value of `memory` with which all rows fit on a worker."""
+    return f"'{max(-(-n_bytes // 2**20), LEAST_MEMORY >> 20)}M'"
 
 
 def _by_itself(plan: Training, n_bytes: int, memory: int, parts: int) -> str:

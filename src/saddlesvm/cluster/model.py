@@ -6,36 +6,40 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import dask
-import dask.array as da
 import numpy as np
 from distributed import Client, default_client
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
+from saddlesvm.cluster.lazily import lazily
 from saddlesvm.cluster.methods import Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
 from saddlesvm.cluster.one_worker import MEMORY, part_bytes
-from saddlesvm.cluster.part import as_matrix, make_part
+from saddlesvm.cluster.part import make_part, rows_of_problems, weighed
 from saddlesvm.cluster.rounds import Rounds, Solution, Training, narrate
-from saddlesvm.cluster.sources import PartTasks, read_part
+from saddlesvm.cluster.sources import PartTasks
 from saddlesvm.cluster.splits import Split
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.fit.result import uncertified
+from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import memory_bytes
+from saddlesvm.runtime.allowed import NUMBER
 from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.words import Intercept
 
+DIMENSIONS = 2  # of an array of rows
 SOLVERS = ("auto", "newton", "rounds", "gather")
 
 
@@ -47,6 +51,20 @@ class Prepared(NamedTuple):
     plan: Training
     n_bytes: int
     split: Split
+
+
+@contextmanager
+def whole_or_not_at_all(estimator: Any) -> Iterator[None]:
+    """Let a fit that raises leave the estimator as it was, unless the cluster was lost on the way to a model."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except ClusterLostError:
+        raise
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 class DistributedModel(BaseEstimator):
@@ -67,15 +85,28 @@ class DistributedModel(BaseEstimator):
     callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None
     client: Client | None
     memory: int | str | None
+    top_k: int
     coef_: Any
     intercept_: Any
+    n_features_in_: int
+    _columns: tuple[Any, Any]  # of files: those of the labels and of the row weights
 
-    def _kind(self) -> InterceptName:
-        if not self.fit_intercept:
-            return "none"
-        if self.intercept not in INTERCEPTS:
-            raise ValueError(f"intercept must be 'regularized', 'free' or 'none'; got {self.intercept!r}")
-        return intercept_kind(self.intercept).name
+    def _template(self) -> Any:
+        """The estimator in memory with the options of this one, by whose rules they are checked."""
+        raise NotImplementedError
+
+    def _options_for(self, kind: Any) -> dict[str, Any]:
+        """The options that an estimator in memory has, too."""
+        return {name: getattr(self, name) for name in self._get_param_names() if name in kind._get_param_names()}
+
+    def __sklearn_clone__(self) -> DistributedModel:
+        """A new estimator with copies of the options, and the same client."""
+        options = {name: one if name == "client" else clone(one, safe=False) for name, one in self.get_params().items()}
+        return type(self)(**options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept in a file: all but the connection to the cluster."""
+        return super().__getstate__() | {"client": None}
 
     def _client(self) -> Client:
         if self.client is not None:
@@ -88,15 +119,35 @@ class DistributedModel(BaseEstimator):
                 "Client() for this machine), or pass client="
             ) from None
 
-    def _settle(self, prepared: Prepared) -> None:
+    def _run(self, prepared: Prepared) -> None:
         """Run the rounds, and keep the solution."""
         began = time.perf_counter()
         solution = self._solution(prepared)
         self._keep(solution, began)
         self._warn(solution)
 
+    def _checked(self) -> Any:
+        """The template, once all options that do not depend on the data are checked.
+
+        Raises
+        ------
+        ValueError
+            An option is not one, or goes on one machine only.
+        """
+        if isinstance(self.C, str) or not isinstance(self.C, (NUMBER, type(None))):
+            raise ValueError(f"C={self.C!r} is chosen on one machine; on a cluster take saddlesvm.dask.LinearSVCCV")
+        template = self._template()
+        template.check_options()
+        if not self.passes > 0.0:
+            raise ValueError(f"passes must be positive; got {self.passes!r}")
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {self.solver!r}")
+        self._memory()
+        return template
+
     def _prepared(
         self,
+        template: Any,
         blocks: list[PartTasks],
         loss: Loss,
         classes: np.ndarray | None,
@@ -104,28 +155,40 @@ class DistributedModel(BaseEstimator):
         folds: int = 0,
     ) -> Prepared:
         """The partitions on the workers, and what to solve over them."""
-        if not (self.passes > 0.0 and self.tol >= 0.0):
-            raise ValueError(f"passes must be positive and tol not negative; got {self.passes!r} and {self.tol!r}")
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {self.solver!r}")
-        client, kind, seed = self._client(), self._kind(), seed_of(self.random_state)
-        free = kind == "free"
-        scale = 0.0 if kind == "none" else 1.0 if free else float(self.intercept_scaling)
-        split = Split(0 if classes is None else classes.size, self._pairs(), folds)
-        make = functools.partial(dask.delayed(make_part, pure=False), pairs=split.pairs, folds=folds, seed=seed)
+        client, kind, seed = self._client(), template._intercept_kind(), seed_of(self.random_state)
+        scale = 0.0 if kind == "none" else 1.0 if kind == "free" else float(self.intercept_scaling)
+        split = Split(0 if classes is None else classes.size, getattr(self, "multi_class", "ovr"), folds)
+        how = {"multi_class": split.multi_class, "folds": folds, "seed": seed}
+        make = functools.partial(dask.delayed(make_part, pure=False), **how)
         tasks = [make(X, y, s, classes, scale, kind, factors, place=place) for place, (X, y, s) in enumerate(blocks)]
         parts = client.compute(tasks)
         shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
         n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
         if widths.size != 1:
             raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
-        if (self.lam is not None and split.problems > split.kinds) or (self.lam is not None and split.pairs):
-            raise ValueError("on a cluster pairs of classes and folds, which have rows of their own, take C, not lam")
-        C, _ = resolve_C(None if self.lam is not None else self.C, self.lam, n)
+        if self.lam is not None and split.has_subsets(0):
+            parts = same_lambda(client, parts, n)
+        posed = template._posed()
+        C, _ = resolve_C(posed.get("C"), posed.get("lam"), n)
         plan = Training(
-            loss, C, n, split.problems, int(widths[0]), self.tol, self.passes, self.max_iter, self.max_time,
-            seed, self.lam is not None, free, scale,
-        )  # fmt: skip
+            loss=loss,
+            C=C,
+            n=n,
+            problems=split.problems,
+            n_features=int(widths[0]),
+            tol=self.tol,
+            passes=self.passes,
+            max_rounds=self.max_iter,
+            max_time=self.max_time,
+            seed=seed,
+            uses_lambda=self.lam is not None,
+            free=kind == "free",
+            scale=scale,
+            penalty=posed.get("penalty", L2()),
+            share=posed.get("share", 1.0),
+            joint=JOINT[split.multi_class].kind(self.top_k) if split.joint else None,
+            vectors=split.vectors,
+        )
         self.n_features_in_, self._scale = int(widths[0]), scale
         return Prepared(client, parts, plan, int(shapes[:, 2].sum()), split)
 
@@ -141,10 +204,6 @@ class DistributedModel(BaseEstimator):
         other = self._carried_out(client, parts, replace(plan, max_time=rest), Rounds)
         other.trace[:0] = solution.trace
         return replace(other, rounds=solution.rounds + other.rounds)
-
-    def _pairs(self) -> bool:
-        """Whether each class is told from each other one."""
-        return False
 
     def _carried_out(self, client: Client, parts: list[Any], plan: Training, choice: Method) -> Solution:
         """What a method makes of the partitions; the best model so far where the cluster is lost."""
@@ -178,7 +237,8 @@ class DistributedModel(BaseEstimator):
         """A solution for each C, ascending; each is begun at the last one's weights, over the same partitions."""
         start = None
         for C in sorted(float(one) for one in Cs):
-            solution = self._solution(prepared._replace(plan=replace(prepared.plan, C=C)), start)
+            plan = replace(prepared.plan, C=C / prepared.plan.share)
+            solution = self._solution(prepared._replace(plan=plan), start)
             start = solution.W
             yield C, solution
 
@@ -197,24 +257,15 @@ class DistributedModel(BaseEstimator):
         warnings.warn(said, NotCertifiedWarning, stacklevel=4)
 
     def _lazily(self, X: Any, function: Callable[..., np.ndarray], dtype: Any, columns: int) -> Any:
-        """`function` of the blocks of X: a Dask array for Dask input, and at once for data in memory."""
+        """`function` of the blocks of X; see :func:`~saddlesvm.cluster.lazily.lazily`."""
         check_is_fitted(self)
-        if isinstance(X, (list, tuple)):
-            shape = (np.nan,) if columns == 1 else (np.nan, columns)
-            pieces = [dask.delayed(of_file)(function, source) for source in X]
-            return da.concatenate([da.from_delayed(one, shape, dtype) for one in pieces])
-        if hasattr(X, "to_dask_array"):
-            X = X.to_dask_array()
-        if not hasattr(X, "rechunk"):
-            return function(as_matrix(X))
-        whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-        if columns == 1:
-            return whole.map_blocks(function, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype=dtype))
-        chunks = (whole.chunks[0], (columns,))
-        return whole.map_blocks(function, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype=dtype))
-
-    def _strength(self) -> dict[str, Any]:
-        return {"C": self.C} if self.lam is None else {"lam": self.lam}
+        width = np.shape(X)[1] if len(getattr(X, "shape", ())) == DIMENSIONS else self.n_features_in_
+        if width != self.n_features_in_:
+            raise ValueError(
+                f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
+                "input"
+            )
+        return lazily(X, function, dtype, columns, self._columns)
 
 
 def _mixed_where_alike(client: Client, parts: list[Any], seed: int) -> list[Any]:
@@ -230,10 +281,12 @@ def classes_and_census(part: Any) -> tuple[int, np.ndarray]:
     return part.classes, census(part)
 
 
+def same_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
+    """The partitions with factors for which the C of all n rows means the same lambda for problems over fewer rows."""
+    counts = np.sum(client.gather([client.submit(rows_of_problems, part) for part in parts]), axis=0)
+    return [client.submit(weighed, part, n / np.maximum(counts, 1), pure=False) for part in parts]
+
+
 def shape_of(part: Any) -> tuple[int, int, int]:
     """Rows, features and bytes of a partition."""
     return part.size, rows.n_features(part.X), part_bytes(part)
-
-
-def of_file(function: Callable[..., np.ndarray], source: Any) -> np.ndarray:
-    return function(read_part(source, None)[0])

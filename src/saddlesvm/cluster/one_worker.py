@@ -1,7 +1,8 @@
 """All rows on one worker: where they fit into its memory, no round of messages is as quick as an ordinary fit.
 
 The partitions are copied together once, from worker to worker, and each problem is solved there by the solver that a
-fit in memory has. What comes to the client is a model with its certificate, which is a proof already.
+fit in memory has: any penalty, any intercept, and joint machines. What comes to the client is a model with its
+certificate, which is a proof already.
 """
 
 from __future__ import annotations
@@ -14,28 +15,24 @@ import numpy as np
 
 from saddlesvm.cluster.mixing import joined
 from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Rounds, Solution
+from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.multiclass.splits import JointSubProblem, solver_for
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.memory_plan import matrix_bytes
-from saddlesvm.solvers.automatic.auto import Auto
 
+TWO = 2  # classes, which a joint machine has one vector for in a model: the second against the first
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
 
 
 class Order(NamedTuple):
     """What to solve, and when to end."""
 
-    loss: Loss
-    C: float
-    n: int
-    uses_lambda: bool
-    tol: float
+    plan: Training
     max_time: float | None
-    seed: int
 
 
 class Gathered(NamedTuple):
@@ -46,7 +43,7 @@ class Gathered(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A model of shape (d + 1,), with its certificate, why the fit ended, and the seconds that it took."""
+    """A model of shape (vectors, d + 1), with its certificate, why the fit ended, and the seconds that it took."""
 
     w: np.ndarray
     certificate: Certificate
@@ -95,13 +92,27 @@ def rows_of(gathered: Gathered, problem: int) -> tuple[Part, int]:
     return gathered.part, problem
 
 
+def problem_there(part: Part, number: int, plan: Training) -> Problem:
+    """One of the problems over all rows."""
+    if plan.joint is None:
+        problem = part.problem(number, plan.loss, plan.C)
+    else:
+        machine = JointSubProblem(number, "", part.y, part.members(number), part.classes, plan.joint)
+        problem = machine.problem(part.X, plan.loss, C=plan.C, **part.options(number))
+    return replace(problem, n=plan.n, uses_lambda=plan.uses_lambda, penalty=plan.penalty, share=plan.share)
+
+
 def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
     """Solve a problem over all rows."""
-    began = time.perf_counter()
+    began, plan = time.perf_counter(), order.plan
     part, number = given
-    problem = replace(part.problem(number, order.loss, order.C), n=order.n, uses_lambda=order.uses_lambda)
-    result = fit(problem, Auto(), Limits(order.tol, max_time=order.max_time), seed=order.seed + number)
-    w = np.append(result.coef, result.intercept / problem.scale if problem.scale else 0.0)
+    problem = problem_there(part, number, plan)
+    solver = solver_for(part.multi_class, "auto")
+    result = fit(problem, solver, Limits(plan.tol, max_time=order.max_time), seed=plan.seed + number)
+    offset = np.ravel(result.intercept) / (problem.scale or 1.0)
+    w = np.column_stack([np.atleast_2d(result.coef), offset])
+    if plan.joint is not None and part.classes == TWO:
+        w = w[1:] - w[:1]
     return Fitted(w, result.certificate, result.outcome, result.reason, time.perf_counter() - began)
 
 
@@ -114,12 +125,11 @@ class OneWorker(Rounds):
         there = self.engine.leave(given_away, together, None)
         sent = self.engine.told(there, bytes_sent)
         left = None if plan.max_time is None else max(plan.max_time - (time.perf_counter() - self.began), 0.01)
-        order = Order(plan.loss, plan.C, plan.n, plan.uses_lambda, plan.tol, left, plan.seed)
-        every = [(k, order) for k in range(plan.problems)]
+        every = [(k, Order(plan, left)) for k in range(plan.problems)]
         found = self.engine.told_each(there, rows_of, fit_there, every)
         self.restarts = self.engine.restarts
         for k, one in enumerate(found):
-            self.best_W[k], self.best[k] = one.w, one.certificate
+            self.best_W[k * plan.vectors : (k + 1) * plan.vectors], self.best[k] = one.w, one.certificate
             self.live[k] = one.outcome is not Outcome.CERTIFIED
         self.rounds += 1
         self.sent = 0

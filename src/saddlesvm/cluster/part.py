@@ -31,6 +31,7 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 
 NO_FOLDS = np.empty(0, dtype=np.int16)
+NO_FACTORS = np.empty(0)
 SIZES = len(RowSizes._fields) + len(PointSizes._fields)
 LARGEST = largest_among(RowSizes, PointSizes)
 
@@ -80,7 +81,8 @@ class RoundSums(NamedTuple):
 
 class Part(NamedTuple):
     """The rows of a partition: values, squared norms, row weights (empty when all are 1); class numbers or targets; the
-    partition's number; how problems are split, and the fold of each row (empty without folds)."""
+    partition's number; how problems are split, and the fold of each row (empty without folds); and what the weights of
+    each problem's rows are multiplied by (empty for 1)."""
 
     X: Rows
     y: np.ndarray
@@ -89,14 +91,15 @@ class Part(NamedTuple):
     classes: int  # number of classes; 0 for targets
     intercept: InterceptName
     place: int = 0
-    pairs: bool = False
+    multi_class: str = "ovr"
     folds: int = 0
     fold: np.ndarray = NO_FOLDS
+    factors: np.ndarray = NO_FACTORS
 
     @property
     def split(self) -> Split:
         """Which problems there are over these rows."""
-        return Split(self.classes, self.pairs, self.folds)
+        return Split(self.classes, self.multi_class, self.folds)
 
     @property
     def size(self) -> int:
@@ -105,14 +108,19 @@ class Part(NamedTuple):
 
     def problem(self, index: int, loss: Loss, C: float) -> Problem:
         """The `index`-th problem over these rows, see :class:`~saddlesvm.cluster.splits.Split`."""
-        left_out, kind = self.split.meant(index)
-        y, members = self.split.labels(kind, self.y), None
-        if self.split.has_subsets(index):
-            takes_part = (y != 0.0) if self.classes else np.ones(y.size, dtype=bool)
-            members = np.flatnonzero(takes_part & (self.fold != left_out) if self.folds else takes_part)
+        y, options = self.split.labels(self.split.meant(index)[1], self.y), self.options(index)
+        return make_problem(self.X, y, loss, C=C, members=self.members(index), **options)
+
+    def members(self, index: int) -> np.ndarray | None:
+        """The rows that take part in a problem; None for all."""
+        return self.split.members(index, self.y, self.fold)
+
+    def options(self, index: int) -> dict[str, Any]:
+        """What the rows tell of a problem: weights, intercept and norms."""
         weights = self.weights if self.weights.size else None
-        named, norms = self.intercept, self.norms
-        return make_problem(self.X, y, loss, C=C, weights=weights, members=members, intercept=named, norms=norms)
+        if self.factors.size:
+            weights = self.factors[index] * (np.ones(self.size) if weights is None else weights)
+        return {"weights": weights, "intercept": self.intercept, "norms": self.norms}
 
 
 class Duals(NamedTuple):
@@ -192,7 +200,7 @@ def make_part(
     factors: Any = None,
     *,
     place: int = 0,
-    pairs: bool = False,
+    multi_class: str = "ovr",
     folds: int = 0,
     seed: int = 0,
 ) -> Part:
@@ -211,8 +219,8 @@ def make_part(
         Factors on the weights of the rows of each class.
     place : int, default=0
         The partition's number.
-    pairs : bool, default=False
-        The problems are those of pairs of classes.
+    multi_class : str, default="ovr"
+        How classes are split; see :class:`~saddlesvm.cluster.splits.Split`.
     folds : int, default=0
         Rows are dealt out to so many folds; see :class:`~saddlesvm.cluster.splits.Split`.
     seed : int, default=0
@@ -244,7 +252,7 @@ def make_part(
         count,
         intercept,
         place,
-        pairs,
+        multi_class,
         folds,
         folds_of(n, folds, seed, place),
     )
@@ -336,9 +344,30 @@ def places_of(part: Part) -> np.ndarray:
     return touched(part.X)
 
 
-def labels_of(y: Any) -> np.ndarray:
-    """The distinct labels of a partition."""
+def rows_of_problems(part: Part) -> np.ndarray:
+    """How many rows of a partition take part in each problem, shape (problems,)."""
+    every = (part.members(k) for k in range(part.split.problems))
+    return np.array([part.size if members is None else members.size for members in every])
+
+
+def weighed(part: Part, factors: np.ndarray) -> Part:
+    """The partition with factors on the weights of each problem's rows."""
+    return part._replace(factors=factors)
+
+
+def labels_of(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels of a partition, and the sum of the weights of each one's rows.
+
+    Raises
+    ------
+    ValueError
+        There are no labels, or some are missing.
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: the file holds no labels")
     labels = np.asarray(y).ravel()
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity: labels must be finite.")
-    return np.unique(labels)
+    found, codes = np.unique(labels, return_inverse=True)
+    s = None if weights is None else np.asarray(weights, dtype=np.float64).ravel()
+    return found, np.bincount(codes, s, found.size).astype(np.float64)

@@ -24,8 +24,9 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.stall import StallWatch
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free, Regularized
+from saddlesvm.problem.joint_losses import JointLoss
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.penalties import L2
+from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import Facts, Sums, summed
 from saddlesvm.problem.regularizer import Regularizer
@@ -122,6 +123,13 @@ class Training:
         The intercept is free of penalty; otherwise it is penalised, or absent.
     scale : float
         Value of the virtual feature; 0 without an intercept.
+    penalty : Penalty
+    share : float
+        What objectives are multiplied by to be told, see :class:`~saddlesvm.problem.problem.Strength`.
+    joint : JointLoss, optional
+        Of the one problem that holds all classes.
+    vectors : int
+        Weight vectors of a problem.
     """
 
     loss: Loss
@@ -137,16 +145,20 @@ class Training:
     uses_lambda: bool = False
     free: bool = False
     scale: float = 1.0
+    penalty: Penalty = field(default_factory=L2)
+    share: float = 1.0
+    joint: JointLoss | None = None
+    vectors: int = 1
 
     @property
     def strength(self) -> Strength:
         """C, lambda and the form in which objectives are told."""
-        return Strength(self.C, self.n, self.uses_lambda)
+        return Strength(self.C, self.n, self.uses_lambda, self.share)
 
     @property
     def regularizer(self) -> Regularizer:
-        """Half the squared norm, a penalised intercept's weight included: without an intercept that weight is zero."""
-        return Regularizer(L2(), Free() if self.free else Regularized())
+        """The penalty, a penalised intercept's weight included: without an intercept that weight is zero."""
+        return Regularizer(self.penalty, Free() if self.free else Regularized())
 
 
 @dataclass
@@ -159,6 +171,11 @@ class Solution:
     rounds: int = 0
     trace: list[dict[str, Any]] = field(default_factory=list)
     reason: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """Of all rounds."""
+        return float(self.trace[-1]["seconds"]) if self.trace else 0.0
 
 
 class Rounds:
@@ -178,7 +195,8 @@ class Rounds:
         start: np.ndarray | None = None,
     ) -> None:
         self.plan, self.engine, self.watch = plan, engine, watch
-        self.W = np.zeros((plan.problems, plan.n_features + 1))
+        self.W = np.zeros((plan.problems * plan.vectors, plan.n_features + 1))
+        self.pulls = self.W  # where the penalty is half a square, weights are their own pull
         self.shares = np.zeros(plan.problems)
         self.live = np.ones(plan.problems, dtype=bool)
         self.scaling = np.tile(new_scaling(), (plan.problems, 1))
@@ -264,31 +282,47 @@ class Rounds:
         `exact` says that the weights were just computed from the dual variables: the certificate is then a proof.
         """
         for k in np.flatnonzero(self.live).tolist():
-            half = self.plan.regularizer.value(self.W[k])
-            glance = Sums(sums.paid[k], sums.conjugates[k], half, half)
-            made = self.proven(sums, k, self.W[k], self.W[k]) if exact else glance
+            made = self.proven(sums, k, self.W[k], self.pulls[k]) if exact else self.glance(sums, k)
             seen = Certificate.of(self.plan.strength, made)
             if seen.primal <= self.best[k].primal:
                 self.best_W[k] = self.W[k]
             self.best[k] = self.best[k].better_of(seen)
             self.live[k] = not seen.relative_gap <= self.plan.tol or self.plan.tol == 0.0
 
+    def glance(self, sums: RoundSums, k: int) -> Sums:
+        """The sums of a problem's certificate, without bounds on rounding."""
+        regularizer = self.plan.regularizer
+        reached = regularizer.conjugate(self.pulls[k])
+        return Sums(sums.paid[k], sums.conjugates[k], regularizer.value(self.W[k]), reached)
+
     def take(self, report: Report) -> None:
-        """Take, of each problem's proposals, the share with the largest guaranteed rise of its dual objective."""
+        """Take, of each problem's proposals, the share with the largest guaranteed rise of its dual objective.
+
+        R* is 1-smooth where the penalty holds half a square: a pull that moves by m raises it by w.m + ||m||^2 / 2 at
+        most, as half a square does. So the partitions' steps are the same for the elastic net.
+        """
         self.shares, moves = np.zeros(self.plan.problems), whole(report.moves)
         for k in np.flatnonzero(self.live):
             move, sums, scaling = moves[k], report.sums, self.scaling[k]
             square = float(move @ move)
             gain = self.plan.C * (sums.conjugates[k] - sums.proposed[k]) - float(self.W[k] @ move)
             self.shares[k] = safe_share(gain, square)
-            self.W[k] += self.shares[k] * move
+            self.pulls[k] += self.shares[k] * move
             note(scaling, square, sums.squares[k])
             follow(scaling, self.engine.parts)
+        self.weigh()
+
+    def weigh(self) -> None:
+        """Set the weights that belong to the pulls."""
+        self.W = self.pulls
+        if not self.plan.penalty.identity():
+            self.W = np.stack([self.plan.regularizer.weights(pull) for pull in self.pulls])
 
     def rebuild(self) -> None:
         """Rebuild w from the present dual variables: any dual variables are feasible."""
         self.shares = np.zeros(self.plan.problems)
-        self.W = self.engine.weights(self.order())
+        self.pulls = self.engine.weights(self.order())
+        self.weigh()
 
     def confirm(self) -> bool:
         """Whether the certificates hold for weights computed anew from the rows; the rounds go on from these if not."""
@@ -308,7 +342,7 @@ class Rounds:
             report = self.engine.sums(self.best_W, self.order())
             if not self.started_again():
                 break
-        made = [self.proven(report.sums, k, self.best_W[k], self.W[k]) for k in range(self.plan.problems)]
+        made = [self.proven(report.sums, k, self.best_W[k], self.pulls[k]) for k in range(self.plan.problems)]
         self.best = [Certificate.of(self.plan.strength, one) for one in made]
 
     def proven(self, sums: RoundSums, k: int, model: np.ndarray, pull: np.ndarray) -> Sums:

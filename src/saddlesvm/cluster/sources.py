@@ -20,6 +20,7 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     X : Dask array (dense, or of scipy CSR blocks), Dask DataFrame, or list of paths or stores
     y : Dask array or Series, or an array; for a list of paths the label column, or None
     weights : like y, optional
+        For a list of paths the name of a column, or an array a file, or a Dask array or Series with a partition a file.
 
     Raises
     ------
@@ -27,11 +28,7 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
         It is none of these, or the partitions do not fit together.
     """
     if isinstance(X, (list, tuple)):
-        if weights is not None:
-            raise ValueError("sample_weight does not go with a list of files: weights are read from stores")
-        if not X:
-            raise ValueError("the list of files is empty: no row to learn from")
-        return [_from_file(source, y) for source in X]
+        return _from_files(X, y, weights)
     rows = _row_blocks(X)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -40,23 +37,62 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     return list(zip(rows, labels, shares, strict=True))
 
 
-def _from_file(source: Any, label: Any) -> PartTasks:
-    """Tasks that read a file or a store where they run."""
-    read = delayed(read_part, pure=False)(source if hasattr(source, "shape") else os.fspath(source), label)
-    return read[0], read[1], read[2]
+def _from_files(sources: Sequence[Any], label: Any, weights: Any) -> list[PartTasks]:
+    """Tasks that read files or stores where they run."""
+    if not sources:
+        raise ValueError("the list of files is empty: no row to learn from")
+    if not (label is None or isinstance(label, (str, int))):
+        raise ValueError(f"y of a list of files is the name of the label column; got {type(label).__name__}")
+    column = weights if isinstance(weights, str) else None
+    given = [None] * len(sources) if weights is None or column else _one_each(weights, len(sources))
+    reads = [
+        delayed(read_part, pure=False)(source if hasattr(source, "shape") else os.fspath(source), label, column)
+        for source in sources
+    ]
+    return [(read[0], read[1], read[2] if own is None else own) for read, own in zip(reads, given, strict=True)]
 
 
-def read_part(source: Any, label: Any) -> tuple[Any, Any, Any]:
-    """Rows, labels and weights of a store, or of a file that :func:`saddlesvm.data.read` reads."""
+def _one_each(weights: Any, count: int) -> list[Any]:
+    """Tasks of the weights of each file's rows."""
+    if hasattr(weights, "to_delayed"):
+        pieces = list(np.ravel(np.asarray(weights.to_delayed(), dtype=object)))
+    elif isinstance(weights, (list, tuple)) and all(np.ndim(one) == 1 for one in weights):
+        pieces = [delayed(np.asarray(one)) for one in weights]
+    else:
+        raise ValueError(
+            "sample_weight of a list of files is the name of a column, a list of an array for each file, or a Dask "
+            f"array with a partition for each; got {type(weights).__name__}"
+        )
+    if len(pieces) != count:
+        raise ValueError(f"sample_weight has {len(pieces)} parts; there are {count} files: they must be the same")
+    return pieces
+
+
+def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[Any, Any, Any]:
+    """Rows, labels and weights of a store, or of a file that :func:`saddlesvm.data.read` reads.
+
+    Raises
+    ------
+    ValueError
+        There is no such column of weights.
+    """
     from saddlesvm.data import Store, read
     from saddlesvm.data.store import is_store
 
     if isinstance(source, str) and is_store(source):
         source = Store(source)
     if isinstance(source, Store):
+        if weight is not None:
+            raise ValueError(f"{source.path}: a store holds its row weights: leave sample_weight={weight!r} out")
         return source.X, source.y, source.sample_weight
     table = read(source, label=label)
-    return table.X, table.y, None
+    if weight is None:
+        return table.X, table.y, None
+    names = list(table.feature_names or ())
+    if weight not in names:
+        raise ValueError(f"{source}: has no column {weight!r} of row weights")
+    place = names.index(weight)
+    return np.delete(table.X, place, axis=1), table.y, np.ascontiguousarray(table.X[:, place])
 
 
 def _row_blocks(X: Any) -> list[Any]:
@@ -105,6 +141,6 @@ def _known_sizes(values: Any) -> tuple[int, ...] | None:
 
 
 def feature_names(X: Any) -> Sequence[str] | None:
-    """Names of the columns of a DataFrame."""
-    columns = getattr(X, "columns", None)
-    return None if columns is None else [str(column) for column in columns]
+    """Names of the columns of a DataFrame; None where they are not all text."""
+    columns = list(getattr(X, "columns", ()))
+    return columns if columns and all(isinstance(column, str) for column in columns) else None

@@ -8,44 +8,47 @@ data are. See :mod:`saddlesvm.cluster.rounds`. Needs Dask: ``pip install 'saddle
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 try:
     import dask
-    import dask.array as da
     from distributed import Client
 except ImportError as error:
     raise ImportError("saddlesvm.dask needs Dask: pip install 'saddlesvm[dask]'") from error
 
 from saddlesvm import estimators
 from saddlesvm.cluster.dask_engine import ClusterLostError
-from saddlesvm.cluster.model import DistributedModel, Prepared
+from saddlesvm.cluster.lazily import as_array, scores_of
+from saddlesvm.cluster.model import Prepared, whole_or_not_at_all
 from saddlesvm.cluster.part import as_matrix, labels_of
-from saddlesvm.cluster.rounds import Solution
-from saddlesvm.cluster.sources import PartTasks, feature_names, part_tasks
+from saddlesvm.cluster.sources import part_tasks
 from saddlesvm.cluster.splits import best_class
-from saddlesvm.estimators.path import check_Cs
+from saddlesvm.estimators.class_weights import class_factors
+from saddlesvm.estimators.dask_linear import DistributedLinear, filled
 from saddlesvm.multiclass.one_vs_one import vote
-from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.rows.scores import linear_scores
-from saddlesvm.runtime.words import ClassificationLoss, Intercept, RegressionLoss
+from saddlesvm.multiclass.splits import JOINT, loss_for
+from saddlesvm.problem.losses import Loss
+from saddlesvm.runtime.words import ClassificationLoss, Intercept, MultiClass, Penalty, ScoreShape
 
-__all__ = ["ClusterLostError", "LinearSVC", "LinearSVR"]
-MULTI_CLASS = ("ovr", "ovo")
+__all__ = ["ClusterLostError", "LinearSVC"]
 
 
-class LinearSVC(ClassifierMixin, DistributedModel):
+def _gives_probabilities(estimator: Any) -> bool:
+    return hasattr(estimator._template(), "predict_proba") or bool(estimator._template().predict_proba)
+
+
+class LinearSVC(ClassifierMixin, DistributedLinear):
     """Linear support vector classification on a Dask cluster, trained to a certified relative duality gap.
 
-    The same problem as :class:`saddlesvm.LinearSVC` with one class against the rest; options of the same name mean the
-    same. Labels are found on the workers, and no row ever reaches the client.
+    The same problem as :class:`saddlesvm.LinearSVC`; options of the same name mean the same. Labels are found on the
+    workers, and no row ever reaches the client.
 
     Parameters
     ----------
@@ -87,19 +90,30 @@ class LinearSVC(ClassifierMixin, DistributedModel):
     memory : int or str, optional
         Bytes of rows of other workers that a worker may take, as a number or as text such as ``"1G"``; 256 MiB by
         default.
-    multi_class : {"ovr", "ovo"}, default="ovr"
-        More than two classes: one against the rest, or each against each other and a vote; all in the same rounds.
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}, default="ovr"
+        More than two classes: one against the rest, or each against each other and a vote, all in the same rounds; or
+        all in one problem, for which all rows must fit on a worker ("gather").
+    top_k : int, default=5
+        With ``multi_class="top_k"``.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With ``multi_class="ovo"``: a column of votes a class, or a column of scores a pair.
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
+        The l1 norm needs all rows on a worker ("gather"); the elastic net takes "gather" and "rounds".
+    l1_ratio : float, default=0.15
+        Of the elastic net.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, d) or (n_classes, d)
-        Or a row a pair of classes, in the order of :class:`saddlesvm.LinearSVC`.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
+    coef_ : ndarray of shape (1, d), (n_classes, d) or (n_pairs, d)
+        Pairs in the order of :class:`saddlesvm.LinearSVC`.
+    intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
     classes_ : ndarray
     certificate_, certificates_, outcome_, n_features_in_, feature_names_in_
         As in :class:`saddlesvm.LinearSVC`.
     n_iter_ : int
         Rounds.
+    seconds_ : float
+        Of the fit, as the client waits for it.
     trace_ : list of dict
         A row for each round: objectives and gap, seconds of work (of the slowest partition) and of communication, how
         much slower that one was than the mean, bytes up and down, sigma, and how often the fit had to start again from
@@ -140,7 +154,11 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
         client: Client | None = None,
         memory: int | str | None = None,
-        multi_class: Literal["ovr", "ovo"] = "ovr",
+        multi_class: MultiClass = "ovr",
+        top_k: int = 5,
+        decision_function_shape: ScoreShape = "ovr",
+        penalty: Penalty = "l2",
+        l1_ratio: float = 0.15,
     ) -> None:
         self.loss = loss
         self.tol = tol
@@ -161,6 +179,10 @@ class LinearSVC(ClassifierMixin, DistributedModel):
         self.client = client
         self.memory = memory
         self.multi_class = multi_class
+        self.top_k = top_k
+        self.decision_function_shape = decision_function_shape
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Train to the relative gap `tol`.
@@ -171,6 +193,8 @@ class LinearSVC(ClassifierMixin, DistributedModel):
             Files are read on the workers, which must see them.
         y : Dask array or Series, or ndarray; for a list of files the name of the label column, or None
         sample_weight : like y, optional
+            For a list of files the name of a column, or an array a file, or a Dask array with a partition a file; the
+            weights of stores are in them.
 
         Raises
         ------
@@ -178,220 +202,95 @@ class LinearSVC(ClassifierMixin, DistributedModel):
             Bad data or options.
         ClusterLostError
             The scheduler is gone, or there is no worker left; ``error.model`` is the best model so far.
+        KeyboardInterrupt
+            Ctrl-C, before there was a model with a certificate.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached, or Ctrl-C pressed, before the gap asked for was proven.
         """
-        self._settle(self._rows(X, y, sample_weight))
+        with whole_or_not_at_all(self):
+            self._run(self._rows(X, y, sample_weight))
         return self
+
+    def _template(self) -> estimators.LinearSVC:
+        options: dict[str, Any] = self._options_for(estimators.LinearSVC)
+        return estimators.LinearSVC(**options | {"solver": "auto"})
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Prepared:
         """The partitions on the workers; finds the classes."""
-        loss = make_loss(self.loss, width=self.width, task="classification")
-        if self.multi_class not in MULTI_CLASS:
+        template = self._checked()
+        loss = loss_for(self.multi_class, template.check_options())
+        if self.multi_class in JOINT and self.penalty != "l2":
             raise ValueError(
-                f"multi_class must be 'ovr' or 'ovo' on a cluster; got {self.multi_class!r}: Crammer-Singer and others "
-                "that solve all classes together are for saddlesvm.LinearSVC, over rows in memory or in a store"
+                f"multi_class={self.multi_class!r} has half a square as its penalty, 'l2'; got {self.penalty!r}"
             )
         blocks, client = part_tasks(X, y, sample_weight), self._client()
-        found = client.gather(client.compute([dask.delayed(labels_of)(one) for _, one, _ in blocks]))
-        self.classes_ = np.unique(np.concatenate([labels for labels in found if labels.size] or [np.empty(0)]))
+        found = client.gather(client.compute([dask.delayed(labels_of)(labels, s) for _, labels, s in blocks]))
+        filled_ones = [labels for labels, _ in found if labels.size]
+        self.classes_ = np.unique(np.concatenate(filled_ones or [np.empty(0)]))
         if self.classes_.size < 2:
             raise ValueError(f"y holds {self.classes_.size} class only: at least two are needed")
-        if self._pairs() and self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' goes with multi_class='ovr' on a cluster; give a dict of weights")
-        names = feature_names(X)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        return self._prepared(blocks, loss, self.classes_, self._factors(client, blocks), folds)
+        check_classification_targets(self.classes_)
+        sums = np.zeros(self.classes_.size)
+        for labels, weights in found:
+            sums[np.searchsorted(self.classes_, labels)] += weights
+        if not sums.all():
+            absent = self.classes_.tolist()[int(np.argmin(sums))]
+            raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
+        self._note_columns(X, y, sample_weight)
+        return self._prepared(template, blocks, loss, self.classes_, self._factors(sums), folds)
 
     def _pairs(self) -> bool:
         return self.multi_class == "ovo" and self.classes_.size > 2
 
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, Cs: int | Sequence[float] = 13, sample_weight: Any = None, **options: Any
-    ) -> list[LinearSVC]:
-        """Certified models along C, ascending; the partitions are made once, and each fit begins where the last ended.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`fit`.
-        Cs : int or sequence of float, default=13
-            Values of C, or how many between 1e-3 and 1e3.
-        **options
-            Of the estimator.
-        """
-        model = cls(**options)
-        prepared = model._rows(X, y, sample_weight)
-        return [model._at(C, solution) for C, solution in model._along(prepared, check_Cs(Cs).tolist())]
-
-    def _at(self, C: float, solution: Solution) -> LinearSVC:
-        """A copy of this model with the solution for a C."""
-        model: LinearSVC = copy(self).set_params(C=C)
-        model._keep(solution, time.perf_counter())
-        model._warn(solution)
-        return model
-
-    def _factors(self, client: Client, blocks: list[PartTasks]) -> np.ndarray | None:
-        """The factor of the class weights for the row weights of each class."""
+    def _factors(self, sums: np.ndarray) -> np.ndarray | None:
+        """The factor of the class weights for the row weights of each class, whose sums are given."""
         if self.class_weight is None:
             return None
-        if self.class_weight == "balanced":
-            tasks = [dask.delayed(class_sums)(y, s, self.classes_) for _, y, s in blocks]
-            sums = np.sum(client.gather(client.compute(tasks)), axis=0)
-            return sums.sum() / (self.classes_.size * sums)
-        if not isinstance(self.class_weight, dict):
-            raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}")
-        return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_.tolist()])
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return np.asarray(sums.sum() / (self.classes_.size * sums))
+        factors = class_factors(self.class_weight, self.classes_, np.arange(self.classes_.size), None)
+        if not (np.isfinite(factors) & (factors > 0)).all():
+            raise ValueError(f"class_weight must hold positive finite factors; got {self.class_weight!r}")
+        return factors
 
     def decision_function(self, X: Any) -> Any:
         """Scores, shape (n,) or (n, n_classes), votes where pairs were told apart; lazy for Dask input."""
-        scores = functools.partial(_decided, self.coef_, self.intercept_, self._pairs(), self.classes_.size)
-        return self._lazily(X, scores, np.float64, 1 if self.classes_.size == 2 else self.classes_.size)
+        check_is_fitted(self)
+        n_classes, pairs = self.classes_.size, self._pairs() and self.decision_function_shape == "ovr"
+        scores = functools.partial(_decided, self.coef_, self.intercept_, pairs, n_classes)
+        return self._lazily(X, scores, np.float64, n_classes if pairs else len(self.coef_))
 
     def predict(self, X: Any) -> Any:
         """Classes, shape (n,); lazy for Dask input."""
+        check_is_fitted(self)
         scores = functools.partial(_decided, self.coef_, self.intercept_, self._pairs(), self.classes_.size)
         classes = self.classes_
         return self._lazily(X, lambda block: classes[best_class(scores(block))], classes.dtype, 1)
 
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """As :meth:`saddlesvm.LinearSVC.predict_proba`; lazy for Dask input."""
+        model = self.to_local()
+        model.__dict__.pop("feature_names_in_", None)  # blocks of rows have none
+        return self._lazily(X, lambda block: model.predict_proba(as_matrix(block)), np.float64, self.classes_.size)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Accuracy; a lazy Dask number for Dask input."""
-        right = self.predict(X) == _as_array(y)
+        right = self.predict(X) == as_array(y)
         return right.mean() if sample_weight is None else (right * sample_weight).sum() / sample_weight.sum()
 
     def to_local(self) -> estimators.LinearSVC:
         """The same model as a :class:`saddlesvm.LinearSVC`, to save and to use without Dask."""
         check_is_fitted(self)
-        model = estimators.LinearSVC(
-            loss=self.loss, tol=self.tol, fit_intercept=self.fit_intercept, intercept=self.intercept, width=self.width,
-            intercept_scaling=self.intercept_scaling, class_weight=self.class_weight, multi_class=self.multi_class,
-            **self._strength(),
-        )  # fmt: skip
+        model = self._alike()
         model.classes_ = self.classes_
-        return _filled(model, self, self.coef_, self.intercept_)
-
-
-class LinearSVR(RegressorMixin, DistributedModel):
-    """Linear support vector regression on a Dask cluster; see :class:`LinearSVC` and :class:`saddlesvm.LinearSVR`.
-
-    Parameters
-    ----------
-    epsilon : float, default=0.0
-    loss : str or Loss, default="epsilon_insensitive"
-    tol, C, lam, fit_intercept, intercept, intercept_scaling, max_iter, max_time, passes, solver, random_state,
-    verbose, callbacks, client, memory
-        As in :class:`LinearSVC`.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from distributed import Client
-    >>> from saddlesvm.dask import LinearSVR
-    >>> X = da.random.default_rng(0).normal(size=(1000, 5), chunks=(500, 5))
-    >>> with Client(processes=False, dashboard_address=None):
-    ...     model = LinearSVR(loss="squared", C=0.01, tol=1e-2, random_state=0).fit(X, X[:, 0] - X[:, 1])
-    ...     print(model.outcome_)
-    certified
-    """
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.0,
-        loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive",
-        tol: float = 1e-4,
-        C: float = 1.0,
-        lam: float | None = None,
-        fit_intercept: bool = True,
-        intercept: Intercept = "regularized",
-        intercept_scaling: float = 1.0,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        passes: float = 3.0,
-        solver: Literal["auto", "newton", "gather", "rounds"] = "auto",
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
-        client: Client | None = None,
-        memory: int | str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.loss = loss
-        self.tol = tol
-        self.C = C
-        self.lam = lam
-        self.fit_intercept = fit_intercept
-        self.intercept = intercept
-        self.intercept_scaling = intercept_scaling
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.passes = passes
-        self.solver = solver
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.client = client
-        self.memory = memory
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
-        """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`."""
-        loss = make_loss(self.loss, epsilon=self.epsilon, task="regression")
-        self._settle(self._prepared(part_tasks(X, y, sample_weight), loss, None, None))
-        names = feature_names(X)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """Targets, shape (n,); lazy for Dask input."""
-        coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-        return self._lazily(X, lambda block: _scores(block, coef, intercept), np.float64, 1)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """R2; a lazy Dask number for Dask input."""
-        y, predicted = _as_array(y), self.predict(X)
-        s = da.ones_like(y) if sample_weight is None else sample_weight
-        mean = (s * y).sum() / s.sum()
-        return 1.0 - (s * (y - predicted) ** 2).sum() / (s * (y - mean) ** 2).sum()
-
-    def to_local(self) -> estimators.LinearSVR:
-        """The same model as a :class:`saddlesvm.LinearSVR`, to save and to use without Dask."""
-        check_is_fitted(self)
-        model = estimators.LinearSVR(
-            loss=self.loss, epsilon=self.epsilon, tol=self.tol, fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling, **self._strength(),
-        )  # fmt: skip
-        return _filled(model, self, self.coef_, self.intercept_)
-
-
-def class_sums(y: Any, weights: Any, classes: np.ndarray) -> np.ndarray:
-    """Sum of the row weights of each class in a partition."""
-    codes = np.searchsorted(classes, np.asarray(y).ravel())
-    return np.bincount(codes, None if weights is None else np.asarray(weights).ravel(), classes.size)
-
-
-def _scores(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    scores = linear_scores(as_matrix(X), coef, intercept)
-    return scores[:, 0] if scores.shape[1] == 1 else scores
+        return filled(model, self, self.coef_, self.intercept_)
 
 
 def _decided(coef: np.ndarray, intercept: np.ndarray, pairs: bool, n_classes: int, X: Any) -> np.ndarray:
     """Scores, or the votes of pairs."""
-    scores = _scores(X, coef, intercept)
+    scores = scores_of(X, coef, intercept)
     return vote(scores, n_classes) if pairs else scores
-
-
-def _as_array(y: Any) -> Any:
-    return y.to_dask_array() if hasattr(y, "to_dask_array") else y
-
-
-def _filled(model: Any, fitted: DistributedModel, coef: Any, intercept: Any) -> Any:
-    """The fitted attributes that a model in memory has."""
-    model.coef_, model.intercept_ = coef, intercept
-    model.certificate_, model.certificates_ = fitted.certificate_, fitted.certificates_
-    model.outcome_, model.n_iter_ = fitted.outcome_, fitted.n_iter_
-    model.n_features_in_ = fitted.n_features_in_
-    if hasattr(fitted, "feature_names_in_"):
-        model.feature_names_in_ = fitted.feature_names_in_
-    return model

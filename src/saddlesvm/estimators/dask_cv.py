@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import estimators
@@ -17,11 +19,22 @@ from saddlesvm.cluster.rounds import Solution
 from saddlesvm.estimators.dask import LinearSVC
 from saddlesvm.estimators.path import check_Cs
 
+OF_THE_BEST = (
+    "classes_", "coef_", "intercept_", "certificate_", "n_features_in_", "feature_names_in_", "n_iter_"
+)  # fmt: skip
 RULES = ("best", "one_standard_error")
 FEWEST_FOLDS = 2
 
 
-class LinearSVCCV(ClassifierMixin, BaseEstimator):
+def _has(name: str) -> Callable[[Any], bool]:
+    def check(search: Any) -> bool:
+        getattr(getattr(search, "best_estimator_", search.template()), name)
+        return True
+
+    return check
+
+
+class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification on a Dask cluster, with C chosen by cross-validation.
 
     The models of all folds, and the one of all rows, are problems over the same partitions and share every round; each
@@ -46,12 +59,14 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
     scores_ : ndarray of shape (k, n_folds)
         Accuracies.
     mean_scores_, standard_errors_ : ndarray of shape (k,)
-    relative_gaps_ : ndarray of shape (k,)
-        That all fits of a C proved together.
+    relative_gaps_ : ndarray of shape (k, n_folds)
+        The relative gap that each fold's fits proved, the largest of its sub-problems.
     rounds_ : ndarray of shape (k,)
         Rounds of each C.
     best_estimator_ : saddlesvm.dask.LinearSVC
         Of all rows with ``C_``.
+    classes_, coef_, intercept_, certificate_, n_iter_, n_features_in_, feature_names_in_
+        Of `best_estimator_`.
 
     Examples
     --------
@@ -75,6 +90,10 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.rule = rule
 
+    def template(self) -> LinearSVC:
+        """The estimator whose options are used."""
+        return LinearSVC() if self.estimator is None else self.estimator
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVCCV:
         """Choose C; see :meth:`saddlesvm.dask.LinearSVC.fit` for the data.
 
@@ -87,8 +106,9 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")
         if isinstance(self.cv, bool) or not isinstance(self.cv, int) or self.cv < FEWEST_FOLDS:
             raise ValueError(f"cv must be a number of folds, at least {FEWEST_FOLDS}, on a cluster; got {self.cv!r}")
-        given = LinearSVC() if self.estimator is None else self.estimator
-        template = type(given)(**given.get_params(deep=False))
+        template = clone(self.template())
+        if template.lam is not None:
+            raise ValueError(f"C is chosen, so lam (lambda) must be left out; got lam={template.lam!r}")
         prepared = template._rows(X, y, sample_weight, self.cv)
         self.Cs_ = check_Cs(self.Cs)
         solutions, scores = [], []
@@ -99,7 +119,7 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         self.scores_ = np.array(scores)
         self.mean_scores_ = self.scores_.mean(axis=1)
         self.standard_errors_ = self.scores_.std(axis=1, ddof=1) / np.sqrt(self.cv)
-        self.relative_gaps_ = np.array([max(one.relative_gap for one in each.certificates) for each in solutions])
+        self.relative_gaps_ = np.array([self._gaps(prepared, one) for one in solutions])
         self.rounds_ = np.array([one.rounds for one in solutions])
         best = self._choose()
         self.C_ = float(self.Cs_[best])
@@ -112,6 +132,12 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         engine = DaskEngine(prepared.client, prepared.parts, prepared.plan.problems)
         counts = engine.total(count_right, counted_together, solution.W)
         return np.asarray(counts.right / np.maximum(counts.rows, 1))
+
+    @staticmethod
+    def _gaps(prepared: Prepared, solution: Solution) -> np.ndarray:
+        """The largest relative gap of each fold's problems, shape (folds,)."""
+        gaps = np.array([one.relative_gap for one in solution.certificates])
+        return np.asarray(gaps.reshape(-1, prepared.split.kinds)[:-1].max(axis=1))
 
     def _choose(self) -> int:
         best = int(self.mean_scores_.argmax())
@@ -129,6 +155,22 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """As :meth:`saddlesvm.dask.LinearSVC.predict_proba`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_proba(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """As :meth:`saddlesvm.dask.LinearSVC.score`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.score(X, y, sample_weight)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_THE_BEST and "best_estimator_" in vars(self):
+            return getattr(self.best_estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def to_local(self) -> estimators.LinearSVC:
         """The chosen model as a :class:`saddlesvm.LinearSVC`."""
         check_is_fitted(self, "best_estimator_")
@@ -137,10 +179,8 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
 
 def _of_all_rows(solution: Solution, prepared: Prepared) -> Solution:
     """The part of a solution that left no fold out."""
-    first = prepared.split.folds * prepared.split.kinds
-    return Solution(
-        solution.W[first:], solution.certificates[first:], solution.outcome, solution.rounds, solution.trace
-    )
+    first, vectors = prepared.split.folds * prepared.split.kinds, prepared.split.vectors
+    return replace(solution, W=solution.W[first * vectors :], certificates=solution.certificates[first:])
 
 
 __all__ = ["LinearSVCCV"]

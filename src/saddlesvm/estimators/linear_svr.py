@@ -28,7 +28,7 @@ from saddlesvm.solvers.base import SolverBase
 @register_estimator(
     task="regression",
     options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "liblinear"),
-    on_cluster="saddlesvm.estimators.dask:LinearSVR",
+    on_cluster="saddlesvm.estimators.dask_svr:LinearSVR",
 )
 class LinearSVR(HasPath, RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
