@@ -3,9 +3,11 @@
 python -m benchmarks.makers.make_store big.store --gigabytes 4 --features 512
 python -m benchmarks.claims.out_of_core big.store --memory 1G
 
-Reading is timed with plain `readinto` of the same file into one buffer of 4 MB, before and after the training, and a
-sweep with training at work counts the same bytes. Before each, and before every sweep, the system is asked to drop the
-file's pages ("cold"); with ``--warm`` it is asked to keep them: the file is read once first. Memory is what
+Disks that are shared with others change their speed from one minute to the next. So a plain reading of the file follows
+each sweep of the training, and a sweep is compared with the readings before and after it. Plain reading is `readinto`
+into one buffer of 4 MB; with ``--ahead 8`` it asks the system for the next eight buffers, as a sweep does. Before each,
+and before every sweep, the system is asked to drop the file's pages ("cold"); with ``--warm`` the file is read once
+first. The bytes of a sweep are those that the process has read meanwhile, as /proc/self/io tells. Memory is what
 /proc/self/status calls RssAnon, sampled every 5 ms, above what the process had before the store was opened.
 ``--kill 20`` lets a training run with checkpoints be killed at 20 random moments instead (the file drops nothing then).
 """
@@ -66,71 +68,116 @@ def drop(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def reading_speed(path: Path, cold: bool) -> float:
-    """Bytes a second of reading a file from its beginning to its end."""
+def reading_speed(path: Path, cold: bool, ahead: int = 0) -> float:
+    """Bytes a second of reading a file from its beginning to its end, so many buffers asked for ahead."""
     if cold:
         drop(path)
     room = memoryview(bytearray(BUFFER_BYTES))
     total, began = 0, time.perf_counter()
     with path.open("rb", buffering=0) as file:
+        if ahead:
+            os.posix_fadvise(file.fileno(), 0, ahead * BUFFER_BYTES, os.POSIX_FADV_WILLNEED)
         while done := file.readinto(room):
             total += done
+            if ahead:
+                place = total + (ahead - 1) * BUFFER_BYTES
+                os.posix_fadvise(file.fileno(), place, BUFFER_BYTES, os.POSIX_FADV_WILLNEED)
     return total / (time.perf_counter() - began)
 
 
-class Sweeps:
-    """A callback of the fit: seconds of each whole sweep, the file's pages dropped at its beginning."""
+def bytes_read() -> int:
+    """What this process has read so far, from wherever."""
+    return int(Path("/proc/self/io").read_text().split()[1])
 
-    def __init__(self, path: Path, cold: bool) -> None:
-        self.path, self.cold, self.seconds, self.ended = path, cold, [], 0.0
-        self.sweep, self.began = 0, time.perf_counter()
+
+def wait_for_reader() -> None:
+    """Wait until nothing is read ahead any more."""
+    before = -1
+    while before != (before := bytes_read()):
+        time.sleep(0.1)
+
+
+class Sweeps:
+    """A callback of the fit: the speed of each whole sweep, and of a plain reading before it and after it.
+
+    Attributes
+    ----------
+    speeds, work : list of float
+        Bytes a second of each sweep, by the clock and by the processor.
+    readings : list of float
+        Bytes a second of the plain readings: one more than there are sweeps.
+    paused : float
+        Seconds that the readings took.
+    """
+
+    def __init__(self, path: Path, cold: bool, ahead: int) -> None:
+        self.path, self.cold, self.ahead = path, cold, ahead
+        self.speeds: list[float] = []
+        self.work: list[float] = []
+        self.readings: list[float] = []
+        self.sweep, self.paused = 0, 0.0
+        self._read()
+
+    def _read(self) -> None:
+        """A plain reading; a sweep begins after it."""
+        began = time.perf_counter()
+        wait_for_reader()
+        self.readings.append(reading_speed(self.path, self.cold, self.ahead))
+        if self.cold:
+            drop(self.path)
+        self.began = time.perf_counter()
+        self.paused += self.began - began
+        self.worked, self.read = time.process_time(), bytes_read()
 
     def tick(self, epoch: float, estimate: float, seconds: float) -> None:
-        """Note the end of a sweep."""
+        """Note the end of a sweep, and read plainly."""
         if int(epoch + 1e-9) > self.sweep:
             self.sweep = int(epoch + 1e-9)
-            self.seconds.append(time.perf_counter() - self.began)
-            if self.cold:
-                drop(self.path)
-            self.began = time.perf_counter()
+            read = bytes_read() - self.read
+            self.speeds.append(read / (time.perf_counter() - self.began))
+            self.work.append(read / (time.process_time() - self.worked))
+            self._read()
 
     def __call__(self, record: Any) -> None:
         """Nothing to do at a certificate."""
 
+    def shares(self) -> list[float]:
+        """Each sweep's speed as a share of the mean speed of its two neighbours."""
+        pairs = zip(self.readings, self.readings[1:], strict=False)
+        return [speed / statistics.mean(pair) for speed, pair in zip(self.speeds, pairs, strict=True)]
+
 
 def measure(options: argparse.Namespace) -> None:
-    """Read, train, read; say what came of it."""
+    """Train, with plain readings between the sweeps; say what came of it."""
     store, values = Store(options.store), Path(options.store) / "values.npy"
     cold = not options.warm
-    reading_speed(values, False)
-    before = [reading_speed(values, cold) for _ in range(options.repeats)]
-    sweeps = Sweeps(values, cold)
+    if options.warm:
+        reading_speed(values, False)
+    sweeps = Sweeps(values, cold, options.ahead)
     model = LinearSVC(
-        loss=options.loss, C=options.C, tol=options.tol, random_state=0, memory=options.memory, callbacks=[sweeps]
-    )
+        loss=options.loss, C=options.C, tol=options.tol, solver=options.solver, random_state=0, memory=options.memory,
+        callbacks=[sweeps],
+    )  # fmt: skip
     del store
-    if cold:
-        drop(values)
     with MemoryWatch() as watch:
-        sweeps.began = began = time.perf_counter()
+        sweeps.paused, sweeps.began = 0.0, time.perf_counter()
+        began = time.perf_counter()
         store = Store(options.store)
         model.fit(store)
-        spent = time.perf_counter() - began
-    after = [reading_speed(values, cold) for _ in range(options.repeats)]
-    reading = statistics.median(before + after)
-    size = values.stat().st_size
-    speeds = [size / seconds for seconds in sweeps.seconds]
+        spent = time.perf_counter() - began - sweeps.paused
+    size, shares = values.stat().st_size, sweeps.shares()
     limit = memory_bytes(options.memory)
     print(
         f"store           {size / 1e9:.2f} GB, {store.shape[0]:,} x {store.shape[1]}; {size / limit:.1f} x the memory"
     )
     print(f"files           {'cold: pages dropped before each pass' if cold else 'warm: in the page cache'}")
     print(f"outcome         {model.outcome_}, {model.certificate_}")
-    print(f"time            {spent:.1f} s, {len(speeds)} sweeps, solving {model.seconds_solving_:.1f} s")
+    print(f"time            {spent:.1f} s without the plain readings, {len(shares)} sweeps")
     print(f"memory          {watch.most / 2**20:.0f} MB of {limit / 2**20:.0f} MB anonymous above the start")
-    print(f"reading         {reading / 1e9:.2f} GB/s ({', '.join(f'{one / 1e9:.2f}' for one in before + after)})")
-    print(f"sweeps          {', '.join(f'{one / 1e9:.2f}' for one in speeds)} GB/s")
-    print(f"share           {statistics.median(speeds) / reading:.0%} of the reading speed (the median sweep)")
+    for what, speeds in (("readings", sweeps.readings), ("sweeps", sweeps.speeds), ("by processor", sweeps.work)):
+        print(f"{what:15s} {', '.join(f'{one / 1e9:.2f}' for one in speeds)} GB/s")
+    each = ", ".join(f"{one:.0%}" for one in shares)
+    print(f"shares          {each}; median {statistics.median(shares):.0%} of the readings before and after")
 
 
 TRAIN = """
@@ -202,7 +249,8 @@ def main() -> None:
     parser.add_argument("--loss", default="squared_hinge")
     parser.add_argument("--C", type=float, default=0.01)
     parser.add_argument("--tol", type=float, default=1e-3)
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--solver", default="auto")
+    parser.add_argument("--ahead", type=int, default=0, help="buffers that plain reading asks for ahead")
     parser.add_argument("--warm", action="store_true")
     parser.add_argument("--kill", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)

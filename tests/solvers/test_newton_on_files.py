@@ -67,7 +67,8 @@ def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     assert np.allclose(np.tril(told.matrix), np.tril(C * dense.T @ (bend[:, None] * dense)))
     assert np.allclose(alpha[chosen], a)
     assert not alpha[:10].any()
-    assert told.bent == pytest.approx([np.count_nonzero(bend), C * bend.sum()])
+    own = C * bend * (dense**2).sum(axis=1)
+    assert told.bent == pytest.approx([np.count_nonzero(bend), own.sum(), own @ own])
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])

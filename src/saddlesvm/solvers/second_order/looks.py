@@ -20,7 +20,8 @@ from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows.layouts import CSR, Rows, dot_rows, dtype_of, n_features
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, combine, respond
+from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, combine, hessian_diagonal, respond
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, squares_cost
 
 STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at together: the cache holds them
@@ -48,6 +49,9 @@ class Ask(NamedTuple):
     precise : bool
         Rows of single precision are widened before their squares are added up; else strips of them are summed in single
         precision, which takes half the time.
+    share : float
+        The share of the rows whose squares are added up, drawn at random; they weigh as much as all do. 0 asks for no
+        matrix.
     """
 
     w: np.ndarray
@@ -55,6 +59,7 @@ class Ask(NamedTuple):
     shorten: tuple[float, float, bool] | None = None
     base: np.ndarray | None = None
     precise: bool = False
+    share: float = 1.0
 
 
 class Told(NamedTuple):
@@ -66,14 +71,16 @@ class Told(NamedTuple):
         Of :func:`~saddlesvm.problem.sums.loss_sums`, at w and its multipliers.
     line : ndarray of shape (len(TRIALS),)
         ``sum_i s_i phi_i`` at the places of the line; zeros where there is none.
-    bent : ndarray of shape (2,)
-        How many rows bend, and the sum of their second derivatives (times C).
+    bent : ndarray of shape (3,)
+        How many rows bend; and the sums, and sums of squares, of their part in the matrix, ``C s_i phi_i'' ||x_i||^2``.
     signed : ndarray of shape (4,)
         Sums of the positive and negative multipliers, see :func:`~saddlesvm.problem.intercepts.signed_sums`.
     pull : ndarray of shape (d + 1,)
         ``sum_i a_i x_i`` of the multipliers at w.
     matrix : ndarray of shape (d + 1, d + 1)
         ``C sum_i s_i phi_i'' x_i x_i'``, its lower triangle, or the change of it; in Fortran order.
+    diagonal : ndarray of shape (d + 1,)
+        The diagonal of all rows' matrix, where that of a share of them was asked for; else zeros.
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of the multipliers, see :class:`~saddlesvm.problem.rounding.PointSizes`.
     """
@@ -84,14 +91,15 @@ class Told(NamedTuple):
     signed: np.ndarray
     pull: np.ndarray
     matrix: np.ndarray
+    diagonal: np.ndarray
     sizes: np.ndarray
 
     @classmethod
     def nothing(cls, width: int) -> Told:
         """What no row tells, for w of this length."""
         matrix = np.zeros((width, width), order="F")
-        sums, line, bent, signed, sizes = (np.zeros(size) for size in (LOSS_SUMS, len(TRIALS), 2, 4, SIZES))
-        return cls(sums, line, bent, signed, np.zeros(width), matrix, sizes)
+        sums, line, bent, signed, sizes = (np.zeros(size) for size in (LOSS_SUMS, len(TRIALS), 3, 4, SIZES))
+        return cls(sums, line, bent, signed, np.zeros(width), matrix, np.zeros(width), sizes)
 
     def add(self, other: Told) -> None:
         """Add what other rows tell."""
@@ -120,10 +128,19 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
         In the numbering of `terms`; or of shape (0,), where nobody needs them.
     """
     single = not ask.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
+    drawn = nothing() if ask.share >= 1.0 else np.random.default_rng(members.size).random(members.size)
+    every, done = np.empty(terms.y.size if drawn.size else 0), 0
     for wide in strips(terms.X, members, WIDE_VALUES):
         total = np.zeros(told.matrix.shape, dtype=np.float32, order="F") if single else told.matrix
         for chosen in strips(terms.X, wide, STRIP_VALUES):
-            _add_squares(terms, chosen, _look(terms, chosen, ask, told, alpha), total)
+            bends = _look(terms, chosen, ask, told, alpha)
+            if drawn.size and ask.share:
+                every[chosen] = bends
+                hessian_diagonal(terms.X, chosen, every, told.diagonal)
+                some = np.flatnonzero(drawn[done : done + chosen.size] < ask.share)
+                done, chosen, bends = done + chosen.size, chosen[some], bends[some] / ask.share
+            if ask.share:
+                _add_squares(terms, chosen, bends, total)
         if single:
             told.matrix[:] += total
 
@@ -152,7 +169,8 @@ def _look(terms: Terms, chosen: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
         for k, place in enumerate(TRIALS):
             told.line[k] += loss_sums(points, every, former + place * (z - former), 0.0, answers.alpha)[0]
     norms = terms.norms[chosen]
-    told.bent[:] += np.count_nonzero(answers.bend * norms > NEGLIGIBLE), float(answers.bend.sum())
+    parts = answers.bend * norms
+    told.bent[:] += np.count_nonzero(parts > NEGLIGIBLE), parts.sum(), parts @ parts
     sizes = point_sizes(terms.loss, y, norms, s, every, answers.alpha, signs=ask.shorten is not None)
     add_sizes(told.sizes, np.array(sizes), LARGEST)
     if alpha.size:

@@ -20,6 +20,7 @@ from saddlesvm.problem.loss import Loss, is_smooth, loss_name
 from saddlesvm.problem.on_disk import ProvenPoint, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Facts, Sums
+from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
@@ -120,6 +121,8 @@ class NewtonOnFiles(SolverBase):
         work = state.work
         if work.told is None or work.alpha is None:
             work.told, work.alpha = Told.nothing(state.w.size), problem.spare_duals()
+            if not state.walk.looks and isinstance(problem.X, Dense):
+                state.walk.draw(problem.members.size)
         ask = state.walk.ask_balanced() if state.proving else state.walk.ask()
         look(problem.terms_of(part), part.rows, ask, work.told, part.of(work.alpha))
         state.rows_touched += part.rows.size

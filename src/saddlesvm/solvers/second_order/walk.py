@@ -9,6 +9,11 @@ falls with every point that is taken.
 The multipliers at any point are dual feasible, and the pass pulls them anew from the rows. So each pass proves a bound
 by itself, with the gap ``1/2 ||w - w(a)||^2``.
 
+Where there are thousands of rows to a feature, the matrix of a random share of them is as good: with m rows, each step
+near the optimum leaves some ``4 d / m`` of the gap, and sums that took most of a pass take little. The rows drawn may
+miss a feature that few rows have: so the matrix is scaled to the diagonal of all rows. Objectives, pulls and
+certificates are of all rows anyway.
+
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs", with
 places to choose from instead of an exact search.
 """
@@ -35,6 +40,10 @@ from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, TRIALS, Ask, 
 
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point looked at is taken
 ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
+FAR, NEAR, NEAR_GAP = 500.0, 8000.0, 0.9  # rows per feature whose squares do, and the relative gap that parts the two
+WIDE = 32  # features below which their matrix takes no time worth saving
+SETTLED, SLOW = 1e-3, 0.1  # relative fall from which on steps fall by that factor, or the matrix of all rows is taken
+MOST_DRAWN = 12  # passes before that matrix is taken in any case
 ALIKE = 1e-3  # share of a diagonal entry left to its pivot below which sums in single precision are too coarse
 
 
@@ -78,6 +87,8 @@ class Walk(Group):
         The matrix kept; empty where it is asked for anew.
     precise : bool
         Sums in single precision do not do: the features are too alike.
+    share : float
+        The share of the rows whose squares are added up.
     """
 
     at: np.ndarray
@@ -97,6 +108,7 @@ class Walk(Group):
     base: np.ndarray = field(default_factory=nothing)
     matrix: np.ndarray = field(default_factory=no_matrix)
     precise: bool = False
+    share: float = 1.0
 
     @classmethod
     def begin(cls, w: np.ndarray, loss: Loss) -> Walk:
@@ -105,12 +117,17 @@ class Walk(Group):
         kept = changes_alone(loss)
         return cls(w, model=nowhere, pull=nowhere, sums=sums, sizes=sizes, signed=np.zeros(4), changes=kept)
 
+    def draw(self, rows: float) -> None:
+        """Let the squares of a share of the rows do, of which so many bend: before the first pass."""
+        while not self.changes and self.at.size > WIDE and 0.5 * self.share * rows >= FAR * self.at.size:
+            self.share *= 0.5
+
     def ask(self) -> Ask:
         """What the next pass is to find out."""
-        if not self.base.size:
-            return Ask(self.at, self.back, precise=self.precise)
-        same = np.array_equal(self.base, self.back)
-        return Ask(self.at, self.back, base=self.back if same else self.base, precise=self.precise)
+        base = None
+        if self.base.size:
+            base = self.back if np.array_equal(self.base, self.back) else self.base
+        return Ask(self.at, self.back, base=base, precise=self.precise, share=self.share)
 
     def take(self, C: float, regularizer: Regularizer, told: Told) -> float:
         """Learn from a pass, and choose the point of the next one; returns an estimate of the relative gap.
@@ -121,7 +138,7 @@ class Walk(Group):
         if self.base.size:
             self.matrix += told.matrix
         else:
-            self.matrix = told.matrix
+            self.matrix = told.matrix if self.share >= 1.0 else scaled(told.matrix, told.diagonal)
         self.model, self.pull, self.sums, self.sizes = w, C * told.pull, told.sums, told.sizes
         self.signed = told.signed
         self.bent, self.looks = int(told.bent[0]), self.looks + 1
@@ -134,11 +151,12 @@ class Walk(Group):
             self._shorten()
         else:
             step, fall, alike = newton_step(w, self.pull, regularizer, self.matrix)
-            self._use_precision(alike)
-            self.at, self.back, self.before, self.promised = w + step, w, primal, 2.0 * fall
-            self.steps += 1
             if regularizer.intercept.constrained:  # these multipliers have another sum: the dual is no bound
                 dual = primal - fall
+            self._use_precision(alike)
+            self._use_more_rows(told, relative(max(primal - dual, 0.0), primal, dual), fall, primal)
+            self.at, self.back, self.before, self.promised = w + step, w, primal, 2.0 * fall
+            self.steps += 1
         self.base = w if self.changes and self.matrix.size else nothing()
         if not self.base.size:
             self.matrix = no_matrix()
@@ -148,6 +166,21 @@ class Walk(Group):
         """Ask for a precise matrix from now on, where the features are so alike that single precision hides them."""
         if alike < ALIKE and not self.precise:
             self.precise, self.matrix = True, no_matrix()
+
+    def _use_more_rows(self, told: Told, gap: float, fall: float, primal: float) -> None:
+        """Draw more rows from now on, where few of those drawn bend; or all, where near the end a step gains little."""
+        if self.share >= 1.0:
+            return
+        _, total, squares = told.bent.tolist()
+        drawn = self.share * total**2 / squares if squares else 0.0
+        wanted, share = (NEAR if gap <= NEAR_GAP else FAR) * self.at.size, self.share
+        if 2.0 * drawn < wanted:
+            share = min(1.0, share * 2.0 ** np.ceil(np.log2(wanted / max(drawn, 1.0))))
+        expected = 0.5 * self.promised
+        near = bool(self.back.size) and expected <= SETTLED * abs(primal)
+        if (near and fall > SLOW * expected) or self.looks >= MOST_DRAWN:
+            share = 1.0
+        self.share = share
 
     def _better_place(self, C: float, regularizer: Regularizer, told: Told, primal: float) -> float:
         """The place on the line where the objective falls much lower than at the point looked at; 0 for none."""
@@ -168,7 +201,7 @@ class Walk(Group):
 
     def ask_balanced(self) -> Ask:
         """What a pass with balanced multipliers is to find out, which proves the last point of a free intercept."""
-        return Ask(self.model, nothing(), shortening(self.signed.tolist(), 0.0))
+        return Ask(self.model, nothing(), shortening(self.signed.tolist(), 0.0), share=0.0)
 
     def balanced(self, facts: Facts, told: Told) -> Sums:
         """The sums of the certificate of that point, from what such a pass has told."""
@@ -181,6 +214,17 @@ class Walk(Group):
         """The sums of the certificate of the point that the last pass looked at, rounding bounded."""
         sums, sizes = self.sums.tolist(), self.sizes.tolist()
         return summed(facts, tuple(sums), PointSizes(*sizes), self.model, self.pull)
+
+
+def scaled(matrix: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """A matrix scaled from both sides, in place, so that it has this diagonal."""
+    places = np.arange(diagonal.size)
+    own = matrix[places, places]
+    root = np.sqrt(np.divide(diagonal, own, out=np.zeros(own.size), where=own > 0.0))
+    matrix *= root
+    matrix *= root[:, None]
+    matrix[places, places] = diagonal
+    return matrix
 
 
 def newton_step(
