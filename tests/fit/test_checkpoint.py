@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -191,3 +192,26 @@ def test_the_automatic_solver_resumes_at_work_on_columns(tmp_path: Path) -> None
     for epochs in (2.0, None):
         result = fit(problem, Auto(), Limits(tol=1e-9, max_epochs=epochs), checkpoint=Checkpoint(tmp_path / "run"))
     assert result.outcome is Outcome.CERTIFIED
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: Any, **more: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    problem, limits = small_problem(Hinge(), C=0.1), Limits(tol=0.0, max_epochs=4, certify_every=2)
+    undisturbed = fit(problem, DCD(), limits, seed=3)
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.warns(
+        CheckpointWarning, match=r"run.ckpt: cannot be written: No space left on device\. The fit is not"
+    ):
+        disturbed = fit(problem, DCD(), limits, seed=3, checkpoint=Checkpoint(tmp_path / "run.ckpt", every_steps=1))
+    assert equal(undisturbed, disturbed)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_the_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(ValueError, match=r"the folder of the checkpoint .*run.ckpt cannot be written to"):
+        Checkpoint(tmp_path / "run.ckpt")

@@ -36,10 +36,14 @@ def check_outputs(options: argparse.Namespace) -> None:
     """Raise DataError for a file that could not be written, or would be written twice; `writes` names the options."""
     paths = named(options, "writes")
     for path in paths:
-        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        folder = os.path.dirname(os.path.realpath(path))
+        if not os.path.isdir(folder):
             raise DataError(f"{path}: its folder does not exist")
         if os.path.isdir(path):
             raise DataError(f"{path}: is a folder; a file name is needed")
+        device = os.path.exists(path) and not os.path.isfile(path)
+        if not os.access(path if device else folder, os.W_OK):
+            raise DataError(f"{path}: cannot be written: permission denied {'there' if device else 'in its folder'}")
     real = [os.path.realpath(path) for path in paths]
     for path, one in zip(paths, real, strict=True):
         if real.count(one) > 1:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from typing import Any
 
 from saddlesvm.cli.console import print_error
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.runtime.compiling import telling
+from saddlesvm.runtime.shown import one_line
 
 INTERRUPTED = 130
 
@@ -15,6 +17,7 @@ INTERRUPTED = 130
 def run(options: argparse.Namespace) -> int:
     """Run the command; its exit code."""
     command = options.run.load()
+    usual, warnings.formatwarning = warnings.formatwarning, as_line
     warnings.simplefilter("ignore", NotCertifiedWarning)
     warnings.filterwarnings("ignore", "X does not have valid feature names")  # check_features compares them already
     try:
@@ -23,3 +26,10 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print_error("saddlesvm: interrupted")
         return INTERRUPTED
+    finally:
+        warnings.formatwarning = usual
+
+
+def as_line(message: Warning | str, *place: Any, **more: Any) -> str:
+    """A warning as a line for a person, without the place in the source that it comes from."""
+    return f"saddlesvm: warning: {one_line(str(message))}\n"

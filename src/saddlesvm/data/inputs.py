@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from saddlesvm.data.blame import naming_columns, unordered
 from saddlesvm.data.store import Store
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_repeat
@@ -43,16 +44,17 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     X = X.X if isinstance(X, Store) else X
     if usable(X):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
-    checked = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        accept_large_sparse=True,
-        dtype=[np.float64, np.float32],
-        order="C",
-        ensure_all_finite=False,
-    )
+    with naming_columns(X):
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+        )
     if not sparse.issparse(checked) or (repeats and in_range(checked)):
         return checked
     return canonical(checked)
@@ -74,10 +76,11 @@ def usable(X: Any) -> bool:
 def as_design(X: Any) -> Any:
     """Like :func:`check_design` for functions, which have no estimator to note the features on."""
     X = X.X if isinstance(X, Store) else X
-    checked = check_array(
-        X, accept_sparse="csr", accept_large_sparse=True, dtype=[np.float64, np.float32], order="C",
-        ensure_all_finite=False,
-    )  # fmt: skip
+    with naming_columns(X):
+        checked = check_array(
+            X, accept_sparse="csr", accept_large_sparse=True, dtype=[np.float64, np.float32], order="C",
+            ensure_all_finite=False,
+        )  # fmt: skip
     return canonical(checked) if sparse.issparse(checked) else checked
 
 
@@ -126,15 +129,22 @@ def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
     Raises
     ------
     ValueError
-        X holds NaN, infinity, or values whose square overflows; the message names the row.
+        X holds NaN, infinity, or values whose square overflows; the message names row and column.
     """
     norms = squared_norms(X, rows.n_rows(X), threads)
     finite = np.isfinite(norms)
     if not finite.all():
         i = int(np.argmin(finite))
         kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
-        raise ValueError(f"Input X contains {kind} in row {i}: all values must be finite.")
+        where = f"row {i}, column {_worst_column(X, i)} (from 0)"
+        advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
+        raise ValueError(f"Input X contains {kind} in {where}: all values must be finite.{advice}")
     return norms
+
+
+def _worst_column(X: Rows, i: int) -> int:
+    """The column of row i with NaN, or else with the largest value."""
+    return int(np.argmax(np.abs(rows.as_dense_row(X, i)[:-1])))
 
 
 def finite_scores(scores: np.ndarray, X: Any, coef: Any) -> np.ndarray:
@@ -209,8 +219,14 @@ def encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return np.array([low, high], dtype=labels.dtype), upper.view(np.int8)
         if np.can_cast(labels.dtype, np.int64) and 2 * (int(high) - int(low)) < labels.size:
             return _looked_up(labels, int(low))
-    check_classification_targets(labels)
-    classes, codes = np.unique(labels, return_inverse=True)
+    try:
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+    except (TypeError, ValueError) as error:
+        told = unordered(labels)
+        if told is None:
+            raise
+        raise ValueError(f"Unknown label type: {told}") from error
     return classes, _narrow(codes)
 
 

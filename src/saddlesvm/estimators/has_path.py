@@ -9,6 +9,7 @@ import numpy as np
 
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.path import RegularizationPath
+from saddlesvm.estimators.path_defaults import GRID
 from saddlesvm.estimators.path_search import path_of
 
 __all__ = ["HasPath"]
@@ -54,7 +55,7 @@ class HasPath:
         X: Any,
         y: Any = None,
         *,
-        Cs: Any = 13,
+        Cs: Any = GRID,
         C: tuple[float, float] | None = None,
         lam: tuple[float, float] | None = None,
         gap: float | None = None,

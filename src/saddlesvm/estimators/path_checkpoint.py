@@ -103,7 +103,7 @@ class PathCheckpoint:
         phases = [model._phases for model in self.fits.values()]
         header = {"format": FORMAT, "mark": self.mark, "C": list(self.fits), "phases": phases}
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        with atomic_write(self.file.path) as file:
+        with self.file.warned(), atomic_write(self.file.path) as file:
             np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
         self.file.wrote()
 

@@ -17,7 +17,7 @@ from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
 from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
-from saddlesvm.estimators.path_defaults import GAP
+from saddlesvm.estimators.path_defaults import GAP, GRID
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.path_bounds import Knot
@@ -273,11 +273,13 @@ def path_of(
     Raises
     ------
     ValueError
-        Bad data or options, or ends both in C and in lambda.
+        Bad data or options, ends both in C and in lambda, or a grid and what asks for every C.
     """
     if C is None and lam is None and gap is None:
         check_model(template)
         return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
+    if np.ndim(Cs) > 0 or Cs != GRID:
+        raise ValueError("a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both")
     if C is not None and lam is not None:
         raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
     ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C

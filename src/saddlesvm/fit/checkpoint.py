@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import numpy as np
 
 from saddlesvm.data.archives import DAMAGE, open_archive, short
 from saddlesvm.data.atomic import atomic_write
+from saddlesvm.data.errors import DataError
 from saddlesvm.fit.restored import check_header, check_points, check_state, weigh
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation
@@ -23,6 +28,10 @@ FORMAT = "saddlesvm checkpoint 3"
 # Format 1 stored an array once per name; neither format holds the marks form, seed and version.
 EARLIER = ("saddlesvm checkpoint 1", "saddlesvm checkpoint 2")
 LATER_MARKS = ("form", "seed", "version")
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written, because the disk is full, say; the fit goes on without it."""
 
 
 class OtherFit(ValueError):
@@ -76,6 +85,8 @@ class Checkpoint:
         self.written = time.monotonic()
         if not self.path.parent.is_dir():
             raise ValueError(f"the folder of the checkpoint {self.path} does not exist")
+        if not os.access(self.path.parent, os.W_OK | os.X_OK):
+            raise ValueError(f"the folder of the checkpoint {self.path} cannot be written to")
 
     def marks(self, problem: Any, seed: int) -> dict[str, Any]:
         """The marks, besides problem and solver, in which a checkpoint and the fit that resumes it must agree."""
@@ -119,8 +130,20 @@ class Checkpoint:
             np.savez(file, header=text, **{name: one for name, one in arrays.items() if name not in same})
         self.wrote()
 
+    @contextmanager
+    def warned(self) -> Iterator[None]:
+        """Do a write without which the fit can do: where it fails, warn, and try again when the next one is due."""
+        try:
+            yield
+        except DataError as error:
+            told = (
+                f"{error}. The fit is not disturbed; a run after this one could only go on from an earlier checkpoint"
+            )
+            warnings.warn(told, CheckpointWarning, stacklevel=2)
+            self.wrote()
+
     def wrote(self) -> None:
-        """The file was written now."""
+        """The file was written now, or could not be."""
         self.written, self.steps = time.monotonic(), 0
 
     def read(self, problem: Any, mark: dict[str, Any], state: Any) -> Saved | None:

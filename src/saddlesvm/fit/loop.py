@@ -209,7 +209,8 @@ class Fit:
         if self.end is not None and self.end[0] not in (Outcome.CERTIFIED, Outcome.RULE_MET):
             self._improve()
         if going_on and self.checkpoint and self.run.best and (self.end is not None or self.checkpoint.due()):
-            self.checkpoint.write(self.mark, self.run.saved(self.state))
+            with self.checkpoint.warned():
+                self.checkpoint.write(self.mark, self.run.saved(self.state))
         return self.end is not None
 
     def _look(self, stopped: bool) -> None:

@@ -44,7 +44,9 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
     ValueError
         Both or neither were given, or the given one is not positive and finite.
     """
-    if (C is None) == (lam is None):
+    if C is None and lam is None:
+        raise ValueError("give C or lam (lambda), the strength that the objective was made with: C = 1 / (lambda n)")
+    if C is not None and lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     name, given = ("C", C) if C is not None else ("lam", lam)
     check(name, given, POSITIVE)
