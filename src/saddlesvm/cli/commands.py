@@ -26,6 +26,7 @@ from saddlesvm.data.columns import check_names
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
+from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.certify_kernel import kernel_certificates
@@ -253,9 +254,22 @@ def predict(options: argparse.Namespace) -> int:
             text = predicted_lines(model, X, kept[-1], options.scores, terminal)
             file.write(text.encode()) if file else write_output(text)
     if table.y is not None and kept[0].ndim == 1:
+        tell_unknown(model, table.y)
         for name, score in worth_of(model, np.concatenate(kept), table.y, "data").items():
             print(f"{name.removeprefix('data ')}: {score:.6g}", file=sys.stderr)
     return OK
+
+
+def tell_unknown(model: Any, y: np.ndarray) -> None:
+    """Say on standard error which labels of the data the model does not have among its classes."""
+    entry = register.entry_of(model)
+    if entry is None or entry.task != "classification":
+        return
+    known = model.classes_.tolist()
+    unknown = [label for label in np.unique(y).tolist() if label not in known]
+    if unknown:
+        held, classes = shorten(unknown, 5), shorten(known, 5)
+        print(f"the model does not know these labels of the data: {held}; its classes are {classes}", file=sys.stderr)
 
 
 def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool, terminal: bool) -> str:

@@ -28,8 +28,14 @@ def check_sources(options: argparse.Namespace) -> None:
         if not os.path.exists(path):
             raise DataError(f"{path}: no such file")
     for source in named(options, "reads"):
-        if source != STANDARD_INPUT and not (getattr(options, "dask", None) and is_pattern(source)):
-            check_there(source)
+        if source == STANDARD_INPUT or (getattr(options, "dask", None) and is_pattern(source)):
+            continue
+        if is_pattern(source):
+            raise DataError(
+                f"{source}: no such file; a pattern of stores is for --dask, and `saddlesvm convert` makes one store "
+                "of many files or stores"
+            )
+        check_there(source)
 
 
 def check_outputs(options: argparse.Namespace) -> None:

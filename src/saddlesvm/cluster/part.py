@@ -19,6 +19,7 @@ from scipy import sparse
 from saddlesvm.cluster.places import Vectors, added, touched, whole, without_zeros
 from saddlesvm.cluster.splits import Split, folds_of
 from saddlesvm.data import inputs
+from saddlesvm.data.blame import naming_columns
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
@@ -260,12 +261,15 @@ def make_part(
 
 def as_matrix(X: Any) -> Any:
     """A block of rows as a C-contiguous array or CSR matrix of float32 or float64, which may have no rows."""
-    if hasattr(X, "to_numpy"):
-        X = X.to_numpy()
-    kept = X.dtype if getattr(X, "dtype", None) in (np.float32, np.float64) else np.float64
-    if sparse.issparse(X):
-        return inputs.canonical(sparse.csr_array(X, dtype=kept))
-    return np.ascontiguousarray(X, dtype=kept)
+    values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    given = getattr(values, "dtype", None)
+    if getattr(given, "kind", "") == "c":
+        raise ValueError("Complex data not supported: features must be real numbers")
+    kept = given if given in (np.float32, np.float64) else np.float64
+    if sparse.issparse(values):
+        return inputs.canonical(sparse.csr_array(values, dtype=kept))
+    with naming_columns(X):
+        return np.ascontiguousarray(values, dtype=kept)
 
 
 def first_duals(part: Part, problems: int) -> Duals:

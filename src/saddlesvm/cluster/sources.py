@@ -104,9 +104,10 @@ def _row_blocks(X: Any) -> list[Any]:
         return list(whole.to_delayed().ravel())
     if hasattr(X, "to_delayed"):
         return list(X.to_delayed())
+    named = isinstance(X, (str, os.PathLike)) or hasattr(X, "sample_weight")
+    advice = "Put it into a list (of a pattern, glob.glob gives one)" if named else "For data in memory use saddlesvm"
     raise ValueError(
-        f"X must be a Dask array or DataFrame, or a list of files or stores; got {type(X).__name__}. "
-        "For data in memory use saddlesvm.LinearSVC"
+        f"X must be a Dask array or DataFrame, or a list of files or stores; got {type(X).__name__}. {advice}"
     )
 
 

@@ -25,6 +25,7 @@ __all__ = ["delimited_source", "read_delimited"]
 
 _MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _MISSING_LABEL = frozenset({"", "?", "nan"})
+_ENCODE = "(text columns need encoding first)"
 _OPEN_QUOTE = "a quote is opened that its line does not close"
 
 
@@ -286,6 +287,8 @@ def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task 
             fault = None
         else:
             fault = _fault_of_cell(cell.strip(), dtype)
+            if fault is not None and layout.label is not None and fault.endswith(_ENCODE):
+                fault += f"; labels are taken from {layout.called(layout.label)}, --label names another"
         if fault is not None:
             return f"{layout.called(column)}: {fault}"
     return None
@@ -305,7 +308,7 @@ def _fault_of_cell(cell: str, dtype: np.dtype[Any]) -> str | None:
     if cell.lower() in _MISSING:
         return f"the value is missing ({cell!r}); {WAYS_WITH_GAPS}"
     if not is_number(cell):
-        return f"{cell!r} is not a number; features must be numbers (text columns need encoding first)"
+        return f"{cell!r} is not a number; features must be numbers {_ENCODE}"
     if not math.isfinite(float(cell)) or abs(float(cell)) > float(np.finfo(dtype).max):
         return f"{cell!r} is not a finite {dtype} number"
     return None

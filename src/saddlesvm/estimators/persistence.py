@@ -30,6 +30,7 @@ from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
+INSTEAD = {"best_estimator_": ": save its best_estimator_", "to_local": ": save what its to_local() returns"}
 UNSAVED = ("callbacks", "checkpoint", "random_state")
 
 
@@ -64,7 +65,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     """
     entry = register.entry_of(model)
     if entry is None or entry.kind is not type(model):
-        inner = ": save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        inner = next((told for name, told in INSTEAD.items() if hasattr(model, name)), "")
         raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {names_known()}{inner}")
     saved = entry.saved
     arrays = {name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)}

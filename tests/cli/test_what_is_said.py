@@ -1,0 +1,76 @@
+"""What commands say of data and places that are not as they should be: one line that names the next step."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from saddlesvm.cli import main
+from saddlesvm.cli.running import run
+
+ROWS = "a,kind,id\n1,x,1\n2,y,2\n3,x,3\n4,y,4\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
+    assert main([str(word) for word in words]) == 2
+    return capsys.readouterr().err
+
+
+def test_a_text_column_beside_the_label_leads_to_label(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = error_of(capsys, "train", table)
+    assert "line 2: column 'kind': 'x' is not a number" in told
+    assert "labels are taken from column 'id', --label names another" in told
+
+
+def test_a_pattern_without_a_cluster_leads_to_convert(capsys: pytest.CaptureFixture[str]) -> None:
+    told = error_of(capsys, "train", "nowhere/*.store")
+    assert "a pattern of stores is for --dask" in told and "saddlesvm convert" in told
+
+
+def test_labels_that_the_model_lacks_are_named(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = table.with_name("m")
+    main(["train", str(table), "--label", "kind", "--model", str(model)])
+    capsys.readouterr()
+    table.write_text(ROWS.replace("x", "z"))
+    assert main(["predict", str(model), str(table), "--label", "kind"]) == 0
+    told = capsys.readouterr().err
+    assert "does not know these labels of the data: 'z'; its classes are 'x', 'y'" in told
+    table.write_text(ROWS)
+    assert main(["predict", str(model), str(table), "--label", "kind"]) == 0
+    assert capsys.readouterr().err.startswith("accuracy")
+
+
+def test_a_folder_that_may_not_be_written_is_found_before_the_fit(
+    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    told = error_of(capsys, "train", table, "--label", "kind", "--model", table.with_name("m"))
+    assert "m: cannot be written: permission denied in its folder" in told
+    assert not table.with_name("m").exists()
+
+
+def test_warnings_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    def command(options: argparse.Namespace) -> int:
+        warnings.warn("first\nsecond", UserWarning, stacklevel=1)
+        return 0
+
+    asked: Any = argparse.Namespace(run=types.SimpleNamespace(load=lambda: command, home="here"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda told, *place: sys.stderr.write(warnings.formatwarning(told, *place))  # type: ignore[assignment]
+        assert run(asked) == 0
+    assert capsys.readouterr().err == "saddlesvm: warning: first second\n"
