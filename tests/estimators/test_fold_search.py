@@ -99,9 +99,12 @@ def test_folds_of_many_features_begin_further_on_and_end_where_single_fits_do(mo
     np.testing.assert_array_equal(one.scores_, two.scores_)
     np.testing.assert_array_equal(one.relative_gaps_, two.relative_gaps_)
     assert (one.relative_gaps_ <= 1e-6).all()
-    assert sum(start is not None for start in begun) == 2 * (
-        3 + 3 * 4
-    )  # all rows from the third C on, folds from the second
+    # All rows begin further on from the third C on, folds from the second; at the first they begin with nothing.
+    assert sum(start is not None for start in begun) == 2 * (3 + 3 * 4)
+    for jobs in (None, 2):
+        dropping = LinearSVCCV(model, Cs=Cs, cv=3, n_jobs=jobs, drop=1e-12).fit(X, y)
+        np.testing.assert_array_equal(dropping.scores_, one.scores_)
+        np.testing.assert_array_equal(dropping.relative_gaps_, one.relative_gaps_)
     for k, C in enumerate(Cs):
         alone = [LinearSVC(C=C, loss="logistic", tol=1e-6, random_state=0).fit(X[a], y[a]).score(X[b], y[b])
                  for a, b in StratifiedKFold(3).split(X, y)]  # fmt: skip

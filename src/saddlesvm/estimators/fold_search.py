@@ -3,7 +3,7 @@
 All rows are fitted along the grid first, each fit begun at its neighbour. The fit of a fold begins at that of all rows
 with the same C: a part of the rows differs from all by less than one C from the next. Smooth losses with few features
 take one Newton step for all folds together from there, which mostly certifies them. With many features, they begin
-where the differences at the C before lead. Folds are lists of row numbers, and all fits read the same rows in place.
+where the differences at the C before lead, and at the smallest C with nothing. Folds are lists of row numbers, and all fits read the same rows in place.
 With several threads the folds of a C are fitted while all rows go on to the next one. Every fit's start is fixed by the
 grid, so the results do not depend on the threads.
 """
@@ -146,7 +146,12 @@ class FoldSearch:
         for k in range(self.Cs.size):
             self._fit_all(k)
         for number in range(len(self.folds)):
-            _wait([pool.submit(self._judge, k, number) for k in np.flatnonzero(~self.table.given_up).tolist()])
+            in_turn = any(self._goes_on(k, number) for k in range(len(self.models)))
+            judged: list[Future[None]] = []
+            for k in np.flatnonzero(~self.table.given_up).tolist():
+                before = judged[-1] if in_turn and judged else None
+                judged.append(pool.submit(self._judge_after, before, k, number))
+            _wait(judged)
             self._give_up(number + 1)
 
     def _give_up(self, folds: int) -> None:
@@ -208,12 +213,17 @@ class FoldSearch:
         self.table.done[k, number] = True
         self._tell(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
 
+    def _goes_on(self, k: int, number: int) -> bool:
+        """Whether the fold's fit at the k-th C begins where its fit at the C before leads."""
+        return self.near[k][number] is None and self.folds[number].fits.goes_by_weights
+
     def _fitted(self, k: int, number: int) -> Any:
         """The fold's model at the k-th C."""
-        fold, C, whole, begun = self.folds[number], float(self.Cs[k]), self.models[k], self.near[k][number]
-        if begun is not None or self.drop is not None or not fold.fits.goes_by_weights:
-            return fold.fits.fit(C, whole, begun)  # with `drop` the fits of a fold are side by side
-        model = fold.fits.fit(C, whole, expected=fold.carried.beyond(whole, C))
+        fold, C, whole = self.folds[number], float(self.Cs[k]), self.models[k]
+        if not self._goes_on(k, number):
+            return fold.fits.fit(C, whole, self.near[k][number])
+        expected = fold.carried.beyond(whole, C)  # None at first: the weights of all rows have seen those held out
+        model = fold.fits.fit(C, None if expected is None else whole, expected=expected)
         fold.carried.learn(model, whole)
         return model
 
