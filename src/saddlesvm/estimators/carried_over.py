@@ -2,8 +2,8 @@
 
 Differences between weights change slowly along C: those between a fold and all rows at the same C, and those between
 one C and the next. The last difference, grown as it last grew, leads closer to the next weights than any earlier
-weights are. A fold's fit must not begin at the weights of all rows: these hold the rows that judge the fold, and what is
-near to such weights does better on those rows than it should.
+weights are. A fold's fit must not begin at the weights of all rows: those that judge the fold are among them, and what
+is near to such weights does better on those rows than it should.
 """
 
 from __future__ import annotations

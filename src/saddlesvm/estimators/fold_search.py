@@ -3,7 +3,8 @@
 All rows are fitted along the grid first, each fit begun at its neighbour. The fit of a fold begins at that of all rows
 with the same C: a part of the rows differs from all by less than one C from the next. Smooth losses with few features
 take one Newton step for all folds together from there, which mostly certifies them. With many features, they begin
-where the differences at the C before lead, and at the smallest C with nothing. Folds are lists of row numbers, and all fits read the same rows in place.
+where the differences at the C before lead, and at the smallest C with nothing. Folds are lists of row numbers, and all
+fits read the same rows in place.
 With several threads the folds of a C are fitted while all rows go on to the next one. Every fit's start is fixed by the
 grid, so the results do not depend on the threads.
 """
