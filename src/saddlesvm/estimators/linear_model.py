@@ -19,10 +19,10 @@ from saddlesvm.estimators.top_features import Top, strongest
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
+from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.linear_fit import FormerFit, GivenStart, LinearFits, MemoryRows, in_memory
-from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import OfSomeRows, SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
@@ -34,7 +34,6 @@ from saddlesvm.rows.memory_plan import Burden, available_memory, does_not_fit, m
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
-from saddlesvm.solvers.automatic.on_files import solver_on_files
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.second_order.held_out import LeftOut
 from saddlesvm.solvers.second_order.newton import Newton
@@ -318,9 +317,7 @@ class LinearModel(CallbackSupport, Estimator):
         if self._goes_by_blocks(X, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
-            solver = solver_on_files(solver, memory or available_memory() // 2, len(problems))
-            variables = 2 if isinstance(solver, Blocks) else 3
-            burden = Burden(len(problems), variables, getattr(problems, "share", 1.0))
+            solver, burden = self._on_files(X, solver, problems, memory or available_memory() // 2)
             given = open_rows(
                 X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
                 most_rows=getattr(solver, "rows", 0),
@@ -347,6 +344,13 @@ class LinearModel(CallbackSupport, Estimator):
             may_start_together=not alone and first_steps and plain,
         )
 
+    def _on_files(self, X: Any, solver: Any, problems: Sequence[Any], memory: int) -> tuple[Any, Burden]:
+        """The solver over rows in files, and what the sub-problems keep of a row."""
+        split = getattr(self, "multi_class", "ovr")
+        count = len(problems) if split in splits.SPLITS else problems[0]().n_classes
+        made, burden = splits.on_files(split, solver, X, count, memory)
+        return made, burden._replace(share=getattr(problems, "share", 1.0))
+
     def _bar(self, count: int) -> Any:
         """A context that shows a progress bar for `count` sub-problems, if `verbose` asks for one."""
         return ProgressBar(self.tol, count, self.max_iter, self.max_time) if self.verbose else contextlib.nullcontext()
@@ -371,8 +375,8 @@ class LinearModel(CallbackSupport, Estimator):
     def _missing_for_blocks(self, solver: Any) -> str:
         """What the options would have to be for rows to be read block by block; empty where they are."""
         split, penalty = getattr(self, "multi_class", "ovr"), self._penalty().penalty
-        if split not in SPLITS:
-            return f"takes multi_class='ovr' and 'ovo'; got multi_class={split!r}"
+        if split in splits.JOINT:
+            return "" if splits.JOINT[split].on_files else f"does not take multi_class={split!r}"
         newton = isinstance(solver, Newton)
         if not isinstance(solver, (Auto, Blocks)) and not (newton and is_smooth(self.check_options())):
             return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={self.solver!r}"

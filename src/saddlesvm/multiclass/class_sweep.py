@@ -15,7 +15,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.on_disk import Rooms, StreamedProblem, make_streamed_problem, sampled_norms
+from saddlesvm.problem.on_disk import Rooms, StreamedProblem, sampled_norms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
@@ -71,7 +71,7 @@ class FileRows:
     X : Dense or CSR
         Rows mapped from files, with the virtual feature.
     reader : BlockReader
-    duals, best : ndarray of shape (problems, n)
+    duals, best : ndarray of shape (problems, n), or (1, n, K) for a joint machine
         Dual variables of the solvers, and of the best bounds so far.
     every : ndarray of shape (n,)
         All row numbers, for the problems that have all rows.
@@ -93,8 +93,8 @@ class FileRows:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
         members = self.every if sub.members is None else sub.members
-        return make_streamed_problem(
-            self.X, sub.y, loss, self.reader, self._rooms(sub.index), members=members, **sub.with_weights(options)
+        return sub.problem_on_files(
+            self.X, loss, self.reader, self._rooms(sub.index), members=members, **sub.with_weights(options)
         )
 
     def _rooms(self, index: int) -> Rooms:
@@ -141,8 +141,9 @@ def open_rows(
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
     plan: MemoryPlan = make_plan(plain, memory, burden, folder, most_rows)
     n, design = rows.n_rows(plain), plain._replace(bias=bias)
-    duals, best = plan.row_array((burden.problems, n)), plan.row_array((burden.problems, n))
-    spare = plan.row_array((burden.problems, n)) if burden.variables > 2 else None
+    shape = burden.variables_of(n)
+    duals, best = plan.row_array(shape), plan.row_array(shape)
+    spare = plan.row_array(shape) if burden.variables > 2 else None
     reader = BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
     every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     return FileRows(design, reader, duals, best, every, spare, plan.kept_bytes // burden.problems)

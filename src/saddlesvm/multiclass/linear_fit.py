@@ -26,6 +26,7 @@ from saddlesvm.multiclass.shared_start import SharedStart, block_size
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each, workers
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
+from saddlesvm.problem.joint_on_disk import StreamedJointProblem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem, is_classification
@@ -35,6 +36,7 @@ from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.threaded.descent import with_threads
 
+AT_ONCE = 2**22  # dual variables that are made sparse at once
 WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try
 
 
@@ -124,6 +126,8 @@ class FormerFit:
             return at
         duals = self.duals[[sub.index]] if count > 1 else self.duals
         share = problem.y.size / problem.n if self.uses_lambda else 1.0
+        if isinstance(problem, StreamedJointProblem):
+            return Point(alpha=problem.take_over(duals, self.C * share))
         w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
         return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, self.C * share, w)
 
@@ -132,6 +136,16 @@ class FormerFit:
         if isinstance(solver, Auto) and index < len(self.phases):
             return dataclasses.replace(solver, begin=FINISH if FINISH in self.phases[index] else solver.begin)
         return solver
+
+
+def in_pieces(duals: np.ndarray) -> sparse.csr_array:
+    """Dual variables of shape (vectors, n) as a CSR array, made of some rows' at a time."""
+    if duals.size <= AT_ONCE:
+        return sparse.csr_array(duals)
+    size = max(1, AT_ONCE // len(duals))
+    return sparse.csr_array(
+        sparse.hstack([sparse.csr_array(duals[:, k : k + size]) for k in range(0, duals.shape[1], size)], format="csr")
+    )
 
 
 def given_start(coef: Any, intercept: Any) -> GivenStart | None:
@@ -335,9 +349,10 @@ class LinearFits(Fits):
         if not result.alpha.size or not self.keeps_duals:
             return dataclasses.replace(result, alpha=np.empty(0))
         duals = np.atleast_2d(result.alpha.T)
-        duals = np.multiply(duals, fit.problem.C, out=duals if isinstance(self.rows, FileRows) else None)
+        in_place = isinstance(self.rows, FileRows) and duals.flags.writeable
+        duals = np.multiply(duals, fit.problem.C, out=duals if in_place else None)
         alone = len(self.makers) == len(duals) == 1
-        return dataclasses.replace(result, alpha=duals if alone else sparse.csr_array(duals))
+        return dataclasses.replace(result, alpha=duals if alone else in_pieces(duals))
 
     def batches(self) -> Sequence[Batch[FitResult]]:
         """All classes side by side, or as many in turn as begin together."""

@@ -14,16 +14,25 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, Softmax, TopKHinge
+from saddlesvm.problem.joint_on_disk import make_streamed_joint_problem
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import make_multinomial_problem
+from saddlesvm.problem.on_disk import Rooms, StreamedProblem
 from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.solvers.base import one_of
+from saddlesvm.rows.memory_plan import Burden
+from saddlesvm.solvers.automatic.on_files import solver_on_files
+from saddlesvm.solvers.base import SolverBase, one_of
+from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.register import make_solver
 
 SHAPES = ("ovr", "ovo")
+MATRICES_SHARE = 0.1  # of the memory, that matrices of a joint machine's Newton method over files may take
+WEIGHTS_HELD = 24  # arrays of all classes' weights that it holds at a time
 ALONE = "squared_hinge"  # the estimators' default loss, which stands for a joint machine's own where it was left alone
 
 
@@ -49,6 +58,12 @@ class JointSubProblem(SubProblem):
         if isinstance(self.joint, Softmax):
             return make_multinomial_problem(X, self.y, self.n_classes, loss, members=self.members, **options)
         return make_joint_problem(X, self.y, self.n_classes, loss, self.joint, members=self.members, **options)
+
+    def problem_on_files(
+        self, X: Rows, loss: Loss, reader: BlockReader, rooms: Rooms, **options: Any
+    ) -> StreamedProblem:
+        given = {"reader": reader, "rooms": rooms, **options}
+        return make_streamed_joint_problem(X, self.y, self.n_classes, loss, self.joint, **given)
 
     def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
         """The duals of an earlier fit, shape (n_classes, n_all); for two classes their difference, shape (1, n_all)."""
@@ -80,6 +95,8 @@ class Joint:
     kind : callable
         Makes the joint loss; its argument is the estimators' option `top_k`.
     solver : type
+    on_files : callable, optional
+        Makes the solver over rows in files, of the one in memory and the bytes that its matrices may take.
     any_intercept : bool
         Whether the intercept may be free.
     """
@@ -87,13 +104,19 @@ class Joint:
     loss: Loss
     kind: Callable[[int], JointLoss]
     solver: type
+    on_files: Callable[[Any, float], SolverBase] | None = None
     any_intercept: bool = False
 
 
+def blocks_of(solver: CrammerSinger, memory: float) -> JointBlocks:
+    """The solver of the joint hinges over rows in files."""
+    return JointBlocks(memory=memory)
+
+
 JOINT = {
-    "crammer_singer": Joint(Hinge(), lambda top_k: BEST_RIVAL, CrammerSinger),
+    "crammer_singer": Joint(Hinge(), lambda top_k: BEST_RIVAL, CrammerSinger, blocks_of),
     "multinomial": Joint(Logistic(), lambda top_k: Softmax(), Multinomial, any_intercept=True),
-    "top_k": Joint(Hinge(), TopKHinge, CrammerSinger),
+    "top_k": Joint(Hinge(), TopKHinge, CrammerSinger, blocks_of),
 }
 WAYS = (*SPLITS, *JOINT)
 
@@ -151,6 +174,30 @@ def solver_for(multi_class: str, solver: Any) -> Any:
     if solver not in ("auto", own.name):  # type: ignore[attr-defined]
         raise ValueError(f"multi_class={multi_class!r} has a solver of its own: use solver='auto'; got {solver!r}")
     return own()
+
+
+def on_files(multi_class: str, solver: Any, X: Any, count: int, memory: float) -> tuple[SolverBase, Burden]:
+    """The solver over rows in files that is meant by one over rows in memory, and what it keeps of a row.
+
+    Parameters
+    ----------
+    multi_class : str
+    solver : Solver
+    X : ndarray or CSR matrix of shape (n, d)
+    count : int
+        Sub-problems; of a joint machine, classes.
+    memory : float
+        Bytes that training may take.
+    """
+    if multi_class in SPLITS:
+        made = solver_on_files(solver, memory, count)
+        return made, Burden(count, 2 if isinstance(made, Blocks) else 3)
+    width = X.shape[1] + 1
+    matrices = min(MATRICES_SHARE * memory, 8.0 * count * width**2)
+    held = int(matrices + WEIGHTS_HELD * 8.0 * count * width)
+    make = JOINT[multi_class].on_files
+    assert make is not None
+    return make(solver, matrices), Burden(1, 2, classes=count, held=held)
 
 
 def use_two_class_form(model: Any) -> None:

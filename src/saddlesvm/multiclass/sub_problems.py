@@ -20,7 +20,9 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.warm_start import carried
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.on_disk import Rooms, StreamedProblem, make_streamed_problem
 from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import end_of_fit
@@ -75,6 +77,12 @@ class SubProblem:
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
         """The regularised risk problem behind it; :func:`~saddlesvm.problem.problem.make_problem` has the `options`."""
         return make_problem(X, self.y, loss, members=self.members, **self.with_weights(options))
+
+    def problem_on_files(
+        self, X: Rows, loss: Loss, reader: BlockReader, rooms: Rooms, **options: Any
+    ) -> StreamedProblem:
+        """The same over rows that are read block by block, with the memory that it may use."""
+        return make_streamed_problem(X, self.y, loss, reader, rooms, **options)
 
     def with_weights(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of its problem: those of all sub-problems, with its own weights."""

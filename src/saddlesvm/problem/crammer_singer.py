@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_blocks import ClassBlock, class_blocks
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
 from saddlesvm.rows.scores import scores_of_rows
+
+SIZED_VALUES = 2**20  # variables whose sizes are added up at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,37 +166,86 @@ def evaluate_joint(
         conjugate = problem.regularizer.conjugate(joint_weights(problem, alpha))
     own, weights = problem.codes[members], problem.row_weights[members]
     paid = float(weights @ problem.joint.values(scores, own))
-    conjugates = float(problem.joint.conjugates(alpha[members], own, weights).sum())
-    sums = Sums(paid, conjugates, charged, conjugate)
-    certificate = Certificate.of(problem.strength, _rounded(problem, sums, W, alpha))
+    sizes = dual_sizes(problem, alpha)
+    sums = Sums(paid, sizes.conjugates, charged, conjugate)
+    certificate = Certificate.of(problem.strength, rounded(problem, sums, W, sizes))
     model = W[:, :-1].copy(), W[:, -1] * problem.scale
     return Evaluation(*model, alpha, certificate, exact=not glance)  # type: ignore[arg-type]
 
 
-def _rounded(problem: JointProblem, sums: Sums, W: np.ndarray, alpha: np.ndarray) -> Sums:
+class DualSizes(NamedTuple):
+    """Sums over rows that bounds on the rounding of a dual point need.
+
+    A row's own variable is taken for the exact negated sum of its rivals', from which the stored one differs by what
+    rounding left.
+
+    Attributes
+    ----------
+    conjugates : float
+        ``sum s_i Phi*(-a_i / s_i)``.
+    missed, strayed : float
+        What the rows' sums miss of zero, added up, and times ``||x_i||``.
+    gained, pulled : float
+        Sums of the own variables' sizes, and of all variables' sizes times ``||x_i||``.
+    over : float
+        The largest share by which a variable exceeds its bound.
+    """
+
+    conjugates: float = 0.0
+    missed: float = 0.0
+    strayed: float = 0.0
+    gained: float = 0.0
+    pulled: float = 0.0
+    over: float = 0.0
+
+    def plus(self, other: DualSizes) -> DualSizes:
+        """The sizes of the rows of both."""
+        sums = [one + more for one, more in zip(self, other, strict=True)]
+        return DualSizes(*sums)._replace(over=max(self.over, other.over))
+
+
+def dual_sizes(problem: JointProblem, alpha: np.ndarray) -> DualSizes:
+    """The sizes of a dual point of shape (n_all, K), some rows at a time; no row is read."""
+    found, members = DualSizes(), problem.members
+    size = max(1, SIZED_VALUES // problem.n_classes)
+    for start in range(0, members.size, size):
+        found = found.plus(_sizes_of(problem, alpha, members[start : start + size]))
+    return found
+
+
+def _sizes_of(problem: JointProblem, alpha: np.ndarray, chosen: np.ndarray) -> DualSizes:
+    """The sizes of some rows."""
+    rival, own, r = alpha[chosen], problem.codes[chosen], radii(problem.norms[chosen])
+    weights = problem.weights[chosen] if problem.weights.size else np.ones(chosen.size)
+    conjugates = float(problem.joint.conjugates(rival, own, weights).sum())
+    places = np.arange(chosen.size)
+    given = rival[places, own].copy()
+    rival[places, own] = 0.0
+    sizes = np.abs(rival)
+    taken = sizes.sum(axis=1)
+    missed = np.abs(given - taken) + gamma(problem.n_classes + 2.0) * taken
+    deepest = sizes.max(axis=1, initial=0.0) / problem.joint.most(weights)
+    over = float(np.maximum(taken / weights, deepest).max(initial=1.0)) - 1.0
+    gained = np.abs(given)
+    pulled = float((taken + gained) @ r)
+    return DualSizes(conjugates, float(missed.sum()), float(missed @ r), float(gained.sum()), pulled, over)
+
+
+def rounded(problem: JointProblem, sums: Sums, W: np.ndarray, sizes: DualSizes) -> Sums:
     """The sums with bounds on their rounding (:mod:`saddlesvm.problem.rounding`).
 
-    A row's loss is that of the difference of two margins. Its own variable is taken for the exact negated sum of its
-    rivals', from which the stored one differs by what rounding left; where that is more than the row's weight, all
+    A row's loss is that of the difference of two margins. Where rounding has left a variable beyond its bound, all
     variables are shortened by as little, which lowers no bound by more than that share of what is gained.
     """
-    rows, members, own = problem.row_sizes, problem.members, problem.codes[problem.members]
-    rival, r = alpha[members].copy(), radii(problem.norms[members])
-    given = rival[np.arange(members.size), own].copy()
-    rival[np.arange(members.size), own] = 0.0
-    taken = np.abs(rival).sum(axis=1)
-    missed = np.abs(given - taken) + gamma(problem.n_classes + 2.0) * taken
+    rows = problem.row_sizes
     norm = SLACK * float(np.sqrt((W * W).sum(axis=1).max()))
     margin = 2.0 * gamma(rows.terms + MARGIN_UNITS) * norm
     slip = margin * rows.reach + gamma(rows.rows + 8.0) * (sums.paid + margin * rows.reach) + 4.0 * UNIT * rows.weight
     above = problem.C * slip + gamma(W.size + 4.0) * sums.regularizer
-    weights = problem.row_weights[members]
-    deepest = np.abs(rival).max(axis=1, initial=0.0) / problem.joint.most(weights)
-    over = float(np.maximum(taken / weights, deepest).max(initial=1.0)) - 1.0 + 4.0 * UNIT
-    gained = float(np.abs(given).sum())
-    drift = problem.C * (2.0 * gamma(rows.rows + 8.0) * float((taken + np.abs(given)) @ r) + float(missed @ r))
+    over = sizes.over + 4.0 * UNIT
+    drift = problem.C * (2.0 * gamma(rows.rows + 8.0) * sizes.pulled + sizes.strayed)
     reached = math.sqrt(2.0 * max(sums.regularizer_conjugate, 0.0))  # that of running weights may miss zero
-    below = problem.C * (float(missed.sum()) + (max(over, 0.0) + gamma(rows.rows + 8.0)) * gained)
+    below = problem.C * (sizes.missed + (max(over, 0.0) + gamma(rows.rows + 8.0)) * sizes.gained)
     below += gamma(W.size + 4.0) * sums.regularizer_conjugate + drift * (SLACK * reached + drift)
     return sums._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)
 

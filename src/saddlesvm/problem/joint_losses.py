@@ -49,6 +49,9 @@ class JointLoss(Protocol):
     def most(self, weights: np.ndarray) -> np.ndarray:
         """How far below zero a rival's variable may be, shape (m,)."""
 
+    def apart(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """By how much differences of scores may change, at least, before the sub-gradient does, shape (m,)."""
+
 
 class MaxHinge(NamedTuple):
     """The hinge of the best rival: Crammer and Singer's machine."""
@@ -77,6 +80,12 @@ class MaxHinge(NamedTuple):
     def most(self, weights: np.ndarray) -> np.ndarray:
         """The row's weight."""
         return weights
+
+    def apart(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """How far the best class is ahead of the second, the rivals with one added."""
+        ahead, _ = _rivals_ahead(scores, own)
+        two = np.partition(ahead, -2, axis=1)[:, -2:]
+        return np.asarray(two[:, 1] - two[:, 0])
 
 
 class TopKHinge(NamedTuple):
@@ -116,6 +125,14 @@ class TopKHinge(NamedTuple):
         """The row's weight, divided by k."""
         return weights / self.k
 
+    def apart(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """How far the k largest hinges are from zero, and from the next one where they are positive."""
+        hinges = _hinges(scores, own)
+        count = min(self.k, scores.shape[1] - 1)
+        descending = -np.partition(-hinges, range(min(count + 1, scores.shape[1])), axis=1)
+        last, following = descending[:, count - 1], descending[:, count]
+        return np.minimum(np.abs(descending[:, :count]).min(axis=1), np.where(last > 0.0, last - following, np.inf))
+
     def _largest(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
         """The largest hinges of each row before they are cut at zero, as many as count, in any order."""
         hinges = _hinges(scores, own)
@@ -154,6 +171,10 @@ class Softmax(NamedTuple):
     def most(self, weights: np.ndarray) -> np.ndarray:
         """The row's weight."""
         return weights
+
+    def apart(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Zero: it changes with every score."""
+        return np.zeros(own.size)
 
 
 BEST_RIVAL, SOFTMAX = MaxHinge(), Softmax()

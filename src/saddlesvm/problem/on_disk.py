@@ -104,8 +104,8 @@ class StreamedProblem(Problem):
         return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights)
 
     @property
-    def takes_most(self) -> bool:
-        """Whether at least half of the rows take part."""
+    def asks_margins(self) -> bool:
+        """Whether the margins of all rows are computed as they are read: where at least half of them take part."""
         return 2 * self.members.size >= self.y.size
 
     def local(self, block: RowBlock) -> Problem:

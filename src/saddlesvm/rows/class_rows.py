@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from numba.core import types
 
 
+def weights_shape(X: Rows, count: int) -> tuple[int, int]:
+    """The shape of the weights of `count` classes in the layout of the rows."""
+    width = n_features(X) + 1
+    return (count, width) if isinstance(X, Dense) else (width, count)
+
+
 def new_weights(X: Rows, count: int, dtype: Any) -> np.ndarray:
     """Zero weights of `count` classes in the layout of the rows."""
-    width = n_features(X) + 1
-    return np.zeros((count, width) if isinstance(X, Dense) else (width, count), dtype=dtype)
+    return np.zeros(weights_shape(X, count), dtype=dtype)
 
 
 def by_class(X: Rows, W: np.ndarray) -> np.ndarray:

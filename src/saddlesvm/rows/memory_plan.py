@@ -25,6 +25,7 @@ FEWEST_BLOCKS = 8  # blocks per sweep where data are cut: reading ahead then hid
 CHUNK_BYTES = 1 << 22  # bytes of neighbouring rows per read
 FEWEST_CHUNKS = 24  # chunks per block, so that each sweep can mix them anew
 WORK_BYTES = 40  # bytes per row of the present block: labels, order, members, former variables, steps
+CLASS_BYTES = 48  # the same for each class of a joint machine: variables, former ones, order, scores
 LEAST_MEMORY = 16 * 2**20
 
 
@@ -128,16 +129,31 @@ class Burden(NamedTuple):
         Numbers that each problem keeps of a row.
     share : float, default=1.0
         Of the rows, that each problem has: those that have less than all keep the numbers of their rows.
+    classes : int, default=1
+        Numbers that make up a variable: of a joint machine one a class.
+    held : int, default=0
+        Bytes besides, whatever the number of rows: weights and matrices, where they are large.
     """
 
     problems: int
     variables: int = 1
     share: float = 1.0
+    classes: int = 1
+    held: int = 0
 
     @property
     def of_row(self) -> int:
         """Bytes of a row's variables, its norm among them."""
-        return 8 * (self.variables * self.problems + 1)
+        return 8 * (self.variables * self.problems * self.classes + 1)
+
+    @property
+    def of_work(self) -> int:
+        """Bytes of the work on a row of the present block."""
+        return WORK_BYTES + (CLASS_BYTES * self.classes if self.classes > 1 else 0)
+
+    def variables_of(self, n: int) -> tuple[int, ...]:
+        """The shape of a variable of all problems for n rows."""
+        return (self.problems, n) if self.classes == 1 else (self.problems, n, self.classes)
 
     @property
     def of_label(self) -> float:
@@ -148,7 +164,7 @@ class Burden(NamedTuple):
     @property
     def judges(self) -> int:
         """Problems for which the margins of all rows are computed while these are read."""
-        return self.problems if self.share >= 0.5 else 0
+        return self.problems if self.share >= 0.5 and self.classes == 1 else 0
 
 
 def make_plan(
@@ -177,10 +193,10 @@ def make_plan(
     n, burden = rows.n_rows(X), problems if isinstance(problems, Burden) else Burden(problems)
     of_rows = n * burden.of_row
     mapped = of_rows > VARIABLES_SHARE * memory
-    kept = int(n * burden.of_label) + (0 if mapped else of_rows)
+    kept = int(n * burden.of_label) + (0 if mapped else of_rows) + burden.held
     room = min(BLOCKS_SHARE * memory, (1.0 - KEPT_SHARE) * memory - kept - min(RESERVE, memory // 5))
     size = matrix_bytes(X)
-    a_row = size / n + 8 * burden.judges + WORK_BYTES / 2
+    a_row = size / n + 8 * burden.judges + burden.of_work / 2
     block_rows = int(room / 2 / a_row)
     if block_rows < 1:
         raise ValueError(

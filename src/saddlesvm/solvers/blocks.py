@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -190,7 +190,7 @@ class Blocks(SolverBase):
         if offset.size:
             w[-1] += offset[0]
         state = BlocksState(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)
-        return _cut(streamed, state)
+        return begin_sweep(streamed, state)
 
     def step(self, problem: Problem, state: BlocksState, budget: Budget) -> BlocksState:
         """Read and improve one block."""
@@ -204,7 +204,9 @@ class Blocks(SolverBase):
         due = [self.next_blocks(problem, state) for problem, state in zip(streamed, states, strict=True)]
         chunks, then = due[0]  # the same seed gives every problem the same chunks
         reader = streamed[0].reader
-        asking = [state for problem, state in zip(streamed, states, strict=True) if problem.takes_most][: reader.judges]
+        asking = [state for problem, state in zip(streamed, states, strict=True) if problem.asks_margins][
+            : reader.judges
+        ]
         judged, coming = [state.judged for state in asking], [upcoming(state) for state in asking]
         block = reader.fetch(chunks, judged, then, coming)
         for state, budget in zip(states, budgets, strict=True):
@@ -219,7 +221,7 @@ class Blocks(SolverBase):
             streamed.duals[:] = state.alpha
             state.alpha = streamed.duals
         if not np.array_equal(state.edges, streamed.reader.edges):
-            _cut(streamed, state)
+            begin_sweep(streamed, state)
         if state.values.count != state.kept.size:
             state.values.add(chosen_rows(streamed.X, state.kept))
         return streamed
@@ -239,12 +241,11 @@ class Blocks(SolverBase):
     def visit(self, problem: StreamedProblem, state: BlocksState, block: RowBlock) -> BlocksState:
         """Add a block's losses at the judged weights to the sums, and improve its dual variables."""
         local, alpha = problem.local(block), block.gather(state.alpha)
-        z = _judged_margins(local, block, state.judged)
-        state.paid += loss_sums(local.pointwise, local.members, z, 0.0, alpha)[0]
+        state.paid += self._paid(local, state, block)
         self._improve(local, state, alpha)
         block.scatter(alpha, state.alpha)
-        state.conjugates += conjugate_sum(local.pointwise, local.members, alpha, 1.0)
-        _keep(problem, state, block, local, alpha)
+        state.conjugates += self._conjugates(local, alpha)
+        self._keep(problem, state, block, local, alpha)
         state.position += len(block.chunks)
         if state.position == state.order.size:
             self._improve_kept(problem, state)
@@ -252,6 +253,36 @@ class Blocks(SolverBase):
         else:
             state.epochs += block.size / problem.y.size
         return state
+
+    def _paid(self, local: Any, state: Any, block: RowBlock) -> float:
+        """The losses of a block's rows at the judged weights."""
+        z = _judged_margins(local, block, state.judged)
+        return float(loss_sums(local.pointwise, local.members, z, 0.0, np.zeros(block.size))[0])
+
+    def _conjugates(self, local: Any, alpha: np.ndarray) -> float:
+        """The sum of the rows' ``s phi*(-a / s)``."""
+        return float(conjugate_sum(local.pointwise, local.members, alpha, 1.0))
+
+    def _worth_keeping(self, problem: Any, state: Any, block: RowBlock, local: Any, alpha: np.ndarray) -> np.ndarray:
+        """The rows of a block that are worth keeping: those whose dual variable is strictly inside its bounds."""
+        if is_smooth(local.loss):
+            return np.empty(0, dtype=np.int64)
+        mask = np.zeros(alpha.size)
+        bending_rows(local.pointwise, local.members, alpha, mask)
+        return np.flatnonzero(mask)
+
+    def _room(self, problem: Any) -> int:
+        """How many rows may be kept."""
+        return int(problem.kept_bytes / (KEPT_BYTES + matrix_bytes(problem.X) / problem.y.size))
+
+    def _keep(self, problem: Any, state: BlocksState, block: RowBlock, local: Any, alpha: np.ndarray) -> None:
+        """Keep the rows of a block that are worth it, while there is room for them."""
+        worth = self._worth_keeping(problem, state, block, local, alpha)
+        kept = worth[: max(self._room(problem) - state.kept.size, 0)]
+        if kept.size:
+            state.values.add(chosen_rows(block.X, kept))
+            numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
+            state.kept = np.concatenate([state.kept, numbers[kept]])
 
     def _improve(self, local: Problem, state: BlocksState, alpha: np.ndarray) -> None:
         """Passes of coordinate descent over one block, whose dual variables are `alpha`."""
@@ -262,20 +293,23 @@ class Blocks(SolverBase):
         rows, kept = state.kept, state.values
         if rows.size:
             local, alpha = problem.of_rows(stacked_rows(kept.pieces), rows), state.alpha[rows]
-            before = conjugate_sum(local.pointwise, local.members, alpha, 1.0)
-            most = KEPT_VISITS * problem.members.size / rows.size
-
-            def another(gains: list[float], visits: float, active: float) -> bool:
-                falling = len(gains) < 2 or gains[-1] > max(KEPT_FALL * gains[0], 0.1 * state.target)
-                return visits + active <= most and falling
-
-            self._descend(local, state, alpha, another)
+            before = self._conjugates(local, alpha)
+            self._solve_kept(problem, state, local, alpha)
             state.alpha[rows] = alpha
-            state.conjugates += conjugate_sum(local.pointwise, local.members, alpha, 1.0) - before
+            state.conjugates += self._conjugates(local, alpha) - before
         state.kept, state.values = rows[:0], KeptRows()
 
-    @staticmethod
-    def _descend(local: Problem, state: BlocksState, alpha: np.ndarray, another: Another) -> None:
+    def _solve_kept(self, problem: StreamedProblem, state: BlocksState, local: Any, alpha: np.ndarray) -> None:
+        """Improve the kept rows' variables `alpha` until their share of the gap is small, or for many visits."""
+        most = KEPT_VISITS * problem.members.size / max(local.members.size, 1)
+
+        def another(gains: list[float], visits: float, active: float) -> bool:
+            falling = len(gains) < 2 or gains[-1] > max(KEPT_FALL * gains[0], 0.1 * state.target)
+            return visits + active <= most and falling
+
+        self._descend(local, state, alpha, another)
+
+    def _descend(self, local: Any, state: BlocksState, alpha: np.ndarray, another: Another) -> None:
         """Passes of coordinate descent over some rows, whose dual variables are `alpha`, while `another` pays."""
         solver = DCD()
         former = alpha.copy()
@@ -314,12 +348,16 @@ class Blocks(SolverBase):
         fall = state.fall if done == 1 else gains[-1] / max(gains[-2], 1e-300)
         return gains[-1] * min(fall, 1.0) >= sum(gains) / (READING + visits)
 
-    @staticmethod
-    def _end_of_sweep(problem: StreamedProblem, state: BlocksState) -> None:
+    def _judged(self, problem: Any, state: BlocksState) -> Evaluation:
+        """The certificate of the last whole sweep."""
+        last = state.last
+        return judgement(problem, last.model, last.primal_paid, last.bound_conjugates, last.bound_w, state.alpha)
+
+    def _end_of_sweep(self, problem: StreamedProblem, state: BlocksState) -> None:
         """Note what the sweep has proven, move a free intercept's multiplier, and begin the next sweep."""
         state.last = Judgement(state.judged, state.paid, state.conjugates, state.w.copy())
         state.paid = state.conjugates = 0.0
-        seen = _judged(problem, state).certificate
+        seen = self._judged(problem, state).certificate
         gap, primal = max((seen.gap - seen.rounding) / problem.unit, 0.0), seen.primal / problem.unit
         if state.offset.size:
             gap += abs(state.offset[0] * (state.w[-1] - state.offset[0]))
@@ -339,7 +377,7 @@ class Blocks(SolverBase):
             state.w,
             state.alpha,
             True,
-            judged=_judged(streamed, state),
+            judged=self._judged(streamed, state),
             model=state.last.model,
             paid=state.last.primal_paid,
             enough=state.target,
@@ -352,20 +390,6 @@ class Blocks(SolverBase):
             state.offset[0] += moved
             state.w[-1] += moved
         return state
-
-
-def _keep(problem: StreamedProblem, state: BlocksState, block: RowBlock, local: Problem, alpha: np.ndarray) -> None:
-    """Keep the rows of a block whose dual variable is strictly inside its bounds, while there is room for them."""
-    if is_smooth(problem.loss):
-        return
-    mask = np.zeros(alpha.size)
-    bending_rows(local.pointwise, local.members, alpha, mask)
-    a_row = KEPT_BYTES + matrix_bytes(problem.X) / problem.y.size
-    inside = np.flatnonzero(mask)[: max(int(problem.kept_bytes / a_row) - state.kept.size, 0)]
-    if inside.size:
-        state.values.add(chosen_rows(block.X, inside))
-        numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
-        state.kept = np.concatenate([state.kept, numbers[inside]])
 
 
 def _judged_margins(local: Problem, block: RowBlock, judged: np.ndarray) -> np.ndarray:
@@ -381,13 +405,7 @@ def upcoming(state: BlocksState) -> np.ndarray:
     return state.coming if state.coming.size else state.judged
 
 
-def _judged(problem: StreamedProblem, state: BlocksState) -> Evaluation:
-    """The certificate of the last whole sweep."""
-    last = state.last
-    return judgement(problem, last.model, last.primal_paid, last.bound_conjugates, last.bound_w, state.alpha)
-
-
-def _cut(problem: StreamedProblem, state: BlocksState) -> BlocksState:
+def begin_sweep(problem: StreamedProblem, state: BlocksState) -> BlocksState:
     """Begin a sweep over the present blocks."""
     state.edges = problem.reader.edges.copy()
     state.order = np.arange(problem.reader.n_chunks, dtype=np.int32)

@@ -24,6 +24,8 @@ programming".
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
@@ -61,6 +63,7 @@ FORCING = (0.1, 0.5)  # least and largest relative residual of the Newton equati
 LINE_TOLERANCE, LINE_TRIALS = 0.1, 20  # relative slope that ends the search along a line; places it looks at, at most
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
 MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
+MATRICES = 2.0  # such matrices held at a time
 MOST_ITERATIONS = 500
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
 CALLS = 3e-4  # seconds of a Newton step that the calls take
@@ -81,6 +84,11 @@ class JointFinish(Workspace):
         The proximity to begin with; 0 for the usual one.
     seed : int, default=0
         Seed of the preconditioner's samples of the rows.
+    fixed : ndarray of shape (K, d + 1), optional
+        The pull of rows that are left out, and whose variables stand still: objectives are those of the others, less
+        its product with W.
+    memory : float, default=inf
+        Bytes that matrices may take.
 
     Attributes
     ----------
@@ -96,14 +104,25 @@ class JointFinish(Workspace):
         Whether the last direction led nowhere, because of rounding.
     """
 
-    def __init__(self, problem: JointProblem, alpha: np.ndarray, q: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        problem: JointProblem,
+        alpha: np.ndarray,
+        q: float = 0.0,
+        seed: int = 0,
+        fixed: np.ndarray | None = None,
+        memory: float = np.inf,
+    ) -> None:
         n, K = problem.y.size, problem.n_classes
+        self.fixed, width = fixed, problem.n_features + 1
+        self.solves = K * width <= min(MOST_UNKNOWNS, math.sqrt(memory / (MATRICES * 8.0)))
+        self.factors = factors_fit(problem) and 8.0 * K * width * width <= memory
         self.problem, self.random = problem, np.random.default_rng(seed)
         self.q = max(q or FIRST_PROXIMITY * coordinate_curvature(problem), LEAST_PROXIMITY)
         self.centre, self.alpha = alpha.copy(), np.empty((n, K))
         self.classes, self.counts = np.empty((n, K), dtype=np.int32), np.zeros(n, dtype=np.int32)
         self.sums, self.line = np.zeros(1, SUMS), np.zeros(1, LINE)
-        self.W = joint_weights(problem, alpha)
+        self.W = self._with_fixed(joint_weights(problem, alpha))
         self.Z = self._scores(self.W)
         self.best, self.pull = Best(), self.W
         self.inner, self.steps, self.iterations, self.cost, self.stuck = 0, 0, 0, 0.0, False
@@ -134,6 +153,12 @@ class JointFinish(Workspace):
             Z[block.rows] = block.scores(own)
         return Z
 
+    def _with_fixed(self, V: np.ndarray) -> np.ndarray:
+        return V if self.fixed is None else V + self.fixed
+
+    def _pulled_by_fixed(self, W: np.ndarray) -> float:
+        return 0.0 if self.fixed is None else float(np.vdot(self.fixed, W))
+
     def _smoothed(self) -> SmoothedRows:
         problem = self.problem
         return SmoothedRows(problem.joint, problem.codes, problem.all_weights, self.centre, self.q)
@@ -145,10 +170,11 @@ class JointFinish(Workspace):
         paid, gained, coupled = self.sums.view(np.float64).tolist()
         V = new_weights(problem.X, problem.n_classes, np.float64)
         add_combinations(problem.X, problem.members, self.alpha, V)
-        V = C * by_class(problem.X, V)
+        V = self._with_fixed(C * by_class(problem.X, V))
         self.gradient = self.W - V
         self.residual, self.left = 0.5 * square(self.gradient), C * (paid + coupled)
-        primal, dual = 0.5 * square(self.W) + C * paid, C * gained - 0.5 * square(V)
+        primal = 0.5 * square(self.W) - self._pulled_by_fixed(self.W) + C * paid
+        dual = C * gained - 0.5 * square(V)
         if primal < self.best.primal:
             self.best.primal, self.best.w = primal, self.W.copy()
         if dual > self.best.dual:
@@ -178,7 +204,7 @@ class JointFinish(Workspace):
         self.cost = look_cost(problem)
         if not undecided.rows.size:
             return -self.gradient
-        if self.W.size <= MOST_UNKNOWNS:
+        if self.solves:
             matrix = np.eye(self.W.size)
             add_blocks(problem.X, undecided, t, width, matrix)
             self.cost += factor_cost(self.W.size)
@@ -192,7 +218,7 @@ class JointFinish(Workspace):
         problem = self.problem
         shape, dtype = new_weights(problem.X, problem.n_classes, np.float64).shape, dtype_of(problem.X)
         product, making = product_cost(problem, undecided), factors_cost(problem, undecided.counts)
-        if self.inverse is None or not factors_fit(problem) or self.iterations * product > making:
+        if self.inverse is None or not self.factors or self.iterations * product > making:
             self.inverse = self._inverse(undecided)
             self.cost += making
         inverse = self.inverse
@@ -222,7 +248,7 @@ class JointFinish(Workspace):
         problem = self.problem
         parts = np.zeros((problem.y.size, problem.n_classes))
         shares_of(undecided, 1.0 / self.q, parts)
-        if factors_fit(problem):
+        if self.factors:
             return ClassFactors(problem, lambda k: parts[:, k], self.random)
         bends = new_weights(problem.X, problem.n_classes, np.float64)
         for block, _, _ in problem.blocks(np.float64):
@@ -234,6 +260,7 @@ class JointFinish(Workspace):
         problem, terms = self.problem, self._smoothed()
         change = self._scores(direction)
         linear, quadratic = float(np.vdot(self.W, direction)), square(direction)
+        linear -= self._pulled_by_fixed(direction)
         first = float(np.vdot(self.gradient, direction))
         self.stuck = not first < 0.0
         t, least, most = 1.0, 0.0, np.inf
