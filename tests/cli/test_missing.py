@@ -1,4 +1,4 @@
-"""``train --missing``: rows left out, or values filled in, the same for every file of a model."""
+"""``--missing``: rows left out, or values filled in, the same for every file of a model; also in making a store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cli.parser import main
-from saddlesvm.data import DataError, load_bundled, read
+from saddlesvm.data import DataError, Store, convert, load_bundled, read
 from saddlesvm.estimators.persistence import load
 
 HOLES = [(3, 0), (10, 2), (11, 2), (40, 1)]
@@ -106,3 +106,79 @@ def test_what_cannot_be_filled_in_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert "every row has missing values" in capsys.readouterr().err
     assert main(["train", str(path), "--missing", "drop", "--cache"]) == 2
     assert "a cache holds no missing values" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+@pytest.mark.parametrize("how", ["drop", "mean"])
+def test_a_store_is_made_without_missing_values(
+    how: str, ending: str, gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, X, y = gaps
+    halves = [tmp_path / f"{half}.{ending}" for half in "ab"]
+    for half, part in zip(halves, (slice(0, 11), slice(11, None)), strict=True):
+        if ending == "npz":
+            np.savez(half, X=X[part], y=y[part])
+        elif ending == "parquet":
+            pytest.importorskip("pyarrow")
+            pd = pytest.importorskip("pandas")
+            pd.DataFrame(X[part], columns=list("abcd")).assign(kind=y[part]).to_parquet(half)
+        else:
+            lines = Path(path).read_text().splitlines()
+            half.write_text("\n".join([lines[0], *lines[1:][part]]) + "\n")
+    store, model = str(tmp_path / "whole.store"), str(tmp_path / "m")
+    found = told(["convert", *map(str, halves), store, "--missing", how], capsys)
+    whole = ~np.isnan(X).any(axis=1)
+    if how == "drop":
+        assert found["store"]["missing values"] == f"{(~whole).sum()} rows left out"
+        wanted, labels = X[whole], y[whole]
+    else:
+        assert found["store"]["missing values"] == f"{len(HOLES)} filled in with the mean"
+        wanted, labels = np.where(np.isnan(X), np.nanmean(X, axis=0), X), y
+    made = Store(store)
+    made.verify()
+    np.testing.assert_allclose(made.X, wanted, rtol=1e-12)
+    np.testing.assert_array_equal(made.y, labels)
+    told(["train", store, "--missing", "mean", "--model", model], capsys)
+    predicted = main(["predict", model, path])
+    if how == "drop":
+        assert predicted == 2 and "has missing values" in capsys.readouterr().err
+    else:
+        filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+        assert capsys.readouterr().out.split() == load(model).predict(filled).astype(str).tolist()
+
+
+def test_scaled_values_are_filled_in_in_their_own_units_and_stores_of_stores_keep_them(
+    gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    path, X, _ = gaps
+    store = convert(path, tmp_path / "one.store", missing="mean", scale=0.5)
+    filled = 0.5 * np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    np.testing.assert_allclose(store.X, filled, rtol=1e-12)
+    again = convert([tmp_path / "one.store"], tmp_path / "two.store")
+    np.testing.assert_allclose(again.header["missing values"]["values"], 0.5 * np.nanmean(X, axis=0), rtol=1e-12)
+
+
+def test_what_a_conversion_cannot_fill_in_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text("a,b,kind\n1,?,0\n2,?,1\n3,?,0\n")
+    for how, fault in (("mean", "feature 'b' has no value in any row"), ("drop", "every row has missing values")):
+        with pytest.raises(DataError, match=fault):
+            convert(path, tmp_path / "no.store", missing=how)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="missing is 'median'; allowed are 'error', 'drop', 'mean'"):
+        convert(path, tmp_path / "no.store", missing="median")  # type: ignore[arg-type]
+    assert [one.name for one in tmp_path.iterdir()] == ["empty.csv"]
+
+
+def test_a_damaged_note_on_missing_values_is_named(gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    convert(gaps[0], tmp_path / "a.store", missing="mean")
+    header = tmp_path / "a.store" / "store.json"
+    sound = json.loads(header.read_text())
+    for damage in (
+        "mean",
+        {"how": "mean"},
+        {"how": "mode", "values": [], "count": 1},
+        {"how": "mean", "values": [1.0], "count": 1},
+    ):
+        header.write_text(json.dumps(sound | {"missing values": damage}))
+        with pytest.raises(DataError, match="is damaged: the field 'missing values'"):
+            Store(tmp_path / "a.store")

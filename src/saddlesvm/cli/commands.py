@@ -205,7 +205,9 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     facts["worth"] = worth(model, model.certificate_) | support(model)
     if test is not None:
         facts["worth"] |= quality(model, test.X, labels_of(test), "test")
+    fillings = [Filling.of_store(store) for store in stores]
     notes: dict[str, Any] = {"trained on": options.data, "rows": rows_of_all}
+    notes |= fillings[0].notes if all(one == fillings[0] for one in fillings) else {}
     if table.zero_based is not None:
         notes["zero_based"] = table.zero_based
     return kept_and_shown(options, model, facts, notes)

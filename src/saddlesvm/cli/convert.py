@@ -12,6 +12,7 @@ from saddlesvm.cli.share_bar import share_bar
 from saddlesvm.cli.tables import Facts, show
 from saddlesvm.data import Store
 from saddlesvm.data import convert as convert_files
+from saddlesvm.data.gaps import NOTE
 from saddlesvm.rows.memory_plan import memory_bytes
 
 OK, INTERRUPTED = 0, 130
@@ -37,6 +38,7 @@ def convert(options: argparse.Namespace) -> int:
                 zero_based=ZERO_BASED[options.index_base],
                 memory=memory_bytes(options.memory),
                 overwrite=options.overwrite,
+                missing=options.missing,
                 advance=advance,
             )
     except KeyboardInterrupt:
@@ -93,6 +95,10 @@ def store_facts(store: Store, path: str | os.PathLike[str]) -> Facts:
         facts["classes"] = {str(one): n for one, n in zip(labels["classes"], labels["counts"], strict=True)}
     elif labels is not None:
         facts["targets"] = f"{labels['smallest']:g} to {labels['largest']:g}" if labels["kind"] == "numbers" else "text"
+    noted = header.get(NOTE)
+    if noted is not None:
+        what = "rows left out" if noted["how"] == "drop" else f"filled in with the {noted['how']}"
+        facts[NOTE] = f"{noted['count']:,} {what}"
     facts["written by"] = header.get("written by")
     facts["made from"] = [
         f"{one['path']} ({one['format']}, {one['rows']:,} rows, {one['bytes']:,} bytes)"

@@ -10,9 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cli.arguments import MISSING
-from saddlesvm.data import DataError, Table
-
-NOTE = "missing values"  # where a model file keeps what was learnt
+from saddlesvm.data import DataError, Store, Table
+from saddlesvm.data.gaps import NOTE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +37,8 @@ class Filling:
         DataError
             A feature without any value.
         """
+        if table.format == "store":
+            return cls.of_store(Store(table.source))
         if how in ("error", "drop") or sparse.issparse(table.X):
             return cls(how)
         known = ~np.isnan(table.X)
@@ -47,6 +48,13 @@ class Filling:
             raise DataError(f"{table.source}: feature {name} has no value in any row; leave the column out")
         centre = np.nanmean if how == "mean" else np.nanmedian
         return cls(how, [float(centre(column.astype(np.float64))) for column in table.X.T])
+
+    @classmethod
+    def of_store(cls, store: Store) -> Filling:
+        """What the conversion to a store did with missing values, of which it has none any more."""
+        noted = store.header.get(NOTE)
+        plain = {name: noted[name] for name in ("how", "values")} if isinstance(noted, dict) else None
+        return cls() if plain is None else cls.of_model({NOTE: plain})
 
     @classmethod
     def of_model(cls, notes: Mapping[str, Any]) -> Filling:
@@ -75,7 +83,7 @@ class Filling:
 
     def found_in(self, table: Table) -> dict[str, Any]:
         """What is missing in a table, and what happens to it, in words."""
-        if self.how == "error" or sparse.issparse(table.X):
+        if self.how == "error" or table.format == "store" or sparse.issparse(table.X):
             return {}
         gaps = np.isnan(table.X)
         if self.how == "drop":
@@ -90,7 +98,7 @@ class Filling:
         DataError
             No row is left, or one would be left out although every row is needed.
         """
-        if self.how == "error" or sparse.issparse(table.X):
+        if self.how == "error" or table.format == "store" or sparse.issparse(table.X):
             return table
         gaps = np.isnan(table.X)
         if not gaps.any():

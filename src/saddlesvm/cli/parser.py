@@ -264,6 +264,11 @@ def fill_convert(parser: Parser) -> None:
     parser.add_argument("--n-features", dest="n_features", type=int, help="of sparse data, when more than occur")
     parser.add_argument("--memory", default="256M", help="that the rows may take on their way; 256M by default")
     parser.add_argument("--overwrite", action="store_true", help="replace a store of that name")
+    parser.add_argument(
+        "--missing", choices=("error", "drop", "mean"), default="error",
+        help="what happens to missing values: an error, or their rows are left out, or they are filled in with the "
+        "mean of their column, which takes a second pass; models trained on the store do the same when they predict",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_reading(parser, cache=False)
     parser.set_defaults(run=Later("saddlesvm.cli.convert:convert"), reads=("data",))

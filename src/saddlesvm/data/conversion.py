@@ -16,6 +16,7 @@ from saddlesvm.data.bundled import raw_bundled
 from saddlesvm.data.columns import check_names
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.gaps import MISSING, NOTE, Gaps
 from saddlesvm.data.idx import idx_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
 from saddlesvm.data.parquet import parquet_source
@@ -44,11 +45,12 @@ def convert(
     zero_based: bool | Literal["auto"] = "auto",
     memory: int = MEMORY,
     overwrite: bool = False,
+    missing: Literal["error", "drop", "mean"] = "error",
     advance: Callable[[float], Any] | None = None,
 ) -> Store:
     r"""Write one or more data files, one after the other, as a store.
 
-    The files are read once, some rows at a time (twice, if LIBSVM text turns out to count its features from 0). What
+    The files are read once, some rows at a time (twice for means, or if LIBSVM text turns out to count from 0). What
     is not written yet, or by a run that was killed, is in a folder ``NAME.partial`` that cannot be opened as a store.
 
     Parameters
@@ -65,6 +67,10 @@ def convert(
         Approximate bytes for the rows under way; labels and row pointers of some formats add 8 bytes a row.
     overwrite : bool, default=False
         Replace a store of that name.
+    missing : {"error", "drop", "mean"}, default="error"
+        What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet and dense ``.npz``:
+        an error that names the first one, or their rows are left out, or the mean of their column, over all files,
+        fills them in; the store keeps those means.
     advance : callable, optional
         Called with the share that is done, from 0 to 1.
 
@@ -88,17 +94,22 @@ def convert(
     (3, 3)
     """
     check_options(n_features, dtype, scale, task)
+    if missing not in MISSING:
+        raise DataError(f"missing is {missing!r}; allowed are {', '.join(map(repr, MISSING))}")
     if memory < 1 << 20:
         raise DataError(f"memory is {memory} bytes; at least 1 MiB is needed")
     names = [os.fspath(sources)] if isinstance(sources, (str, os.PathLike)) else [os.fspath(one) for one in sources]
     if not names:
         raise DataError("no data file was given; at least one is needed")
     options: dict[str, Any] = {"label": label, "header": header, "n_features": n_features, "task": task}
+    n_bytes, tell = memory // _BLOCKS_IN_MEMORY, advance or (lambda share: None)
     said = read_with(dtype=dtype, scale=scale, zero_based=zero_based, **options)
 
     def write(zero_based: bool | Literal["auto"]) -> None:
-        opened = [_source(name, zero_based=zero_based, **options) for name in names]
+        opened = [_source(name, zero_based=zero_based, keep=missing != "error", **options) for name in names]
         _check_together(opened)
+        passes = 2.0 if missing == "mean" else 1.0
+        gaps = Gaps.learnt(missing, opened, n_bytes, lambda share: tell(share / passes))
         same = all(source.feature_names == opened[0].feature_names for source in opened)
         with StoreWriter(
             target,
@@ -109,7 +120,8 @@ def convert(
             label_name=opened[0].label_name,
             read_with=said,
         ) as writer:
-            _append_all(writer, opened, scale, memory // _BLOCKS_IN_MEMORY, advance or (lambda share: None))
+            _append_all(writer, opened, scale, n_bytes, lambda share: tell((passes - 1.0 + share) / passes), gaps)
+            writer.further[NOTE] = gaps.note(scale) or _shared_note(opened)
 
     try:
         write(zero_based)
@@ -124,20 +136,34 @@ def read_with(*, dtype: Any, **options: Any) -> dict[str, Any]:
 
 
 def _append_all(
-    writer: StoreWriter, sources: list[Source], scale: float, n_bytes: int, advance: Callable[[float], Any]
+    writer: StoreWriter, sources: list[Source], scale: float, n_bytes: int, advance: Callable[[float], Any], gaps: Gaps
 ) -> None:
     total, done = sum(source.n_bytes for source in sources) or 1, 0
     for source in sources:
         before = writer.n_rows
         for block in source.blocks(n_bytes):
-            writer.append(_scaled(block.X, scale, writer.dtype), block.y, block.weights)
+            closed = gaps.closed(block)
+            if closed is not None:
+                writer.append(_scaled(closed.X, scale, writer.dtype), closed.y, closed.weights)
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
         writer.sources.append(_origin(source, writer.n_rows - before))
+    if gaps.count and not writer.n_rows:
+        raise DataError(f"{sources[0].name}: every row has missing values: none is left")
 
 
-def _source(name: str, *, label: Label, header: Any, n_features: int | None, task: Any, zero_based: Any) -> Source:
-    """The file, folder or bundled set of a name, ready to be read."""
+def _shared_note(sources: list[Source]) -> dict[str, Any] | None:
+    """What the headers of all sources, where they are stores, say of missing values; None where they differ."""
+    if any(source.format != "store" for source in sources):
+        return None
+    noted = [Store(source.name).header.get(NOTE) for source in sources]
+    return noted[0] if all(one == noted[0] for one in noted) else None
+
+
+def _source(
+    name: str, *, label: Label, header: Any, n_features: int | None, task: Any, zero_based: Any, keep: bool
+) -> Source:
+    """The file, folder or bundled set of a name, ready to be read; with `keep`, NaN where values are missing."""
     found = located(name)
     check_applicable(name, found, label, header)
     path = Path(name)
@@ -150,8 +176,10 @@ def _source(name: str, *, label: Label, header: Any, n_features: int | None, tas
             path, label=False if label is False else None, n_features=n_features, zero_based=zero_based
         )
     if found == "csv":
-        return delimited_source(path, label=label, header=header, n_features=n_features, task=task)
-    plain = {"parquet": parquet_source, "npz": npz_source, "idx": idx_source}[found]
+        return delimited_source(path, label=label, header=header, n_features=n_features, task=task, gaps=keep)
+    if found == "parquet":
+        return parquet_source(path, label=label, n_features=n_features, missing="keep" if keep else "error")
+    plain = {"npz": npz_source, "idx": idx_source}[found]
     return plain(path, label=label, n_features=n_features)
 
 

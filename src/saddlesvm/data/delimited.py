@@ -118,10 +118,11 @@ def delimited_source(
     header: bool | Literal["auto"] = "auto",
     n_features: int | None = None,
     task: Task | None = None,
+    gaps: bool = False,
 ) -> Source:
-    """CSV or TSV some rows at a time; see :func:`read_delimited`."""
+    """CSV or TSV some rows at a time, with NaN for missing values where `gaps` are kept; see :func:`read_delimited`."""
     with reading(path):
-        layout = _layout_of(path, label, header, n_features)
+        layout = replace(_layout_of(path, label, header, n_features), gaps=gaps)
     return Source(
         str(path),
         "csv",

@@ -6,7 +6,7 @@ from saddlesvm.runtime.shown import one_line
 
 __all__ = ["WAYS_WITH_GAPS", "DataError"]
 
-WAYS_WITH_GAPS = "train with --missing drop, mean or median, or read with missing='keep'"
+WAYS_WITH_GAPS = "leave such rows out or fill them in with --missing drop, mean or median, or read with missing='keep'"
 
 
 class DataError(ValueError):

@@ -50,7 +50,9 @@ def read_parquet(
     return Raw(X, y, columns.feature_names, columns.label_name)
 
 
-def parquet_source(path: Path, *, label: Label = None, n_features: int | None = None) -> Source:
+def parquet_source(
+    path: Path, *, label: Label = None, n_features: int | None = None, missing: Missing = "error"
+) -> Source:
     """A Parquet file some rows at a time; see :func:`read_parquet`."""
     with _opened(path) as file:
         columns = _columns(file.schema_arrow, path, label, n_features)
@@ -63,7 +65,7 @@ def parquet_source(path: Path, *, label: Label = None, n_features: int | None = 
         done = 0
         with _opened(path) as file:
             for batch in file.iter_batches(batch_size=rows_in(n_bytes, 16 * len(columns.X))):
-                X, y = _rows(pa.Table.from_batches([batch]), columns, path, done, dtype)
+                X, y = _rows(pa.Table.from_batches([batch]), columns, path, done, dtype, missing)
                 done += len(X)
                 yield Block(X, y, None, done / n_rows)
 

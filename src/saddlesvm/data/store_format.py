@@ -17,11 +17,12 @@ import numpy as np
 from saddlesvm.data.archives import DAMAGE, parsed_json, read_header, short
 from saddlesvm.data.errors import DataError
 
-__all__ = ["FORMAT_NAME", "FORMAT_VERSION", "HEADER", "PARTIAL", "ArrayFile", "expected_arrays", "npy_header"]
+__all__ = ["FORMAT_NAME", "FORMAT_VERSION", "HEADER", "NOTE", "PARTIAL", "ArrayFile", "expected_arrays", "npy_header"]
 
 FORMAT_NAME = "saddlesvm-store"
 FORMAT_VERSION = 1
 HEADER = "store.json"
+NOTE = "missing values"  # the field that tells what a conversion did with them
 PARTIAL = ".partial"
 
 _NPY_LENGTH = 128
@@ -173,6 +174,7 @@ def _expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFil
         _check_labels(header["labels"], folder)
         shapes["labels"] = (n,)
     _check_names(header, d, folder)
+    _check_note(header.get(NOTE), d, folder)
     if "weights" in header["arrays"]:
         shapes["weights"] = (n,)
     arrays = {name: _array_of(name, header["arrays"][name], shape, folder) for name, shape in shapes.items()}
@@ -223,7 +225,18 @@ def _check_names(header: dict[str, Any], width: int, folder: Path) -> None:
             raise DataError(f"{folder / HEADER}: is damaged: a source is not described as it must be")
 
 
-def _check_numbers(said: dict[str, Any], *names: str) -> None:
+def _check_note(noted: Any, width: int, folder: Path) -> None:
+    """What happened to missing values: it may be left out, and must not be something else."""
+    if noted is None:
+        return
+    fine = isinstance(noted, dict) and noted.get("how") in ("drop", "mean") and type(noted.get("count")) is int
+    values = noted.get("values") if fine else None
+    if not isinstance(values, list) or len(values) not in (0, width):
+        raise DataError(f"{folder / HEADER}: is damaged: the field {NOTE!r} is not described as it must be")
+    _check_numbers(dict(enumerate(values)), *range(len(values)))
+
+
+def _check_numbers(said: dict[Any, Any], *names: Any) -> None:
     """Raise TypeError for a value that is no number."""
     if any(type(said[name]) not in (int, float) or not abs(said[name]) <= sys.float_info.max for name in names):
         raise TypeError

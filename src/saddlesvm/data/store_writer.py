@@ -53,6 +53,8 @@ class StoreWriter:
     ----------
     sources : list of dict
         For the header: where the rows came from.
+    further : dict
+        For the header: more fields, which other programs may leave out.
     n_rows : int
         Rows so far.
 
@@ -91,6 +93,7 @@ class StoreWriter:
         self.n_features = n_features
         self.feature_names, self.label_name, self.read_with = feature_names, label_name, read_with
         self.sources: list[dict[str, Any]] = []
+        self.further: dict[str, Any] = {}
         self.n_rows = self.width = self.n_nonzero = 0
         self.norms = [math.inf, -math.inf]
         self.sparse: bool | None = None
@@ -256,7 +259,7 @@ class StoreWriter:
             "arrays": files,
             "sources": self.sources,
             "read with": self.read_with,
-        }
+        } | self.further
 
     def _write_indptr(self, starts: Scratch, n_values: int) -> dict[str, Any]:
         """With the type of the indices where that can hold them: SciPy copies both where they differ."""
