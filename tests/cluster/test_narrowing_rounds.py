@@ -46,7 +46,8 @@ def split(X: Any, y: np.ndarray, cuts: list[int], loss: Loss, weights: Any = Non
 
 def narrowed(parts: list[Part], loss: Loss, C: float, room: float, **options: Any) -> Solution:
     n = sum(part.size for part in parts)
-    plan = Training(loss, C, n, options.pop("problems", 1), D, **({"tol": 1e-6, "max_rounds": 60} | options))
+    given = {"tol": 1e-6, "max_rounds": 60, "free": parts[0].intercept == "free"}
+    plan = Training(loss, C, n, options.pop("problems", 1), D, **(given | options))
     return NarrowingRounds(plan, InProcess(parts, plan.problems), most=int(room * n)).run()
 
 
@@ -69,6 +70,21 @@ def test_partitions_of_any_size_end_at_the_model_of_memory(loss: Loss, cuts: lis
     assert solution.outcome is Outcome.CERTIFIED
     assert near(solution.W[0], solution.certificates[0].gap, reference(X, y, loss, 0.5, weights=weights))
     assert max(row["rows_sent"] for row in solution.trace) <= 2 * 0.4 * N + len(cuts) + 1
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("loss", KINKED, ids=named)
+def test_a_free_intercept_is_proven_without_a_round_of_its_own(loss: Loss, C: float) -> None:
+    X = matrix(N, D)
+    y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
+    solution = narrowed(split(X, y, [10, 150, 150], loss, weights, "free"), loss, C, 0.4)
+    assert solution.outcome is Outcome.CERTIFIED and solution.rounds <= 25
+    problem = make_problem(as_rows(X, 1.0), y, loss, C=C, intercept="free", weights=weights)
+    own = evaluate(problem, Point(solution.W[0]), given_offset=True).certificate
+    assert solution.certificates[0].primal == pytest.approx(own.primal, rel=1e-9)
+    best = fit(problem, DCD(), Limits(tol=1e-7)).certificate
+    assert solution.certificates[0].dual <= best.primal
+    assert solution.certificates[0].primal >= best.dual
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
@@ -157,6 +173,7 @@ def test_the_method_is_chosen_by_what_would_travel() -> None:
     assert method(Hinge(), 10**9, 100, 8e11) is Rounds
     with pytest.raises(ValueError, match="memory allows 256 MiB"):
         method(Hinge(), 10**9, 100, 8e11, "gather")
+    assert method(Hinge(), 10**7, 100, 8e9, free=True) is NarrowingRounds
     with pytest.raises(ValueError, match="all rows fit on a worker"):
         method(Hinge(), 10**9, 100, 8e11, free=True)
     assert room_for(1000, 1000 * 952, 2, 2e6) == 1000

@@ -52,11 +52,11 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int, parts: int = 
         solver = "gather" if fits else "rounds"
     if solver == "auto":
         solver = _by_itself(plan, n_bytes, memory, parts)
-    if plan.free and (solver == "rounds" or (solver == "newton" and not smooth)):
+    if plan.free and solver == "rounds":
         raise ValueError(
             f"intercept='free' with loss={loss_name(plan.loss)!r} and {plan.n_features:,} features goes on a cluster "
-            f"where all rows fit on a worker: memory={memory_needed(n_bytes)}. Otherwise take "
-            "solver='newton' with a smooth loss, such as 'squared_hinge', or intercept='regularized'"
+            f"with solver='newton', or where all rows fit on a worker: memory={memory_needed(n_bytes)}. Otherwise take "
+            "intercept='regularized'"
         )
     if solver == "gather":
         return OneWorker
@@ -103,4 +103,4 @@ def _by_itself(plan: Training, n_bytes: int, memory: int, parts: int) -> str:
         return "newton"
     room = room_for(plan.n, n_bytes, plan.problems, memory)
     roomy = room >= max(LEAST_ROOM * plan.n, INSIDE * (plan.n_features + 1))
-    return "newton" if roomy and not is_smooth(plan.loss) and not plan.free else "rounds"
+    return "newton" if roomy and not is_smooth(plan.loss) else "rounds"

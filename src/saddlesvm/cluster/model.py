@@ -198,7 +198,8 @@ class DistributedModel(BaseEstimator):
         began = time.perf_counter()
         choice = chosen(self.solver, plan, n_bytes, self._memory(), len(parts))
         solution = self._carried_out(client, parts, plan, functools.partial(choice, start=start))
-        if solution.outcome is not Outcome.NO_PROGRESS or choice is Rounds or self.solver != "auto":
+        last = choice is Rounds or self.solver != "auto" or plan.free
+        if last or solution.outcome is not Outcome.NO_PROGRESS:
             return solution
         rest = plan.max_time and max(plan.max_time - (time.perf_counter() - began), 0.01)
         other = self._carried_out(client, parts, replace(plan, max_time=rest), Rounds)

@@ -181,7 +181,8 @@ class NarrowingRounds(Rounds):
         most: int,
     ) -> None:
         super().__init__(plan, engine, watch)
-        self.intercept: Intercept = make_intercept("regularized" if plan.scale else "none", plan.scale)
+        kind = "none" if not plan.scale else "free" if plan.free else "regularized"
+        self.intercept: Intercept = make_intercept(kind, plan.scale)
         self.runs = [Narrowing.begin(w.copy(), most, plan.n) for w in self.W]
         for run in self.runs:
             run.width = np.inf if run.room >= 1.0 else 0.0
@@ -243,7 +244,7 @@ class NarrowingRounds(Rounds):
     def judge(self, k: int, sizes: np.ndarray) -> None:
         """Certify the best points of a problem so far."""
         run = self.runs[k]
-        if not (np.isfinite(run.dual) and np.isfinite(run.primal)):
+        if not run.proves(self.intercept):
             return
         self.best_W[k] = run.model
         self.best[k] = Certificate.of(self.plan.strength, run.proven(self.facts(sizes)))

@@ -59,8 +59,8 @@ class LinearSVC(ClassifierMixin, DistributedLinear):
     lam : float, optional
     fit_intercept : bool, default=True
     intercept : {"regularized", "free"}, default="regularized"
-        Regularised: penalised as the weight of a feature of value `intercept_scaling`. Free of penalty: with "gather",
-        and with "newton" for smooth losses.
+        Regularised: penalised as the weight of a feature of value `intercept_scaling`. Free of penalty: with "gather"
+        and "newton".
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
     width : float, default=1.0

@@ -155,18 +155,16 @@ class NarrowingOnFiles(SolverBase):
                 state.alpha[:] = alpha
         state.w, state.active, state.satisfied = run.model, taken, run.ended
         state.estimate, state.sweeps = run.estimate, state.sweeps + 1
-        state.proves_itself = bool(np.isfinite(run.dual)) and not problem.intercept.constrained
+        state.proves_itself = run.proves(problem.intercept)
         state.epochs = float(state.sweeps)
         state.remark = f"{taken} rows are undecided"
         state.search = SearchWork()
 
     def solution(self, problem: Problem, state: NarrowingState) -> Point:
-        """The best model and dual point so far, with their certificate (without it where the intercept is free)."""
+        """The best model and dual point so far, with their certificate."""
         streamed, run = _suited(problem), state.narrowing
-        if not np.isfinite(run.dual):
+        if not run.proves(problem.intercept):
             return Point(state.w)
-        if problem.intercept.constrained:
-            return Point(run.model, state.alpha)
         facts = Facts(problem.loss, problem.C, problem.regularizer, streamed.row_sizes)
         certificate = Certificate.of(problem.strength, run.proven(facts))
         judged = Evaluation(run.model[:-1].copy(), float(run.model[-1] * problem.scale), state.alpha, certificate)

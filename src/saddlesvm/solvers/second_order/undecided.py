@@ -185,7 +185,8 @@ def find(
         found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
         norms = terms.norms[chosen]
         combine(terms.X, chosen[decided], at[decided], found.pull)
-        add_sizes(found.sizes, np.array(point_sizes(terms.loss, points.y, norms, weights, decided, at)), LARGEST)
+        sizes = point_sizes(terms.loss, points.y, norms, weights, decided, at, signs=True)
+        add_sizes(found.sizes, np.array(sizes), LARGEST)
         if question.back.size:
             former = np.empty(chosen.size)
             dot_rows(terms.X, chosen, question.back, former)
