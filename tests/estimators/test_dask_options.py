@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,9 @@ import pytest
 from sklearn.base import clone
 
 from saddlesvm import LinearSVC, LinearSVR, Store
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.cluster import narrowing, one_worker
+from saddlesvm.cluster.halting import event_of
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Squared
 from support import csr, distance_bound, labels, matrix
 
@@ -221,3 +226,69 @@ def test_every_class_needs_a_row_of_positive_weight(client: Any) -> None:
         on_dask.LinearSVC().fit(A, b, s)
     with pytest.raises(ValueError, match="nknown label type"):
         on_dask.LinearSVC().fit(A, X[:, 0])
+
+
+BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process
+FIT, SETTLE = one_worker.fit_there, narrowing.settle_there
+
+
+def fit_once_halted(given: Any, order: Any) -> Any:
+    """A task that does its work once its fit is halted."""
+    BEGUN.set()
+    assert event_of(order.until.name).wait(60.0)
+    return FIT(given, order)
+
+
+def settle_once_halted(found: Any, posed: Any, until: Any) -> Any:
+    """The same for the undecided rows."""
+    BEGUN.set()
+    assert event_of(until.name).wait(60.0)
+    return SETTLE(found, posed, until)
+
+
+@pytest.fixture
+def waiting_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of the two methods that go on until their fit is halted."""
+    BEGUN.clear()
+    monkeypatch.setattr(one_worker, "fit_there", fit_once_halted)
+    monkeypatch.setattr(narrowing, "settle_there", settle_once_halted)
+
+
+@pytest.mark.parametrize("solver", ["gather", "newton"])
+@pytest.mark.usefixtures("waiting_tasks")
+def test_time_is_over_while_a_task_works(solver: str, client: Any) -> None:
+    X, y = data([0.0])
+    A, b = split(X, y)
+    with pytest.warns(NotCertifiedWarning, match="time_limit"):
+        model = on_dask.LinearSVC(loss="hinge", solver=solver, tol=1e-15, max_time=0.5).fit(A, b)
+    assert model.outcome_ is Outcome.TIME_LIMIT
+    assert BEGUN.is_set()
+    assert np.isfinite(model.certificate_.gap) or solver == "newton"
+
+
+@pytest.mark.parametrize("solver", ["gather", "newton"])
+@pytest.mark.usefixtures("keyboard", "waiting_tasks")
+def test_ctrl_c_while_a_task_works(solver: str, client: Any) -> None:
+    X, y = data([0.0])
+    A, b = split(X, y)
+
+    def press() -> None:
+        if BEGUN.wait(60.0):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.warns(NotCertifiedWarning, match="interrupted"):
+        model = on_dask.LinearSVC(loss="hinge", solver=solver, tol=1e-15).fit(A, b)
+    presser.join()
+    assert model.outcome_ is Outcome.INTERRUPTED
+    assert np.isfinite(model.certificate_.gap) or solver == "newton"
+
+
+def test_a_path_ends_with_its_time(client: Any) -> None:
+    X, y = data([0.0])
+    A, b = split(X, y)
+    models = on_dask.LinearSVC.path(A, b, Cs=[0.1, 1.0, 10.0], tol=1e-15, max_time=1e-3)
+    assert [model.C for model in models] == [0.1]
+    search = on_dask.LinearSVCCV(on_dask.LinearSVC(tol=1e-15, max_time=1e-3), Cs=[0.1, 1.0], cv=2).fit(A, b)
+    assert search.Cs_.tolist() == [0.1] and search.scores_.shape == (1, 2)

@@ -7,10 +7,12 @@ its last copy, or at zero, and the engine rebuilds w from the dual variables at 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import threading
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from functools import cached_property
@@ -19,13 +21,15 @@ from typing import Any
 import numpy as np
 from distributed import Client, KilledWorker, wait
 
+from saddlesvm.cluster.halting import halt
 from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals, improve, places_of, sums_of, total, weights_of
 from saddlesvm.cluster.places import at, whole
-from saddlesvm.cluster.rounds import Stopped
+from saddlesvm.cluster.rounds import Late, Stopped
 
 BRANCHES = 8  # reports that one task adds up
 KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second worker
 POLL = 1.0  # seconds between two looks at whether the cluster is still there
+GRACE = 10.0  # seconds in which tasks that listen are to end
 PATIENCE = 60.0  # seconds to wait for a worker where there is none
 LOSSES = (CancelledError, KilledWorker, OSError)  # errors raised where results, or the worker that had them, are gone
 
@@ -88,6 +92,8 @@ class DaskEngine:
         self.shared: list[Any] = []
         self.received = 0
         self.stop = threading.Event()  # set by Ctrl-C
+        self.name, self.end, self.has_model = uuid.uuid4().hex, float("inf"), False
+        self.halted_at: float | None = None
         self.known: set[str] = set()  # workers that partitions were dealt out to
 
     @cached_property
@@ -207,7 +213,7 @@ class DaskEngine:
         def all_of() -> list[Any]:
             picked = [self.submit(pick, left.future, place) for place, _ in given]
             tasks = [self.submit(what, one, posed) for one, (_, posed) in zip(picked, given, strict=True)]
-            return [self.result(task) for task in tasks]
+            return [self.result(task, listens=True) for task in tasks]
 
         return list(self.surely(all_of, left))
 
@@ -253,21 +259,54 @@ class DaskEngine:
             reports = [self.submit(together, group) if len(group) > 1 else group[0] for group in groups]
         return reports[0]
 
-    def result(self, future: Any) -> Any:
-        """Wait for the result of a task, as long as there is a cluster that can compute it."""
+    def result(self, future: Any, listens: bool = False) -> Any:
+        """Wait for the result of a task, as long as there is a cluster that can compute it.
+
+        `listens` says that the task ends early where the fit is halted, and has a result then.
+
+        Raises
+        ------
+        Stopped, Late
+            Ctrl-C was pressed, or the time of the fit is over, and there is nothing to wait for.
+        """
         alone_since = None
         while True:
             try:
-                answer = future.result(timeout=POLL)
+                left = self.end - time.perf_counter()
+                answer = future.result(timeout=min(POLL, left) if left > 0.0 else POLL)
                 self.received += getattr(answer, "nbytes", 0)
                 return answer
             except TimeoutError as slow:
-                if self.stop.is_set():
-                    raise Stopped from slow
+                self.give_up_in_time(listens, slow)
                 self.check_cluster(slow)
                 alone_since = None if self.workers() else alone_since or time.monotonic()
                 if alone_since and time.monotonic() - alone_since > PATIENCE:
                     raise ClusterLostError(f"the cluster has had no worker for {PATIENCE:.0f} s") from slow
+
+    def give_up_in_time(self, listens: bool, slow: TimeoutError) -> None:
+        """Halt the fit where Ctrl-C asks for it, or its time is over; raise where no result of it is worth a wait."""
+        now, stopped = time.perf_counter(), self.stop.is_set()
+        if not stopped and (now < self.end or not (listens or self.has_model)):
+            return
+        if self.halted_at is None:
+            self.halted_at = now
+            self.halt()
+        if not listens or now - self.halted_at > GRACE:
+            raise (Stopped if stopped else Late) from slow
+
+    def halt(self) -> None:
+        """End the tasks of this fit that listen; workers that do not answer hold nobody up."""
+
+        def tell() -> None:
+            with contextlib.suppress(Exception):
+                self.client.run(halt, self.name, on_error="ignore")
+
+        threading.Thread(target=tell, daemon=True).start()
+
+    @property
+    def threads(self) -> int:
+        """Tasks that may run at the same time."""
+        return max(sum(self.client.nthreads().values()), 1)
 
     def workers(self) -> int:
         """Number of workers, as far as the client knows."""

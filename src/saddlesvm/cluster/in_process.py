@@ -33,6 +33,11 @@ class InProcess:
     problems : int
     """
 
+    name = ""
+    end = float("inf")
+    has_model = False
+    threads = 1
+
     def __init__(self, parts: list[Part], problems: int) -> None:
         self.rows = parts
         self.problems = problems

@@ -223,25 +223,37 @@ class DistributedModel(BaseEstimator):
             gap = self.certificate_.relative_gap
             lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
             raise
+        except BaseException:
+            engine.halt()
+            raise
 
     def _memory(self) -> int:
         """Bytes of rows that may be brought together on a worker."""
         return MEMORY if self.memory is None else memory_bytes(self.memory)
 
-    def _watch(self, row: dict[str, Any]) -> None:
+    def _watch(self, row: dict[str, Any]) -> bool:
+        """Tell of a round; whether a callback asks to stop."""
         if self.verbose:
             narrate(row)
-        for callback in self.callbacks or ():
-            callback(row)
+        asked = [callback(row) for callback in self.callbacks or ()]
+        return any(asked)
 
     def _along(self, prepared: Prepared, Cs: Sequence[float]) -> Iterator[tuple[float, Solution]]:
-        """A solution for each C, ascending; each is begun at the last one's weights, over the same partitions."""
-        start = None
+        """A solution for each C, ascending; each is begun at the last one's weights, over the same partitions.
+
+        It ends with Ctrl-C, and where the time is over that `max_time` allows for all.
+        """
+        start, began, limit = None, time.perf_counter(), self.max_time
         for C in sorted(float(one) for one in Cs):
-            plan = replace(prepared.plan, C=C / prepared.plan.share)
+            left = None if limit is None else limit - (time.perf_counter() - began)
+            if start is not None and left is not None and left <= 0.0:
+                return
+            plan = replace(prepared.plan, C=C / prepared.plan.share, max_time=left)
             solution = self._solution(prepared._replace(plan=plan), start)
             start = solution.W
             yield C, solution
+            if solution.outcome is Outcome.INTERRUPTED:
+                return
 
     def _keep(self, solution: Solution, began: float) -> None:
         self.coef_ = solution.W[:, :-1].copy()

@@ -10,14 +10,16 @@ one round to the next, so that a worker that dies takes nothing with it. Where t
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.cluster.halting import ANY_TIME, Until, working_until
 from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Engine, Rounds, Solution, Training
+from saddlesvm.cluster.rounds import Engine, Rounds, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Intercept, make_intercept
@@ -141,10 +143,11 @@ def findings_of(found: Found, position: int) -> Findings:
     return found.findings[position]
 
 
-def settle_there(found: Findings, posed: Posed) -> SettledThere:
+def settle_there(found: Findings, posed: Posed, until: Until = ANY_TIME) -> SettledThere:
     """Solve for the rows brought together; the multipliers of these rows stay here."""
     began = time.perf_counter()
-    settled = settle(found.copy(), posed)
+    with working_until(until):
+        settled = settle(found.copy(), posed)
     kept = settled._replace(alpha=np.empty(0), rows=np.empty(0, dtype=np.int64))
     return SettledThere(kept, time.perf_counter() - began)
 
@@ -171,6 +174,8 @@ class NarrowingRounds(Rounds):
         Rows of a problem that a round may bring together, see :func:`room_for`.
     """
 
+    proves_itself = True
+
     def __init__(
         self,
         plan: Training,
@@ -195,7 +200,8 @@ class NarrowingRounds(Rounds):
         there = self.engine.leave(search_part, together, asked)
         found = self.engine.told(there, without_rows)
         posed = [(place, one) for place, k in enumerate(left) if (one := self.pose(k, found.findings[place]))]
-        solved = self.engine.told_each(there, findings_of, settle_there, posed)
+        solve = functools.partial(settle_there, until=self.until(len(posed)))
+        solved = self.engine.told_each(there, findings_of, solve, posed)
         self.restarts = self.engine.restarts
         for (place, _), solution in zip(posed, solved, strict=True):
             self.learn(left[place], solution.settled)
@@ -249,8 +255,3 @@ class NarrowingRounds(Rounds):
         self.best_W[k] = run.model
         self.best[k] = Certificate.of(self.plan.strength, run.proven(self.facts(sizes)))
         self.live[k] = not self.best[k].relative_gap <= self.plan.tol or self.plan.tol == 0.0
-
-    def finished(self, index: int) -> Solution:
-        """The best model, and why the rounds ended; its certificate is a proof already."""
-        assert self.end is not None
-        return self.solution(*self.end)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.cluster.part import LARGEST, SIZES, Part
-from saddlesvm.cluster.rounds import Engine, Rounds, Solution, Training
+from saddlesvm.cluster.rounds import Engine, Rounds, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
@@ -115,6 +115,8 @@ class NewtonRounds(Rounds):
         The loss is not smooth.
     """
 
+    proves_itself = True
+
     def __init__(
         self,
         plan: Training,
@@ -173,8 +175,3 @@ class NewtonRounds(Rounds):
             self.best_W[k] = self.walks[k].model
         self.best[k] = self.best[k].better_of(seen)
         self.live[k] = not self.best[k].relative_gap <= self.plan.tol or self.plan.tol == 0.0
-
-    def finished(self, index: int) -> Solution:
-        """The best model, and why the rounds ended; its certificate is a proof already."""
-        assert self.end is not None
-        return self.solution(*self.end)

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.cluster.halting import Until, working_until
 from saddlesvm.cluster.mixing import joined
 from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Rounds, Solution, Training
+from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -32,7 +33,7 @@ class Order(NamedTuple):
     """What to solve, and when to end."""
 
     plan: Training
-    max_time: float | None
+    until: Until
 
 
 class Gathered(NamedTuple):
@@ -108,7 +109,10 @@ def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
     part, number = given
     problem = problem_there(part, number, plan)
     solver = solver_for(part.multi_class, "auto")
-    result = fit(problem, solver, Limits(plan.tol, max_time=order.max_time), seed=plan.seed + number)
+    seconds = order.until.seconds
+    limits = Limits(plan.tol, max_time=seconds if np.isfinite(seconds) else None)
+    with working_until(order.until) as stop:
+        result = fit(problem, solver, limits, seed=plan.seed + number, stop=stop)
     offset = np.ravel(result.intercept) / (problem.scale or 1.0)
     w = np.column_stack([np.atleast_2d(result.coef), offset])
     if plan.joint is not None and part.classes == TWO:
@@ -119,13 +123,15 @@ def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
 class OneWorker(Rounds):
     """All rows on one worker, a batch for the loop whose only round is a fit of every problem."""
 
+    proves_itself = True
+
     def one_round(self) -> Outcome | None:
         """Bring the rows together, and fit."""
         began, plan = time.perf_counter(), self.plan
         there = self.engine.leave(given_away, together, None)
         sent = self.engine.told(there, bytes_sent)
-        left = None if plan.max_time is None else max(plan.max_time - (time.perf_counter() - self.began), 0.01)
-        every = [(k, Order(plan, left)) for k in range(plan.problems)]
+        order = Order(plan, self.until(plan.problems))
+        every = [(k, order) for k in range(plan.problems)]
         found = self.engine.told_each(there, rows_of, fit_there, every)
         self.restarts = self.engine.restarts
         for k, one in enumerate(found):
@@ -138,9 +144,6 @@ class OneWorker(Rounds):
         self.record(Told(up, sum(seconds), max(seconds), len(found)), time.perf_counter() - began)
         worst = next((one for one in found if one.outcome is not Outcome.CERTIFIED), found[0])
         self.end = worst.outcome, worst.reason
+        if worst.outcome is Outcome.INTERRUPTED and self.left() <= 0.0:
+            self.end = Outcome.TIME_LIMIT, f"{plan.max_time:.3g} s"
         return None
-
-    def finished(self, index: int) -> Solution:
-        """The models; their certificates are proofs already."""
-        assert self.end is not None
-        return self.solution(*self.end)

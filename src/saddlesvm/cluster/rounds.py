@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from saddlesvm.cluster.halting import Until
 from saddlesvm.cluster.part import Order, Part, Report, RoundSums
 from saddlesvm.cluster.places import whole
 from saddlesvm.fit.limits import Limits
@@ -36,7 +37,12 @@ from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, sa
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
 ROW_SIZES = len(RowSizes._fields)
+LEAST_SECONDS = 0.01  # for a task, however late it is
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled
+
+
+class Late(Exception):
+    """A wait that was given up because the time of the fit is over."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -49,6 +55,13 @@ class Engine(Protocol):
     parts: int
     restarts: int
     sent: int  # bytes of w that a partition got in the last round, in the mean
+    name: str  # of the fit, for tasks that end when it is halted
+    end: float  # the perf_counter at which the time of the fit is over
+    has_model: bool  # whether there is one to return where a round is given up
+
+    @property
+    def threads(self) -> int:
+        """Tasks that may run at the same time."""
 
     def improve(self, W: np.ndarray, order: Order) -> Report:
         """One round."""
@@ -186,6 +199,7 @@ class Rounds:
 
     problems: Sequence[int] = range(1)
     index: int = 0
+    proves_itself: bool = False  # whether its certificates are proofs while it goes on
 
     def __init__(
         self,
@@ -208,6 +222,18 @@ class Rounds:
         self.stall, self.stuck = StallWatch(STALL_ROUNDS), False
         self.end: tuple[Outcome, str] | None = None
         self.sent = self.W.nbytes  # bytes that a partition gets in a round
+        self.asked = False  # whether a callback has asked to stop
+        engine.end = np.inf if plan.max_time is None else self.began + plan.max_time
+        engine.has_model = False
+
+    def left(self) -> float:
+        """Seconds that are left for the fit."""
+        return self.engine.end - time.perf_counter()
+
+    def until(self, tasks: int) -> Until:
+        """How long each of so many tasks may work, which wait for each other where there are few threads."""
+        share = min(1.0, self.engine.threads / max(tasks, 1))
+        return Until(self.engine.name, max(share * self.left(), LEAST_SECONDS))
 
     def order(self) -> Order:
         """What the next round asks of the partitions."""
@@ -236,7 +262,12 @@ class Rounds:
             elif outcome is not None:
                 self.end = outcome, "what is left of the gap is rounding"
         except Stopped:
+            if self.proves_itself and not self.engine.has_model:
+                raise
             self.end = Outcome.INTERRUPTED, "interrupted"
+        except Late:
+            self.end = Outcome.TIME_LIMIT, f"{self.plan.max_time:.3g} s"
+        self.engine.has_model = self.proves_itself and all(np.isfinite(one.gap) for one in self.best)
         return [self]
 
     def settle(self, stopped: bool) -> bool:
@@ -247,14 +278,14 @@ class Rounds:
             if self.end is None and self.stuck:
                 gap = self.trace[-1]["relative_gap"]
                 self.end = Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since round {self.rounds // 2}"
-        if self.end is None and stopped:
-            self.end = Outcome.INTERRUPTED, "interrupted"
+        if self.end is None and (stopped or self.asked):
+            self.end = Outcome.INTERRUPTED, "interrupted" if stopped else "asked by a callback"
         return self.end is not None
 
     def finished(self, index: int) -> Solution:
         """The best model, and why the rounds ended; proven against dual variables whose weights are computed anew."""
         assert self.end is not None
-        if self.end[0] not in (Outcome.CERTIFIED, Outcome.LIMITED_BY_ROUNDING):
+        if not self.proves_itself and self.end[0] not in (Outcome.CERTIFIED, Outcome.LIMITED_BY_ROUNDING):
             self.prove()
         return self.solution(*self.end)
 
@@ -387,8 +418,7 @@ class Rounds:
             "restarts": self.restarts,
         }
         self.trace.append(row)
-        if self.watch:
-            self.watch(row)
+        self.asked = bool(self.watch and self.watch(row))
 
 
 def narrate(row: dict[str, Any]) -> None:

@@ -84,7 +84,7 @@ class LinearSVC(ClassifierMixin, DistributedLinear):
     verbose : int, default=0
         1 prints a line a round on standard error.
     callbacks : sequence of callables, optional
-        Called with a dict for each round: see ``trace_``.
+        Called with a dict for each round: see ``trace_``; True stops the fit.
     client : distributed.Client, optional
         The one in force by default.
     memory : int or str, optional

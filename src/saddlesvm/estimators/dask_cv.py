@@ -116,6 +116,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             template._warn(solution)
             solutions.append(solution)
             scores.append(self._scores(prepared, solution))
+        self.Cs_ = self.Cs_[: len(solutions)]  # those that there was time for
         self.scores_ = np.array(scores)
         self.mean_scores_ = self.scores_.mean(axis=1)
         self.standard_errors_ = self.scores_.std(axis=1, ddof=1) / np.sqrt(self.cv)

@@ -42,6 +42,7 @@ from saddlesvm.problem.rounding import PointSizes, add_sizes, point_sizes, short
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.layouts import add_rows
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Group
 from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.second_order.looks import SIZES, TRIALS
@@ -136,7 +137,7 @@ def settle(found: Findings, posed: Posed) -> Settled:
     solver = Newton(warm_up=0, memory=posed.memory)
     state = solver.init(problem, 0, Point(np.append(posed.w[:-1], posed.w[-1] / stretch), start))
     begun = state.best.primal
-    while state.steps < MOST_STEPS and not state.stuck:
+    while state.steps < MOST_STEPS and not (state.stuck or time_is_up()):
         seen = state.best
         if seen.primal - seen.dual <= max(posed.gap, posed.share * abs(seen.primal), SHARE * (begun - seen.primal)):
             break

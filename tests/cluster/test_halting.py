@@ -1,0 +1,83 @@
+"""Tasks that end early: at a limit of time, and when their fit is halted, also before they begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.cluster.halting import Until, event_of, halt, working_until
+from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.narrowing import NarrowingRounds
+from saddlesvm.cluster.one_worker import OneWorker, Order, fit_there
+from saddlesvm.cluster.part import Part, make_part
+from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.runtime.deadline import time_is_up, working_for
+from support import labels, matrix
+
+N, D = 400, 5
+
+
+def parts() -> list[Part]:
+    X = matrix(N, D)
+    y, classes = labels(X, Hinge()), np.array([-1.0, 1.0])
+    return [make_part(X[k::2], y[k::2], None, classes, 1.0, "regularized", place=k) for k in range(2)]
+
+
+def plan(**options: Any) -> Training:
+    return Training(Hinge(), 1.0, N, 1, D, **({"tol": 1e-6} | options))
+
+
+def test_a_halted_fit_ends_its_tasks_and_no_others() -> None:
+    with working_until(Until("one")) as one, working_until(Until("other")) as other:
+        assert event_of("one") is one and not time_is_up()
+        halt("one")
+        assert one.is_set() and not other.is_set() and not time_is_up()
+        halt("other")
+        assert time_is_up()
+        with working_for(1e9):
+            assert time_is_up()  # a step within a halted task
+    assert not time_is_up()
+    with working_until(Until("one")):  # a task that had not begun
+        assert time_is_up()
+    with working_until(Until("third", 0.0)):
+        assert time_is_up()
+
+
+def test_a_halted_task_has_a_model_with_a_certificate() -> None:
+    halt("halted")
+    [part] = [one for one in parts() if one.place == 0]
+    found = fit_there((part, 0), Order(plan(tol=1e-15), Until("halted")))
+    assert found.outcome is Outcome.INTERRUPTED
+    assert np.isfinite(found.certificate.gap)
+
+
+def test_the_time_is_shared_by_tasks_that_wait_for_each_other() -> None:
+    engine = InProcess(parts(), 1)
+    run = OneWorker(plan(max_time=1000.0), engine)
+    assert run.until(1).seconds == pytest.approx(1000.0, rel=0.1)
+    assert run.until(10).seconds == pytest.approx(100.0, rel=0.1)
+    assert OneWorker(plan(), engine).until(10).seconds == np.inf
+
+
+@pytest.mark.parametrize("method", [OneWorker, NarrowingRounds])
+def test_no_time_at_all_leaves_a_model(method: type[Rounds]) -> None:
+    options = {"most": 40} if method is NarrowingRounds else {}
+    run = method(plan(max_time=1e-9, tol=1e-15), InProcess(parts(), 1), **options)
+    solution = run.run()
+    assert solution.outcome in (Outcome.TIME_LIMIT, Outcome.LIMITED_BY_ROUNDING)  # a task has 10 milliseconds
+    assert solution.rounds == 1
+
+
+def test_a_callback_stops_the_rounds() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def ask(row: dict[str, Any]) -> bool:
+        seen.append(row)
+        return len(seen) == 2
+
+    solution = Rounds(plan(tol=1e-15), InProcess(parts(), 1), ask).run()
+    assert (solution.outcome, solution.rounds) == (Outcome.INTERRUPTED, 2)
