@@ -45,3 +45,48 @@ def test_what_workers_cannot_read_is_said(tmp_path: Path, capsys: pytest.Capture
     for pattern, words in (("*.stores", "no store"), ("c.*", "convert makes them"), ("*.store*", "4 features")):
         assert main(["train", str(tmp_path / pattern), "--dask", "local:1"]) == 2
         assert words in capsys.readouterr().err
+
+
+def test_options_that_do_not_go_are_refused_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stores(tmp_path)
+    one, pattern = str(tmp_path / "a.store"), str(tmp_path / "*.store")
+    for data, options, words in (
+        (one, "--n-jobs 2", "--n-jobs does not go with --dask: the threads of the workers"),
+        (one, "--checkpoint kept", "--checkpoint does not go with --dask"),
+        (one, "--solver dcd", "--solver dcd does not go with --dask; auto, newton, gather, rounds do"),
+        (one, "--C auto", "give several, as in --C 0.1,1,10"),
+        (one, "--kernel rbf", "has no fit on a cluster"),
+        (one, "--loss squared --cv 3 --C 1", "--cv goes with classification"),
+        (one, "--penalty l3", "penalty must be"),
+        (one, "--multi-class all", "multi_class must be"),
+        (one, "--memory 1K", "memory must be at least"),
+        (one, "--multi-class crammer_singer --intercept free", "no free intercept"),
+        (pattern, "--validation 0.2", "--validation is for files"),
+        (pattern, "--missing mean", "--missing is for files"),
+        (pattern, "--scale 2", "--scale is for files"),
+        (pattern, "--label 0", "--label is for files"),
+    ):
+        assert main(["train", data, "--dask", "tcp://nowhere:1", *options.split()]) == 2
+        assert words in capsys.readouterr().err
+    assert main(["train", one, "--solver", "gather"]) == 2
+    assert "give --dask" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_row_weights_of_a_store_count_and_a_report_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X = matrix(120, 5)
+    y, weights = labels(X, Hinge()).astype(int), np.random.default_rng(0).integers(1, 5, 120).astype(float)
+    Store.create(tmp_path / "w.store", X, y, sample_weight=weights)
+    kept, report = str(tmp_path / "kept.model"), tmp_path / "report.html"
+    asked = ["train", str(tmp_path / "w.store"), "--dask", "local:1", "--tol", "1e-6", "--solver", "gather"]
+    assert main([*asked, "--model", kept, "--report", str(report)]) == 0
+    model, reference = load(kept), LinearSVC(tol=1e-6).fit(X, y, weights)
+    assert np.linalg.norm(model.coef_ - reference.coef_) <= distance_bound(
+        model.certificate_.gap, reference.certificate_.gap
+    )
+    assert len(model.trace_) == 1 and "How the bound closed" in report.read_text()
+    capsys.readouterr()
+    assert main([*asked[:4], "--C", "0.1,1", "--cv", "2", "--multi-class", "ovo"]) == 0
+    assert "chosen C" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,8 @@ def check_choice(options: argparse.Namespace) -> None:
         return
     if isinstance(options.C, str) or options.lam is not None:
         raise ValueError("--cv goes with one or several numbers of --C: --C 0.1,1,10 --cv 5")
-    for name in ("dask", "checkpoint"):
-        if getattr(options, name):
-            raise ValueError(f"--cv does not go with --{name}")
+    if options.checkpoint:
+        raise ValueError("--cv does not go with --checkpoint")
 
 
 def held_out(table: Table, part: float, seed: int, classes: bool) -> tuple[Table, Table]:
@@ -76,10 +76,18 @@ def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np
         means = found["mean_test_score"]
         errors = standard_errors(np.column_stack([found[f"split{k}_test_score"] for k in range(options.cv)]))
     best = search.best_estimator_
-    facts: dict[str, Any] = {"folds": options.cv}
+    return best, choice_facts(options.cv, Cs, called, (means, errors, gaps), float(best.C))
+
+
+def choice_facts(
+    folds: int, Cs: Sequence[float], called: str, found: tuple[Any, Any, Any], chosen: float
+) -> dict[str, Any]:
+    """A row of facts for each C: the mean score, its standard error, and the largest gap where gaps were `found`."""
+    means, errors, gaps = found
+    facts: dict[str, Any] = {"folds": folds}
     for k, C in enumerate(Cs):
         facts[f"C = {C:g}"] = {called: float(means[k]), "standard error": float(errors[k])}
         if gaps is not None:
             facts[f"C = {C:g}"]["largest relative gap"] = float(gaps[k])
-    facts["chosen C"] = float(best.C)
-    return best, facts
+    facts["chosen C"] = chosen
+    return facts

@@ -14,7 +14,7 @@ from scipy import sparse
 from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
 from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import store_info
-from saddlesvm.cli.dask import fit_on_cluster, stores_of
+from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_of
 from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
 from saddlesvm.cli.missing import Filling
 from saddlesvm.cli.places import is_pattern
@@ -127,9 +127,8 @@ def train(options: argparse.Namespace) -> int:
     task, entry = task_of(options), estimator_kind(options)
     check_possible(options.report)
     check_choice(options)
+    check_asked(options, entry)
     if options.dask and is_pattern(options.data):
-        if options.missing != "error":
-            raise ValueError("--missing is for files; stores have no missing values")
         return train_where_stores_are(options, task)
     filling = Filling(options.missing)
     table = read_table(options, options.data, task=task, missing=filling.keeps)
@@ -155,7 +154,8 @@ def train(options: argparse.Namespace) -> int:
     if test is not None:
         facts["read for testing"] = described(test)
     if options.dask:
-        model, facts["done"] = fit_on_cluster(model, table.X, y, options.dask, bool(model.verbose))
+        model, told = fit_on_cluster(model, (table.X, y, table.sample_weight), options)
+        facts |= told
     elif options.cv is not None:
         model, facts["cross-validation"] = cross_validated(model, options, table, y)
         facts["done"] = done(model, table)
@@ -197,11 +197,14 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     test = read_table(options, options.test, table.shape[1], task, table.zero_based) if options.test else None
     model: Any = make_estimator(options, y)
     rows_of_all = sum(len(store) for store in stores)
+    if options.liblinear:
+        persistence.liblinear_kind(model, options.liblinear, None if task == "regression" else np.unique(y))
     facts: Facts = {"read": {"stores": len(stores), "rows": rows_of_all, "features": table.shape[1]}}
     if test is not None:
         facts["read for testing"] = described(test)
     paths = [os.path.abspath(store.path) for store in stores]
-    model, facts["done"] = fit_on_cluster(model, paths, None, options.dask, bool(model.verbose))
+    model, told = fit_on_cluster(model, (paths, None, None), options)
+    facts |= told
     facts["worth"] = worth(model, model.certificate_) | support(model)
     if test is not None:
         facts["worth"] |= quality(model, test.X, labels_of(test), "test")

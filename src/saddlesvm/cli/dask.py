@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import glob
 import importlib
 import warnings
@@ -13,17 +14,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.cli.choosing import choice_facts
+from saddlesvm.cli.places import is_pattern
 from saddlesvm.data import DataError, Store
 from saddlesvm.data.store import is_store
 from saddlesvm.estimators import register
+from saddlesvm.runtime.words import CLUSTER_SOLVERS, SOLVER_NAMES
 
 PARTS_A_THREAD = 2
-ALLOWED = {  # values of options that a fit on a cluster has
-    "intercept": ("regularized", "free"),
-    "multi_class": ("ovr", "ovo"),
-    "penalty": ("l2",),
-    "solver": ("auto", "newton"),
-    "checkpoint": (None,),
+REFUSED = {  # options that a fit on a cluster does not have, and what it has instead
+    "n_jobs": "the threads of the workers do the work",
+    "checkpoint": "a fit goes on where workers die; a model is kept in the file of --model",
+}
+OF_FILES = {  # options of reading and holding out that stores read by workers do not have, and their defaults
+    "validation": None,
+    "label": None,
+    "header": "auto",
+    "index_base": "auto",
+    "scale": 1.0,
+    "cache": False,
+    "missing": "error",
 }
 OF_THE_CLIENT = ("client", "verbose", "callbacks")  # options that the model in memory does not have
 
@@ -104,12 +114,39 @@ def stores_of(pattern: str) -> list[Store]:
     return stores
 
 
-def check(model: Any) -> None:
-    """Raise DataError for an option that a fit on a cluster does not have."""
-    for name, allowed in ALLOWED.items():
-        given = getattr(model, name, allowed[0])
-        if given not in allowed and (name != "intercept" or model.fit_intercept):
-            raise DataError(f"--{name.replace('_', '-')} {given} does not go with --dask")
+def option(name: str) -> str:
+    """How an option is written."""
+    return f"--{name.replace('_', '-')}"
+
+
+def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
+    """Look at ``--dask`` and what does not go with it, before any work.
+
+    Raises
+    ------
+    DataError
+        An option does not go with it, or with it alone.
+    """
+    if not options.dask:
+        if options.solver in set(CLUSTER_SOLVERS) - set(SOLVER_NAMES):
+            raise DataError(f"--solver {options.solver} is for a fit on a cluster: give --dask, too")
+        return
+    cluster_of(options.dask)
+    if not entry.on_cluster:
+        raise DataError(f"--dask: {entry.name} has no fit on a cluster")
+    for name, instead in REFUSED.items():
+        if getattr(options, name) is not None:
+            raise DataError(f"{option(name)} does not go with --dask: {instead}")
+    if options.solver not in (None, *CLUSTER_SOLVERS):
+        raise DataError(f"--solver {options.solver} does not go with --dask; {', '.join(CLUSTER_SOLVERS)} do")
+    if isinstance(options.C, str):
+        raise DataError(f"--C {options.C} does not go with --dask: give several, as in --C 0.1,1,10, to choose from")
+    if options.cv is not None and entry.task != "classification":
+        raise DataError("--cv goes with classification on a cluster")
+    if is_pattern(options.data):
+        for name, default in OF_FILES.items():
+            if getattr(options, name) != default:
+                raise DataError(f"{option(name)} is for files; {options.data} are stores that the workers read")
 
 
 def cluster_kind(model: Any) -> Any:
@@ -127,33 +164,67 @@ def cluster_kind(model: Any) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def fit_on_cluster(model: Any, X: Any, y: np.ndarray | None, where: str, verbose: bool) -> tuple[Any, dict[str, Any]]:
+def fit_on_cluster(
+    model: Any, data: tuple[Any, Any, Any], options: argparse.Namespace
+) -> tuple[Any, dict[str, dict[str, Any]]]:
     """Train the model that `model` describes on a cluster; returns it as a model in memory, and facts of the fit.
 
-    X are rows in memory, or the paths of stores that the workers read.
+    Parameters
+    ----------
+    model : estimator
+        In memory.
+    data : tuple
+        Rows in memory, labels and row weights or None; or the paths of stores that the workers read, None and None.
+    options : Namespace
+        Of the command.
     """
-    place = cluster_of(where)
-    check(model)
-    with connected(place) as client, warnings.catch_warnings():
+    X, y, weights = data
+    kind = cluster_kind(model)
+    own = [name for name in register.parameters_of(kind) if name not in OF_THE_CLIENT]
+    asked = kind(**{name: getattr(model, name) for name in own if hasattr(model, name)}, verbose=int(model.verbose))
+    several = isinstance(options.C, tuple)
+    if several:
+        asked.set_params(C=1.0)
+    asked.check_options()
+    with connected(cluster_of(options.dask)) as client, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")  # rows that are in memory here must be sent
-
-        kind = cluster_kind(model)
-        own = [name for name in register.parameters_of(kind) if name not in OF_THE_CLIENT]
-        options = {name: getattr(model, name) for name in own if hasattr(model, name)}
         threads = sum(client.nthreads().values())
         on_workers = isinstance(X, list)
         parts = len(X) if on_workers else max(1, min(X.shape[0], PARTS_A_THREAD * threads))
         rows = X if on_workers else as_dask(X, parts)
-        fitted = kind(**options, client=client, verbose=int(verbose)).fit(rows, y)
-        trace = fitted.trace_
-        facts = {
-            "cluster": f"{where}, {len(client.nthreads())} workers, {threads} threads, {parts} partitions",
-            "rounds": fitted.n_iter_,
-            "seconds in all": fitted.seconds_,
-            "seconds of work (slowest partition)": sum(row["seconds_work"] for row in trace),
-            "seconds of communication": sum(row["seconds_communication"] for row in trace),
-            "slowest partition, times the mean": float(np.mean([row["straggler"] for row in trace])),
-            "bytes up": sum(row["bytes_up"] for row in trace),
-            "bytes down": sum(row["bytes_down"] for row in trace),
+        asked.set_params(client=client)
+        facts: dict[str, dict[str, Any]] = {}
+        if options.cv is None:
+            fitted = asked.fit(rows, y, weights)
+        else:
+            fitted, facts["cross-validation"] = chosen_on_cluster(asked, options, rows, y, weights)
+        facts["done"] = {
+            "cluster": f"{options.dask}, {len(client.nthreads())} workers, {threads} threads, {parts} partitions",
+            **facts_of_rounds(fitted),
         }
     return fitted.to_local(), facts
+
+
+def chosen_on_cluster(
+    asked: Any, options: argparse.Namespace, rows: Any, y: Any, weights: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Choose C among those of the options by cross-validation; the fitted model, and a row of facts for each C."""
+    cross_validation: Any = importlib.import_module("saddlesvm.estimators.dask_cv").LinearSVCCV
+    Cs = list(options.C) if isinstance(options.C, tuple) else [asked.C]
+    search = cross_validation(asked, Cs=Cs, cv=options.cv).fit(rows, y, weights)
+    found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
+    return search.best_estimator_, choice_facts(options.cv, search.Cs_.tolist(), "accuracy", found, search.C_)
+
+
+def facts_of_rounds(fitted: Any) -> dict[str, Any]:
+    """Facts of the rounds of a fit."""
+    trace = fitted.trace_
+    return {
+        "rounds": fitted.n_iter_,
+        "seconds in all": fitted.seconds_,
+        "seconds of work (slowest partition)": sum(row["seconds_work"] for row in trace),
+        "seconds of communication": sum(row["seconds_communication"] for row in trace),
+        "slowest partition, times the mean": float(np.mean([row["straggler"] for row in trace])),
+        "bytes up": sum(row["bytes_up"] for row in trace),
+        "bytes down": sum(row["bytes_down"] for row in trace),
+    }

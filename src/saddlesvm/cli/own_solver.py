@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from saddlesvm.cli.own_module import imported
-from saddlesvm.runtime.words import SOLVER_NAMES
+from saddlesvm.runtime.words import CLUSTER_SOLVERS, SOLVER_NAMES
 
 OWN_SOLVER = "Or MODULE:CLASS, a solver registered in a Python file of yours."
 REGISTER = "saddlesvm.solvers.register"
@@ -17,7 +17,8 @@ def solver_text(text: str) -> str:
     module, _, rest = text.partition(":")
     cls, _, options = rest.partition(":")
     if not cls or "=" in cls:
-        if module not in SOLVER_NAMES and REGISTER not in sys.modules:  # nothing of the user's can be registered
+        own = REGISTER in sys.modules  # something of the user's can be registered
+        if text not in CLUSTER_SOLVERS and module not in SOLVER_NAMES and not own:
             raise argparse.ArgumentTypeError(
                 f"unknown solver {module!r}: use one of {', '.join(SOLVER_NAMES)}, or MODULE:CLASS"
             )

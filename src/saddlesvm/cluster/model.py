@@ -37,10 +37,9 @@ from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
 from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.runtime.randomness import seed_of
-from saddlesvm.runtime.words import Intercept
+from saddlesvm.runtime.words import CLUSTER_SOLVERS, Intercept
 
 DIMENSIONS = 2  # of an array of rows
-SOLVERS = ("auto", "newton", "rounds", "gather")
 
 
 class Prepared(NamedTuple):
@@ -89,6 +88,7 @@ class DistributedModel(BaseEstimator):
     coef_: Any
     intercept_: Any
     n_features_in_: int
+    _n: int
     _columns: tuple[Any, Any]  # of files: those of the labels and of the row weights
 
     def _template(self) -> Any:
@@ -126,8 +126,8 @@ class DistributedModel(BaseEstimator):
         self._keep(solution, began)
         self._warn(solution)
 
-    def _checked(self) -> Any:
-        """The template, once all options that do not depend on the data are checked.
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked.
 
         Raises
         ------
@@ -136,18 +136,16 @@ class DistributedModel(BaseEstimator):
         """
         if isinstance(self.C, str) or not isinstance(self.C, (NUMBER, type(None))):
             raise ValueError(f"C={self.C!r} is chosen on one machine; on a cluster take saddlesvm.dask.LinearSVCCV")
-        template = self._template()
-        template.check_options()
+        loss: Loss = self._template().check_options()
         if not self.passes > 0.0:
             raise ValueError(f"passes must be positive; got {self.passes!r}")
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {self.solver!r}")
+        if self.solver not in CLUSTER_SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(map(repr, CLUSTER_SOLVERS))}; got {self.solver!r}")
         self._memory()
-        return template
+        return loss
 
     def _prepared(
         self,
-        template: Any,
         blocks: list[PartTasks],
         loss: Loss,
         classes: np.ndarray | None,
@@ -155,7 +153,8 @@ class DistributedModel(BaseEstimator):
         folds: int = 0,
     ) -> Prepared:
         """The partitions on the workers, and what to solve over them."""
-        client, kind, seed = self._client(), template._intercept_kind(), seed_of(self.random_state)
+        client, template, seed = self._client(), self._template(), seed_of(self.random_state)
+        kind = template._intercept_kind()
         scale = 0.0 if kind == "none" else 1.0 if kind == "free" else float(self.intercept_scaling)
         split = Split(0 if classes is None else classes.size, getattr(self, "multi_class", "ovr"), folds)
         how = {"multi_class": split.multi_class, "folds": folds, "seed": seed}
@@ -189,7 +188,7 @@ class DistributedModel(BaseEstimator):
             joint=JOINT[split.multi_class].kind(self.top_k) if split.joint else None,
             vectors=split.vectors,
         )
-        self.n_features_in_, self._scale = int(widths[0]), scale
+        self.n_features_in_, self._n, self._scale = int(widths[0]), n, scale
         return Prepared(client, parts, plan, int(shapes[:, 2].sum()), split)
 
     def _solution(self, prepared: Prepared, start: np.ndarray | None = None) -> Solution:

@@ -35,7 +35,7 @@ from saddlesvm.estimators.dask_linear import DistributedLinear, filled
 from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.losses import Loss
-from saddlesvm.runtime.words import ClassificationLoss, Intercept, MultiClass, Penalty, ScoreShape
+from saddlesvm.runtime.words import ClassificationLoss, ClusterSolver, Intercept, MultiClass, Penalty, ScoreShape
 
 __all__ = ["ClusterLostError", "LinearSVC"]
 
@@ -148,7 +148,7 @@ class LinearSVC(ClassifierMixin, DistributedLinear):
         max_iter: int | None = None,
         max_time: float | None = None,
         passes: float = 3.0,
-        solver: Literal["auto", "newton", "gather", "rounds"] = "auto",
+        solver: ClusterSolver = "auto",
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
@@ -218,14 +218,18 @@ class LinearSVC(ClassifierMixin, DistributedLinear):
         options: dict[str, Any] = self._options_for(estimators.LinearSVC)
         return estimators.LinearSVC(**options | {"solver": "auto"})
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Prepared:
-        """The partitions on the workers; finds the classes."""
-        template = self._checked()
-        loss = loss_for(self.multi_class, template.check_options())
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        loss = loss_for(self.multi_class, super().check_options())
         if self.multi_class in JOINT and self.penalty != "l2":
             raise ValueError(
                 f"multi_class={self.multi_class!r} has half a square as its penalty, 'l2'; got {self.penalty!r}"
             )
+        return loss
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Prepared:
+        """The partitions on the workers; finds the classes."""
+        loss = self.check_options()
         blocks, client = part_tasks(X, y, sample_weight), self._client()
         found = client.gather(client.compute([dask.delayed(labels_of)(labels, s) for _, labels, s in blocks]))
         filled_ones = [labels for labels, _ in found if labels.size]
@@ -240,7 +244,7 @@ class LinearSVC(ClassifierMixin, DistributedLinear):
             absent = self.classes_.tolist()[int(np.argmin(sums))]
             raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
         self._note_columns(X, y, sample_weight)
-        return self._prepared(template, blocks, loss, self.classes_, self._factors(sums), folds)
+        return self._prepared(blocks, loss, self.classes_, self._factors(sums), folds)
 
     def _pairs(self) -> bool:
         return self.multi_class == "ovo" and self.classes_.size > 2

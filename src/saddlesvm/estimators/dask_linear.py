@@ -13,7 +13,9 @@ from saddlesvm.cluster.model import DistributedModel, Prepared
 from saddlesvm.cluster.rounds import Solution
 from saddlesvm.cluster.sources import feature_names
 from saddlesvm.estimators.path import check_Cs
+from saddlesvm.fit.trace import Record, Trace
 
+NO_WEIGHTS = np.empty(0)  # the record of a round has none
 OF_THE_FIT = ("callbacks", "max_iter", "max_time", "memory", "verbose")  # options that say nothing of the model
 
 
@@ -96,4 +98,16 @@ def filled(model: Any, fitted: DistributedModel, coef: Any, intercept: Any) -> A
     for name in ("certificate_", "certificates_", "outcome_", "n_iter_", "n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(model, name, getattr(fitted, name))
+    model.trace_ = trace_of(fitted.trace_, fitted._n)
     return model
+
+
+def trace_of(rounds: list[dict[str, Any]], n: int) -> Trace:
+    """The record of the rounds that had a model, for n rows, in the form that fits in memory have."""
+    trace = Trace()
+    for row in rounds:
+        if np.isfinite(row["gap"]):
+            told = {name: row[name] for name in ("primal", "dual", "gap", "relative_gap")}
+            told |= {"epoch": row["round"], "rows_touched": n * row["round"], "seconds_solving": row["seconds"]}
+            trace(Record(seconds_certifying=0.0, active=n, change=np.nan, remark="", coef=NO_WEIGHTS, **told))
+    return trace

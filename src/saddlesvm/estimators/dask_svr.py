@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -16,7 +16,7 @@ from saddlesvm.cluster.rounds import Solution
 from saddlesvm.cluster.sources import part_tasks
 from saddlesvm.estimators.dask_linear import DistributedLinear, filled
 from saddlesvm.problem.losses import Loss
-from saddlesvm.runtime.words import Intercept, Penalty, RegressionLoss
+from saddlesvm.runtime.words import ClusterSolver, Intercept, Penalty, RegressionLoss
 
 __all__ = ["LinearSVR"]
 
@@ -65,7 +65,7 @@ class LinearSVR(RegressorMixin, DistributedLinear):
         max_iter: int | None = None,
         max_time: float | None = None,
         passes: float = 3.0,
-        solver: Literal["auto", "newton", "gather", "rounds"] = "auto",
+        solver: ClusterSolver = "auto",
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
@@ -106,10 +106,10 @@ class LinearSVR(RegressorMixin, DistributedLinear):
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The partitions on the workers."""
-        template = self._checked()
+        loss = self.check_options()
         blocks = part_tasks(X, y, sample_weight)
         self._note_columns(X, y, sample_weight)
-        return self._prepared(template, blocks, template.check_options(), None, None)
+        return self._prepared(blocks, loss, None, None)
 
     def _keep(self, solution: Solution, began: float) -> None:
         super()._keep(solution, began)

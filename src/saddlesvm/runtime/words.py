@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 __all__ = [
     "CLASSIFICATION_LOSSES",
+    "CLUSTER_SOLVERS",
     "DTYPES",
     "INTERCEPTS",
     "KERNEL_LOSSES",
@@ -21,6 +22,7 @@ __all__ = [
     "USUAL_LOSSES",
     "Calibration",
     "ClassificationLoss",
+    "ClusterSolver",
     "DualOption",
     "Intercept",
     "KernelName",
@@ -47,6 +49,7 @@ DualOption: TypeAlias = Literal["auto"] | bool
 Calibration: TypeAlias = Literal["sigmoid", "isotonic"]
 SolverName: TypeAlias = Literal["auto", "dcd", "sdca", "pegasos", "newton", "blocks", "columns"]
 KernelSolver: TypeAlias = Literal["auto", "kernel-decomposition", "kernel-sdca", "kernel-pegasos"]
+ClusterSolver: TypeAlias = Literal["auto", "newton", "gather", "rounds"]
 KernelName: TypeAlias = Literal[
     "additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid", "precomputed"
 ]
@@ -62,6 +65,7 @@ CLASSIFICATION_LOSSES: tuple[str, ...] = tuple(one for one in get_args(Classific
 REGRESSION_LOSSES: tuple[str, ...] = tuple(one for one in get_args(RegressionLoss) if one not in LOSS_ALIASES)
 INTERCEPTS: tuple[str, ...] = ("none", "regularized", "free")
 SOLVER_NAMES: tuple[str, ...] = tuple(dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver))))
+CLUSTER_SOLVERS: tuple[str, ...] = get_args(ClusterSolver)
 KERNEL_NAMES: tuple[str, ...] = get_args(KernelName)
 
 # What ``warmup`` compiles for.
