@@ -83,6 +83,11 @@ def check_for_partitions(solver: str, plan: Training, n_bytes: int, fits: bool) 
             f"penalty='l1' goes on a cluster where all rows fit on a worker, with solver='auto' or 'gather' and "
             f"memory={needed}. Otherwise take penalty='elasticnet', or 'l2'"
         )
+    if plan.free:
+        raise ValueError(
+            "penalty='elasticnet' with intercept='free' goes on a cluster where all rows fit on a worker, with "
+            f"solver='auto' or 'gather' and memory={needed}. Otherwise take intercept='regularized', or penalty='l2'"
+        )
     if solver == "newton":
         raise ValueError("solver='newton' takes penalty='l2' only; use 'auto', 'gather' or 'rounds' for 'elasticnet'")
 
