@@ -79,8 +79,10 @@ class HasPath:
             The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
         sample_weight : array-like of shape (n,), optional
         **options
-            Of the estimator. `n_jobs` is for the fits of a certified path, side by side. The `checkpoint` of such a
-            path holds all its fits so far, and the same call goes on from it. A grid takes none.
+            Of the estimator. With `n_jobs` fits go side by side: those of a certified path, and of a grid those of two
+            classes or a regression, each begun where its neighbour has come to half-way. The models of a grid are the
+            same for any number of threads beyond one, and certified as ever. The `checkpoint` of a certified path
+            holds all its fits so far, and the same call goes on from it. A grid takes none.
 
         Returns
         -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +16,7 @@ from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.sklearn_callbacks import CallbackSupport, FitTasks
 from saddlesvm.estimators.top_features import Top, strongest
+from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
@@ -68,6 +69,7 @@ class LinearModel(CallbackSupport, Estimator):
     intercept_: Any
     _phases: list[dict[str, float]]
     reads_blocks: bool = False  # whether the last fit read its rows block by block
+    watch: Callable[[Fit], None] | None = None  # told of every step of each sub-problem's fit
 
     @property
     def n_features_selected_(self) -> int:
@@ -208,6 +210,7 @@ class LinearModel(CallbackSupport, Estimator):
         fits = self._fits(X, problems, loss, weights, n_jobs, start=start)
         fits.told = lambda sub: [*(self.callbacks or ()), *tasks.callback(sub)]
         fits.bar = bar if self.verbose else None
+        fits.watch = self.watch
         with bar, fits:
             results = fits.solve()
         self._fitted_C = self.posed_C(X.shape[0])
@@ -219,7 +222,7 @@ class LinearModel(CallbackSupport, Estimator):
 
     def rows_for_parts(self, X: Any, problems: int) -> MemoryRows | None:
         """The rows of X, ready for fits to parts of them; None where they are read block by block."""
-        if self._goes_by_blocks(X, self._made_solver()):
+        if self.goes_by_blocks(X):
             return None
         jobs = multiclass.workers(problems, self.n_jobs)
         return self._memory_rows(X, self._intercept_kind(), jobs, self.n_jobs)
@@ -314,7 +317,7 @@ class LinearModel(CallbackSupport, Estimator):
         limits = self._limits(solver)
         given: MemoryRows | FileRows
         self.__dict__.pop("reads_blocks", None)
-        if self._goes_by_blocks(X, solver):
+        if self.goes_by_blocks(X, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
             solver, burden = self._on_files(X, solver, problems, memory or available_memory() // 2)
@@ -355,7 +358,7 @@ class LinearModel(CallbackSupport, Estimator):
         """A context that shows a progress bar for `count` sub-problems, if `verbose` asks for one."""
         return ProgressBar(self.tol, count, self.max_iter, self.max_time) if self.verbose else contextlib.nullcontext()
 
-    def _goes_by_blocks(self, X: Any, solver: Any) -> bool:
+    def goes_by_blocks(self, X: Any, solver: Any = None) -> bool:
         """Whether the rows are read block by block, because they do not fit into memory.
 
         Raises
@@ -363,6 +366,7 @@ class LinearModel(CallbackSupport, Estimator):
         ValueError
             The rows do not fit, but the solver or the way to split classes cannot read blocks.
         """
+        solver = solver or self._made_solver()
         memory = None if self.memory is None else memory_bytes(self.memory)
         asked = isinstance(solver, Blocks)
         if not asked and not does_not_fit(X, memory):

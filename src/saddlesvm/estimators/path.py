@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from sklearn.base import clone
 from saddlesvm.estimators.first_weight import C_max, takes_features
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_defaults import ENDS
+from saddlesvm.estimators.path_in_threads import GridInThreads, Timed, threads_over
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import LIMIT
@@ -185,26 +187,34 @@ def check_model(model: LinearModel) -> None:
 
 
 def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:
-    """Fit copies of `model` for each C, each begun where the last one ended.
+    """Fit copies of `model` for each C, each begun where the last one ended, or has come to with `n_jobs`.
 
     Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time` allows for all of them.
     """
     check_model(model)
-    running = clone(model).set_params(warm_start=True)
-    models: list[LinearModel] = []
-    seconds: list[float] = []
+    jobs = threads_over(model, X, y, Cs)
     with interruptible() as interrupted, beginning(model.max_time if LIMIT.holds(model.max_time) else None):
-        end = end_of_fit()
-        for C in Cs:
-            began = clock()
-            if models and began >= end:
-                break
-            running.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
-            seconds.append(clock() - began)
-            models.append(_copy(running))
-            if running.outcome_ is Outcome.INTERRUPTED or interrupted.is_set():
-                break
+        if jobs > 1:
+            made = GridInThreads(model, (X, y, sample_weight), Cs, jobs, interrupted).run()
+        else:
+            made = _in_turn(model, (X, y, sample_weight), Cs, interrupted)
+    models, seconds = [one for one, _ in made], [spent for _, spent in made]
     return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
+
+
+def _in_turn(model: LinearModel, data: tuple[Any, Any, Any], Cs: np.ndarray, stop: threading.Event) -> list[Timed]:
+    """The fits one after the other, with their seconds."""
+    running, end = clone(model).set_params(warm_start=True), end_of_fit()
+    made: list[Timed] = []
+    for C in Cs:
+        began = clock()
+        if made and began >= end:
+            break
+        running.set_params(C=float(C)).fit(*data[:2], sample_weight=data[2])
+        made.append((_copy(running), clock() - began))
+        if running.outcome_ is Outcome.INTERRUPTED or stop.is_set():
+            break
+    return made
 
 
 def _copy(fitted: LinearModel) -> LinearModel:

@@ -149,6 +149,8 @@ class Fit:
         As for :func:`fit`.
     index : int, default=0
         The number of the problem in its batch.
+    watch : callable, optional
+        Called with the fit after every step.
     """
 
     def __init__(
@@ -163,7 +165,9 @@ class Fit:
         checkpoint: Checkpoint | None = None,
         label: str = "",
         index: int = 0,
+        watch: Callable[[Fit], None] | None = None,
     ) -> None:
+        self.watch = watch
         self.index, self.callbacks, self.checkpoint = index, callbacks, checkpoint
         check_penalty(problem, solver)
         self.run = Run(problem, solver, limits, label)
@@ -221,6 +225,8 @@ class Fit:
         self.end = run.reason_to_end(self.state, stopped)
         for tick in self.tickers:
             tick(self.state.epochs, self.state.estimate, run.watches.total)
+        if self.watch is not None:
+            self.watch(self)
         if self.end is not None or run.look_due(self.state):
             self._certify()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -250,6 +250,8 @@ class LinearFits(Fits):
         Whether the sub-problems have the same rows and may begin together.
     keeps_duals : bool
         Whether the results have dual variables.
+    watch : callable, optional
+        Called with a sub-problem's fit after each of its steps.
     """
 
     rows: MemoryRows | FileRows
@@ -261,6 +263,7 @@ class LinearFits(Fits):
     may_share: bool = False
     may_start_together: bool = False
     keeps_duals: bool = True
+    watch: Callable[[Fit], None] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -339,6 +342,7 @@ class LinearFits(Fits):
             checkpoint=self._checkpoint(index),
             label=sub.label,
             index=index,
+            watch=self.watch,
         )
 
     def finished(self, fit: Fit) -> FitResult:

@@ -1,0 +1,187 @@
+"""The fits of a grid of C in several threads: each begins where its neighbour has come to, and the neighbour goes on.
+
+A fit that begins at a neighbour's point gains little from the last digits of that point. So a fit hands its point to
+the next C as soon as the solver's own estimate of the relative gap is at the square root of the one asked for, which is
+about half-way, and goes on while the next one begins. The data fix the moment of the handing over, so the models do
+not depend on how many threads there are, beyond one; they differ from those of a single thread within their gaps.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import clone, is_classifier
+
+from saddlesvm.data import inputs
+from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.fit.loop import Fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.multiclass import splits
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.rows import layouts
+from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.deadline import end_of_fit
+from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.runtime.threads import blas_for, worth_threads
+
+AT_ONCE = 3  # fits that are under way at the same time, at most: a fit rarely hands its point over before a third
+PASSES = 1.0  # passes over the rows that a fit takes for each power of ten of the gap asked for, at least
+
+Timed = tuple[LinearModel, float]  # a fitted model, and the seconds of its fit
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A point that a fit has come to: what :meth:`LinearModel.begin_at` takes."""
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    dual_coef_: Any
+    fitted_C: float
+    certificate_: Certificate
+    _phases: list[dict[str, float]]
+
+
+class HandOver:
+    """The point of a fit for the fit of the next C, once it is good enough; at the end of the fit at the latest.
+
+    Parameters
+    ----------
+    gap : float
+        The estimate of the relative gap at which a point is good enough.
+    """
+
+    def __init__(self, gap: float) -> None:
+        self.gap, self.ready = gap, threading.Event()
+        self.reached: Reached | None = None
+
+    def look(self, fit: Fit) -> None:
+        """Take the point of a fit under way if it is good enough."""
+        if self.ready.is_set() or not fit.state.estimate <= self.gap or fit.state.epochs == 0.0:
+            return
+        point, problem = fit.run.solver.solution(fit.problem, fit.state), fit.problem
+        if point.w is None or point.alpha is None:
+            return
+        w, duals = np.array(point.w, dtype=np.float64), problem.C * np.atleast_2d(np.asarray(point.alpha).T)
+        if w.ndim != 1 or len(duals) != 1:
+            return
+        certificate = Certificate(np.nan, np.nan)
+        scale = problem.scale or 0.0
+        self.give(Reached(w[None, :-1], scale * w[-1:], duals, problem.C, certificate, [dict(fit.run.phases)]))
+
+    def end(self, model: LinearModel | None) -> None:
+        """Take the model of a fit that has ended, or None of one that was not made, if there is no point yet."""
+        if self.ready.is_set():
+            return
+        if model is None or not hasattr(model, "dual_coef_"):
+            self.give(None)
+            return
+        duals = model.dual_coef_
+        self.give(Reached(model.coef_, model.intercept_, duals, model._fitted_C, model.certificate_, model._phases))
+
+    def give(self, reached: Reached | None) -> None:
+        """Let the next fit begin."""
+        self.reached = reached
+        self.ready.set()
+
+
+class GridInThreads:
+    """The fits of a grid of C, several at a time.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The estimator with its options.
+    data : tuple
+        X, y and the row weights.
+    Cs : ndarray of shape (k,)
+        Ascending.
+    jobs : int
+        Threads.
+    stop : threading.Event
+        Set where the fits are to end.
+    """
+
+    def __init__(
+        self, model: LinearModel, data: tuple[Any, Any, Any], Cs: np.ndarray, jobs: int, stop: threading.Event
+    ) -> None:
+        self.model, self.data, self.Cs, self.jobs, self.stop = model, data, Cs, jobs, stop
+        self.points = [HandOver(math.sqrt(model.tol)) for _ in Cs]
+        given = model.random_state
+        known = given is None or isinstance(given, (int, np.integer))
+        self.seeds = [given if known else seed_of(given) for _ in Cs]
+
+    def run(self) -> list[Timed]:
+        """The fitted models in the order of the grid, up to the first that was not made."""
+        tasks: list[Future[Timed | None]] = []
+        count = min(self.jobs, AT_ONCE, self.Cs.size)
+        with blas_for(0.0), ThreadPoolExecutor(count, thread_name_prefix="saddlesvm-path") as pool:
+            try:
+                for place in range(self.Cs.size):
+                    tasks.append(pool.submit(contextvars.copy_context().run, self._fit, place))
+                made = [task.result() for task in tasks]
+            except BaseException:
+                self.stop.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        ends = [place for place, one in enumerate(made) if one is None]
+        return [one for one in made[: ends[0] if ends else None] if one is not None]
+
+    def _fit(self, place: int) -> Timed | None:
+        """Fit at the C of this place when the one before has handed its point over; it was begun earlier."""
+        fitted: LinearModel | None = None
+        try:
+            before = self.points[place - 1] if place else None
+            if before is not None:
+                before.ready.wait()
+            if place and (self.stop.is_set() or clock() >= end_of_fit()):
+                return None
+            began = clock()
+            fitted = self._fitted(place, None if before is None else before.reached)
+            if fitted.outcome_ is Outcome.INTERRUPTED:
+                self.stop.set()
+            return fitted, clock() - began
+        finally:
+            self.points[place].end(fitted)
+
+    def _fitted(self, place: int, start: Reached | None) -> LinearModel:
+        options = self.model.get_params(deep=False)
+        own = {"random_state": self.seeds[place], "n_jobs": max(1, self.jobs // AT_ONCE)}
+        fitted = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
+        if start is not None:
+            fitted.begin_at(start.coef_, start.intercept_, start.dual_coef_, start.fitted_C, start)
+        fitted.watch = self.points[place].look
+        X, y, weights = self.data
+        try:
+            fitted.fit(X, y, sample_weight=weights)
+        finally:
+            del fitted.watch
+        return fitted.set_params(warm_start=False, random_state=options["random_state"], n_jobs=options["n_jobs"])
+
+
+def threads_over(model: LinearModel, X: Any, y: Any, Cs: np.ndarray) -> int:
+    """Threads that the fits of a grid are worth, side by side; 1 where each fit can use them better, or none can.
+
+    Fits of several sub-problems have threads for those, and rows that are read block by block have one reader. A fit
+    that somebody watches, by callbacks or a bar, follows the one before.
+    """
+    jobs = effective_n_jobs(model.n_jobs)
+    if jobs < 2 or Cs.size < 2 or model.callbacks or model.verbose or not 0.0 < model.tol < 1.0:
+        return 1
+    X, y, _ = inputs.parts_of(X, y, None)
+    if np.ndim(y) != 1:
+        return 1
+    if is_classifier(model) and (np.unique(y).size > 2 or getattr(model, "multi_class", "ovr") in splits.JOINT):
+        return 1
+    design = inputs.as_design(X)
+    if model.goes_by_blocks(design):
+        return 1
+    rows, passes = layouts.as_rows(design), -PASSES * math.log10(model.tol)
+    return int(jobs) if worth_threads(passes * layouts.reading_time(rows, layouts.n_values(rows))) else 1
