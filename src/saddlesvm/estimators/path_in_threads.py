@@ -1,8 +1,9 @@
 """The fits of a grid of C in several threads: each begins where its neighbour has come to, and the neighbour goes on.
 
 A fit that begins at a neighbour's point gains little from the last digits of that point. So a fit hands its point to
-the next C as soon as the solver's own estimate of the relative gap is at the square root of the one asked for, which is
-about half-way, and goes on while the next one begins. The data fix the moment of the handing over, so the models do
+the next C as soon as the solver's own estimate of the relative gap has done half of the powers of ten to the one asked
+for, and goes on while the next one begins. Multipliers of a piecewise linear loss, of which the point must tell those
+at their bounds, are handed over after four fifths. The data fix the moment of the handing over, so the models do
 not depend on how many threads there are, beyond one; they differ from those of a single thread within their gaps.
 """
 
@@ -25,6 +26,7 @@ from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.loss import is_smooth
 from saddlesvm.rows import layouts
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import end_of_fit
@@ -33,6 +35,8 @@ from saddlesvm.runtime.threads import blas_for, worth_threads
 
 AT_ONCE = 3  # fits that are under way at the same time, at most: a fit rarely hands its point over before a third
 PASSES = 1.0  # passes over the rows that a fit takes for each power of ten of the gap asked for, at least
+
+HANDED_AT, KINKED_AT = 0.5, 0.8  # power of the gap asked for at which a fit hands its point over: smooth losses, others
 
 Timed = tuple[LinearModel, float]  # a fitted model, and the seconds of its fit
 
@@ -113,7 +117,8 @@ class GridInThreads:
         self, model: LinearModel, data: tuple[Any, Any, Any], Cs: np.ndarray, jobs: int, stop: threading.Event
     ) -> None:
         self.model, self.data, self.Cs, self.jobs, self.stop = model, data, Cs, jobs, stop
-        self.points = [HandOver(math.sqrt(model.tol)) for _ in Cs]
+        power = HANDED_AT if is_smooth(model.check_options()) else KINKED_AT
+        self.points = [HandOver(model.tol**power) for _ in Cs]
         given = model.random_state
         known = given is None or isinstance(given, (int, np.integer))
         self.seeds = [given if known else seed_of(given) for _ in Cs]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
@@ -33,6 +35,14 @@ FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
 
 Fitted = tuple[Knot, Any]
+
+
+class Wanted(NamedTuple):
+    """A fit to make: its C, and the neighbours that it begins between, or at the lower one alone, or at none."""
+
+    C: float
+    low: Fitted | None
+    high: Fitted | None
 
 
 class Stopper:
@@ -79,25 +89,18 @@ class PathSearch:
         self.design = rows.as_rows(design, bias)
         self.n = design.shape[0]
         self.radii = radii(norms + bias * bias)
+        self.jobs = effective_n_jobs(template.n_jobs)
         self.outcome = Outcome.CERTIFIED
         self.file: PathCheckpoint | None = None
         if template.checkpoint is not None:
             self.file = PathCheckpoint(template.checkpoint, marks(template, self.design, *data[1:]))
 
     def run(self, ends: tuple[float, float], uses_lambda: bool) -> CertifiedPath:
-        """Fit both ends, then the middle of every stretch that is not proven, round by round."""
+        """Fit both ends, and between them until every stretch is proven."""
         with interruptible() as stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the path warns once, at the end
-            fitted = [self._fit(ends[0], None, None, stop)]
-            if not self._ended(fitted, stop):
-                fitted.append(self._fit(ends[1], fitted[0], None, stop))
-            while not self._ended(fitted, stop):
-                pairs = [(a, b) for a, b in pairwise(fitted) if self._open(a, b)]
-                if self.watch is not None:
-                    self.watch(self._path(fitted, uses_lambda))
-                if not pairs:
-                    break
-                fitted = sorted([*fitted, *self._middles(pairs, stop)], key=lambda one: one[0].C)
+            divided = self._in_turn if self.jobs == 1 else self._in_threads
+            fitted = divided(self._ends(ends, stop), stop, uses_lambda)
         path = self._path(fitted, uses_lambda)
         if self.file is not None:
             self.file.end()
@@ -124,22 +127,72 @@ class PathSearch:
             return False
         return low[0].until(high[0]).gap > self.gap
 
-    def _middles(self, pairs: Sequence[tuple[Fitted, Fitted]], stop: threading.Event) -> list[Fitted]:
-        """A fit half-way in log C between each pair, at the same time where threads are allowed."""
+    def _ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Fitted]:
+        """The fits of both ends, the upper one begun at the lower one; that one alone where the path ends with it."""
+        fitted = [self._fit(Wanted(ends[0], None, None), stop, self.jobs)]
+        if not self._ended(fitted, stop):
+            fitted.append(self._fit(Wanted(ends[1], fitted[0], None), stop, self.jobs))
+        return fitted
 
-        def one(pair: tuple[Fitted, Fitted]) -> Fitted | None:
-            if stop.is_set() or self._seconds_left() == 0.0:
-                return None
-            return self._fit(pair[0][0].until(pair[1][0]).middle(), *pair, stop)
+    def _in_turn(self, fitted: list[Fitted], stop: threading.Event, uses_lambda: bool) -> list[Fitted]:
+        """Round by round a fit half-way in every stretch that is not proven."""
+        while not self._ended(fitted, stop):
+            pairs = [(a, b) for a, b in pairwise(fitted) if self._open(a, b)]
+            self._tell(fitted, uses_lambda)
+            if not pairs:
+                break
+            made = [self._made(_half_way(*pair), stop) for pair in pairs]
+            fitted = sorted([*fitted, *(one for one in made if one is not None)], key=lambda one: one[0].C)
+        return fitted
 
-        if self.template.n_jobs in (None, 1) or len(pairs) == 1:
-            made = [one(pair) for pair in pairs]
-        else:
-            made = Parallel(n_jobs=self.template.n_jobs, require="sharedmem")(delayed(one)(pair) for pair in pairs)
-        return [fitted for fitted in made if fitted is not None]
+    def _in_threads(self, fitted: list[Fitted], stop: threading.Event, uses_lambda: bool) -> list[Fitted]:
+        """The same fits side by side: a stretch is divided as soon as both its ends are fitted.
 
-    def _fit(self, C: float, low: Fitted | None, high: Fitted | None, stop: threading.Event) -> Fitted:
-        """Fit at C, begun at the mixture of its neighbours."""
+        The first fits, which have few beside them, divide the threads among them.
+        """
+        waiting: dict[Future[Fitted | None], tuple[Wanted, int]] = {}
+        with ThreadPoolExecutor(self.jobs, thread_name_prefix="saddlesvm-path") as pool:
+
+            def divide(known: Sequence[Fitted], depth: int) -> None:
+                for low, high in pairwise(known):
+                    if not self._open(low, high):
+                        continue
+                    wanted, run = _half_way(low, high), contextvars.copy_context().run
+                    task = pool.submit(run, self._made, wanted, stop, max(1, self.jobs >> depth))
+                    waiting[task] = wanted, depth + 1
+
+            try:
+                while not self._ended(fitted, stop):
+                    self._tell(fitted, uses_lambda)
+                    if not waiting:
+                        divide(fitted, 0)
+                    if not waiting:
+                        break
+                    for task in wait(waiting, return_when=FIRST_COMPLETED).done:
+                        (wanted, depth), made = waiting.pop(task), task.result()
+                        if made is not None and wanted.low is not None and wanted.high is not None:
+                            fitted = sorted([*fitted, made], key=lambda one: one[0].C)
+                            divide([wanted.low, made, wanted.high], depth)
+            except BaseException:
+                stop.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        late = [task.result() for task in waiting if not task.cancelled()]
+        return sorted([*fitted, *(one for one in late if one is not None)], key=lambda one: one[0].C)
+
+    def _made(self, wanted: Wanted, stop: threading.Event, jobs: int = 1) -> Fitted | None:
+        """A fit, or None where the search is over."""
+        if stop.is_set() or self._seconds_left() == 0.0:
+            return None
+        return self._fit(wanted, stop, jobs)
+
+    def _tell(self, fitted: Sequence[Fitted], uses_lambda: bool) -> None:
+        if self.watch is not None:
+            self.watch(self._path(fitted, uses_lambda))
+
+    def _fit(self, wanted: Wanted, stop: threading.Event, jobs: int = 1) -> Fitted:
+        """Fit at C with so many threads, begun at the mixture of its neighbours."""
+        C, low, high = wanted
         model = clone(self.template).set_params(C=float(C), lam=None, tol=FIT_SHARE * self.gap, warm_start=True)
         stored = None if self.file is None else self.file.at(float(C))
         left = self._seconds_left()
@@ -147,7 +200,7 @@ class PathSearch:
             model.set_params(probability=False)  # the curves are for a model that was chosen
         callbacks = [Stopper(self.template.callbacks or (), stop)]
         model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
-        model.set_params(checkpoint=None)
+        model.set_params(checkpoint=None, n_jobs=jobs)
         if stored is not None:
             model.begin_at(stored.coef_, stored.intercept_, stored.dual_coef_, model.posed_C(self.n), stored)
         elif low is not None:
@@ -155,6 +208,7 @@ class PathSearch:
         X, y, weights = self.data
         model.fit(X, y, sample_weight=weights)
         model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
+        model.set_params(n_jobs=self.template.n_jobs)
         if model.outcome_ is Outcome.INTERRUPTED:
             stop.set()
         elif self.file is not None:
@@ -184,6 +238,11 @@ class PathSearch:
         elif any(model.outcome_ is Outcome.FAILED for _, model in fitted):
             self.outcome = Outcome.FAILED
         return self.outcome is not Outcome.CERTIFIED
+
+
+def _half_way(low: Fitted, high: Fitted) -> Wanted:
+    """The fit that divides a stretch."""
+    return Wanted(low[0].until(high[0]).middle(), low, high)
 
 
 def _begin_between(model: LinearModel, C: float, posed_C: float, low: Fitted, high: Fitted | None) -> None:
