@@ -337,7 +337,7 @@ def path_of(
     if C is None and lam is None and gap is None:
         check_model(template)
         return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
-    if np.ndim(Cs) > 0 or Cs != GRID:
+    if (np.ndim(Cs) > 0 or Cs != GRID) and (lam is None or np.ndim(lam) > 0):
         raise ValueError("a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both")
     if C is not None and lam is not None:
         raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
