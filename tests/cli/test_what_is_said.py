@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from saddlesvm.cli import main
+from saddlesvm.cli.console import why_not_written
 from saddlesvm.cli.running import run
 
 ROWS = "a,kind,id\n1,x,1\n2,y,2\n3,x,3\n4,y,4\n"
@@ -74,3 +75,26 @@ def test_warnings_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
         warnings.showwarning = lambda told, *place: sys.stderr.write(warnings.formatwarning(told, *place))  # type: ignore[assignment]
         assert run(asked) == 0
     assert capsys.readouterr().err == "saddlesvm: warning: first second\n"
+
+
+def test_a_store_that_is_cut_off_while_it_is_read_is_named() -> None:
+    assert why_not_written(OSError("a.store/values.npy: ends before byte 8: it was cut off")).startswith("a.store/")
+    assert why_not_written(OSError(28, "No space left")) == "standard output: cannot be written: No space left"
+
+
+def test_certify_says_of_which_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(tmp_path / "m")
+    assert main(["train", "banknote", "--C", "0.5", "--liblinear", model]) == 0
+    capsys.readouterr()
+    assert main(["certify", model, "banknote"]) == 0
+    told = capsys.readouterr().out
+    assert "LinearSVC, loss squared_hinge, C = 1\n" in told and "do not hold C: 1 is assumed" in told
+    assert main(["certify", model, "banknote", "--C", "0.5"]) == 0
+    told = capsys.readouterr().out
+    assert "LinearSVC, loss squared_hinge, C = 0.5\n" in told and "assumed" not in told
+    assert main(["certify", model, "banknote", "--lambda", "0.25"]) == 0
+    assert "lambda = 0.25\n" in capsys.readouterr().out
+
+
+def test_too_little_memory_is_told_as_it_was_given(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "memory must be at least 16M; got '1M'" in error_of(capsys, "train", "banknote", "--memory", "1M")

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from sklearn.base import clone
 
 from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
-from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import store_info
 from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_of
-from saddlesvm.cli.facts_of import described, done, model_facts, quality, support, worth, worth_of
+from saddlesvm.cli.facts_of import described, done, line_of, model_facts, quality, support, worth
 from saddlesvm.cli.missing import Filling
 from saddlesvm.cli.places import is_pattern
-from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
+from saddlesvm.cli.reading import check_classes, check_features, label_taken, labels_of, read_table
 from saddlesvm.cli.report import check_possible, write_report
 from saddlesvm.cli.tables import Facts, show
-from saddlesvm.data import DataError, Table, atomic_write, inputs
+from saddlesvm.data import DataError, Table, inputs
 from saddlesvm.data.columns import check_names
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
-from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.certify_kernel import kernel_certificates
@@ -40,7 +37,6 @@ from saddlesvm.solvers.automatic.auto import FINISH
 
 OK, NOT_CERTIFIED = 0, 3
 SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling", "n_jobs")
-PREDICTED_ROWS = 100_000  # rows predicted at a time, because text takes many times the memory of numbers
 LOSS_OPTIONS = ("epsilon", "width")  # options of losses that are options of the command too
 
 
@@ -234,60 +230,6 @@ def kept_and_shown(options: argparse.Namespace, model: Any, facts: Facts, notes:
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
-def check_features(model: Any, path: str, table: Table) -> None:
-    """Raise DataError unless the data have the features of the model."""
-    if model.n_features_in_ != table.n_features:
-        raise DataError(f"{path}: the model has {model.n_features_in_} features; the data have {table.n_features}")
-    check_names(table.source, table.feature_names, path, getattr(model, "feature_names_in_", None))
-
-
-def predict(options: argparse.Namespace) -> int:
-    """``saddlesvm predict``: a line a row, to standard output or a file."""
-    model = persistence.load(options.model)
-    filling = Filling.of_model(model.notes_)
-    zero_based = model.notes_.get("zero_based")
-    table = read_table(options, options.data, model.n_features_in_, None, zero_based, filling.keeps)
-    check_features(model, options.model, table)
-    table = filling.applied(table, every_row=True)
-    kept = []
-    with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
-        for start in range(0, table.n_rows, PREDICTED_ROWS):
-            X = table.X[start : start + PREDICTED_ROWS]
-            predicted = model.predict(X)
-            kept.append(predicted.toarray() if sparse.issparse(predicted) else predicted)
-            terminal = file is None and sys.stdout.isatty()
-            text = predicted_lines(model, X, kept[-1], options.scores, terminal)
-            file.write(text.encode()) if file else write_output(text)
-    if table.y is not None and kept[0].ndim == 1:
-        tell_unknown(model, table.y)
-        for name, score in worth_of(model, np.concatenate(kept), table.y, "data").items():
-            print(f"{name.removeprefix('data ')}: {score:.6g}", file=sys.stderr)
-    return OK
-
-
-def tell_unknown(model: Any, y: np.ndarray) -> None:
-    """Say on standard error which labels of the data the model does not have among its classes."""
-    entry = register.entry_of(model)
-    if entry is None or entry.task != "classification":
-        return
-    known = model.classes_.tolist()
-    unknown = [label for label in np.unique(y).tolist() if label not in known]
-    if unknown:
-        held, classes = shorten(unknown, 5), shorten(known, 5)
-        print(f"the model does not know these labels of the data: {held}; its classes are {classes}", file=sys.stderr)
-
-
-def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool, terminal: bool) -> str:
-    """One line per row: the prediction, and its scores if asked for."""
-    columns = [*predicted.astype(str).T] if predicted.ndim > 1 else [predicted.astype(str)]
-    if predicted.dtype.kind == "U":
-        labels = {label: safe_label(label, terminal) for label in model.classes_.tolist()}
-        columns = [np.array([labels[label] for label in predicted.tolist()])]
-    if scores and hasattr(model, "decision_function"):
-        columns += [np.char.mod("%.9g", column) for column in np.atleast_2d(model.decision_function(X).T)]
-    return "".join(" ".join(line) + "\n" for line in zip(*columns, strict=True))
-
-
 def certify(options: argparse.Namespace) -> int:
     """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
     model = persistence.load(options.model)
@@ -308,7 +250,7 @@ def certify(options: argparse.Namespace) -> int:
         else kernel_certificates(model, table.X, y, sample_weight=table.sample_weight)
     )
     total = Certificate.total(certificates)
-    facts: Facts = {"read": described(table), "worth": worth(model, total)}
+    facts: Facts = {"read": described(table), "certified": posed(model, strength), "worth": worth(model, total)}
     facts["worth"].pop("outcome")
     facts["worth"].pop("advice")
     if len(certificates) > 1:
@@ -316,6 +258,18 @@ def certify(options: argparse.Namespace) -> int:
         facts["worth"][f"largest relative gap of a {each}"] = max(one.relative_gap for one in certificates)
     show(facts, options.json)
     return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK
+
+
+def posed(model: Any, strength: dict[str, float | None]) -> dict[str, Any]:
+    """The problem of which a model is certified to be near the optimum; `strength` has the C or lambda given."""
+    given = {name: one for name, one in strength.items() if one is not None}
+    assumed = not given and str(model.notes_.get("written by", "")).startswith("LIBLINEAR")
+    if given:
+        model = clone(model).set_params(**{"C": 1.0, "lam": None} | given)
+    return {
+        "problem": line_of(model),
+        "note": "files of LIBLINEAR do not hold C: 1 is assumed, --C or --lambda tells it" if assumed else None,
+    }
 
 
 def info(options: argparse.Namespace) -> int:

@@ -35,7 +35,12 @@ def print_error(message: str) -> None:
 
 
 def why_not_written(error: OSError) -> str:
-    """The text of an error of the system with the name of the file, or of standard output where it names none."""
+    """The text of an error of the system with the name of the file, or of standard output where it names none.
+
+    An error that the system did not raise, such as that of a store cut off while it is read, says itself what it is.
+    """
+    if error.errno is None:
+        return str(error)
     reason = error.strerror or str(error)
     if isinstance(error, BrokenPipeError):
         reason = f"{reason}: what reads it has ended"

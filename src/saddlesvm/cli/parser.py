@@ -226,7 +226,7 @@ def fill_predict(parser: Parser) -> None:
     add_own_loss(parser)
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
     add_reading(parser)
-    parser.set_defaults(run=Later("saddlesvm.cli.commands:predict"), reads=("data",), models=("model",))
+    parser.set_defaults(run=Later("saddlesvm.cli.predict:predict"), reads=("data",), models=("model",))
 
 
 def fill_certify(parser: Parser) -> None:

@@ -16,6 +16,7 @@ from saddlesvm.cli.convert import HEADER, ZERO_BASED
 from saddlesvm.cli.places import STANDARD_INPUT
 from saddlesvm.cli.share_bar import share_bar
 from saddlesvm.data import BUNDLED, DataError, Table, read
+from saddlesvm.data.columns import check_names
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
 CALLED = "standard input"
@@ -89,6 +90,13 @@ def check_classes(table: Table) -> None:
         f"{y.min():g} to {y.max():g}: for a regression name its loss, --loss with one of {losses}; for classes name "
         "their column with --label"
     )
+
+
+def check_features(model: Any, path: str, table: Table) -> None:
+    """Raise DataError unless the data have the features of the model."""
+    if model.n_features_in_ != table.n_features:
+        raise DataError(f"{path}: the model has {model.n_features_in_} features; the data have {table.n_features}")
+    check_names(table.source, table.feature_names, path, getattr(model, "feature_names_in_", None))
 
 
 def label_taken(table: Table, label: str | None) -> str | None:

@@ -75,6 +75,7 @@ def memory_bytes(memory: Any) -> int:
     ValueError
         It is neither, or less than 16M.
     """
+    given = memory
     if isinstance(memory, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", memory, re.I)
         if not found:
@@ -83,7 +84,7 @@ def memory_bytes(memory: Any) -> int:
     if isinstance(memory, bool) or not isinstance(memory, (int, float, np.number)) or not np.isfinite(memory):
         raise ValueError(f"memory must be bytes, or text such as '512M' or '1.5G'; got {memory!r}")
     if memory < LEAST_MEMORY:
-        raise ValueError(f"memory must be at least {LEAST_MEMORY >> 20}M; got {memory!r}")
+        raise ValueError(f"memory must be at least {LEAST_MEMORY >> 20}M; got {given!r}")
     return int(memory)
 
 
