@@ -380,7 +380,7 @@ class LinearModel(CallbackSupport, Estimator):
         """What the options would have to be for rows to be read block by block; empty where they are."""
         split, penalty = getattr(self, "multi_class", "ovr"), self._penalty().penalty
         if split in splits.JOINT:
-            return "" if splits.JOINT[split].on_files else f"does not take multi_class={split!r}"
+            return ""
         newton = isinstance(solver, Newton)
         if not isinstance(solver, (Auto, Blocks)) and not (newton and is_smooth(self.check_options())):
             return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={self.solver!r}"

@@ -36,7 +36,7 @@ MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
-    "walk_back", "walk_base", "walk_matrix", "proof", "narrow_back", "kept", "course_seen",
+    "walk_back", "walk_base", "walk_matrix", "proof", "narrow_back", "kept", "course_seen", "moves", "turns", "pull",
 }  # fmt: skip
 LATER = {
     "course_",
@@ -49,7 +49,7 @@ FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
     "walk_base", "walk_matrix", "proof", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
-    "course_seen",
+    "course_seen", "near", "base", "gradient", "direction", "moves", "turns", "told", "pull",
 )  # fmt: skip
 
 
@@ -258,6 +258,11 @@ class State:
             demand(kept in ((0, (0, 0)), (width, (width, width))), "its walk_matrix has another width")
         if "proof" in self.arrays:
             demand(self.arrays["proof"].shape in ((0,), (6,)), "its proof has another size")
+        if "moves" in self.arrays:
+            pairs, width = self.arrays["moves"].shape, self.fresh.w.size
+            demand(pairs == self.arrays["turns"].shape and pairs[1] == width, "its moves have another width")
+            sizes = {self.arrays[name].size for name in ("model", "pull")}
+            demand(sizes in ({0}, {width}), "its model has another width")
         if "narrow_back" in self.arrays:
             demand(self.arrays["narrow_back"].size in (0, self.fresh.w.size), "its narrow_back has another width")
         if "phase" in self.plain:

@@ -17,6 +17,7 @@ from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, Softmax, TopKH
 from saddlesvm.problem.joint_on_disk import make_streamed_joint_problem
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import make_multinomial_problem
+from saddlesvm.problem.multinomial_on_disk import make_streamed_multinomial_problem
 from saddlesvm.problem.on_disk import Rooms, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.files import BlockReader
@@ -28,10 +29,12 @@ from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.multinomial import Multinomial
+from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
 from saddlesvm.solvers.register import make_solver
 
 SHAPES = ("ovr", "ovo")
 MATRICES_SHARE = 0.1  # of the memory, that matrices of a joint machine's Newton method over files may take
+SAMPLE_SHARE = 0.4  # of the memory, for the sample of multinomial regression's Newton method
 WEIGHTS_HELD = 24  # arrays of all classes' weights that it holds at a time
 ALONE = "squared_hinge"  # the estimators' default loss, which stands for a joint machine's own where it was left alone
 
@@ -63,6 +66,8 @@ class JointSubProblem(SubProblem):
         self, X: Rows, loss: Loss, reader: BlockReader, rooms: Rooms, **options: Any
     ) -> StreamedProblem:
         given = {"reader": reader, "rooms": rooms, **options}
+        if isinstance(self.joint, Softmax):
+            return make_streamed_multinomial_problem(X, self.y, self.n_classes, loss, **given)
         return make_streamed_joint_problem(X, self.y, self.n_classes, loss, self.joint, **given)
 
     def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
@@ -95,7 +100,7 @@ class Joint:
     kind : callable
         Makes the joint loss; its argument is the estimators' option `top_k`.
     solver : type
-    on_files : callable, optional
+    on_files : callable
         Makes the solver over rows in files, of the one in memory and the bytes that its matrices may take.
     any_intercept : bool
         Whether the intercept may be free.
@@ -104,7 +109,7 @@ class Joint:
     loss: Loss
     kind: Callable[[int], JointLoss]
     solver: type
-    on_files: Callable[[Any, float], SolverBase] | None = None
+    on_files: Callable[[Any, float], SolverBase]
     any_intercept: bool = False
 
 
@@ -113,9 +118,14 @@ def blocks_of(solver: CrammerSinger, memory: float) -> JointBlocks:
     return JointBlocks(memory=memory)
 
 
+def sweeps_of(solver: Multinomial, memory: float) -> MultinomialOnFiles:
+    """The solver of multinomial regression over rows in files, which has no matrices."""
+    return MultinomialOnFiles()
+
+
 JOINT = {
     "crammer_singer": Joint(Hinge(), lambda top_k: BEST_RIVAL, CrammerSinger, blocks_of),
-    "multinomial": Joint(Logistic(), lambda top_k: Softmax(), Multinomial, any_intercept=True),
+    "multinomial": Joint(Logistic(), lambda top_k: Softmax(), Multinomial, sweeps_of, any_intercept=True),
     "top_k": Joint(Hinge(), TopKHinge, CrammerSinger, blocks_of),
 }
 WAYS = (*SPLITS, *JOINT)
@@ -194,10 +204,11 @@ def on_files(multi_class: str, solver: Any, X: Any, count: int, memory: float) -
         return made, Burden(count, 2 if isinstance(made, Blocks) else 3)
     width = X.shape[1] + 1
     matrices = min(MATRICES_SHARE * memory, 8.0 * count * width**2)
-    held = int(matrices + WEIGHTS_HELD * 8.0 * count * width)
-    make = JOINT[multi_class].on_files
-    assert make is not None
-    return make(solver, matrices), Burden(1, 2, classes=count, held=held)
+    made = JOINT[multi_class].on_files(solver, matrices)
+    weights = 8 * WEIGHTS_HELD * count * width
+    if isinstance(made, MultinomialOnFiles):
+        return made, Burden(1, 0, classes=count, held=2 * weights, kept=SAMPLE_SHARE)
+    return made, Burden(1, 2, classes=count, held=int(matrices) + weights)
 
 
 def use_two_class_form(model: Any) -> None:

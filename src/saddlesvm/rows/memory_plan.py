@@ -45,6 +45,8 @@ class MemoryPlan:
         The variables of the rows are kept in a file too.
     folder : str or None
         The folder of that file; None for the system's folder for temporary files.
+    kept_share : float
+        Share of the memory for rows that are kept from one block to the end of the sweep.
     """
 
     memory: int
@@ -52,11 +54,12 @@ class MemoryPlan:
     per_block: int
     mapped: bool
     folder: str | None = None
+    kept_share: float = KEPT_SHARE
 
     @property
     def kept_bytes(self) -> int:
         """Bytes for rows that are kept from one block to the end of the sweep."""
-        return int(KEPT_SHARE * self.memory)
+        return int(self.kept_share * self.memory)
 
     def row_array(self, shape: tuple[int, ...]) -> np.ndarray:
         """Zeros with an entry for each row: in memory, or in a nameless file that vanishes with the process."""
@@ -134,6 +137,8 @@ class Burden(NamedTuple):
         Numbers that make up a variable: of a joint machine one a class.
     held : int, default=0
         Bytes besides, whatever the number of rows: weights and matrices, where they are large.
+    kept : float, default=KEPT_SHARE
+        Share of the memory for rows that are kept from one block to the end of the sweep.
     """
 
     problems: int
@@ -141,6 +146,7 @@ class Burden(NamedTuple):
     share: float = 1.0
     classes: int = 1
     held: int = 0
+    kept: float = KEPT_SHARE
 
     @property
     def of_row(self) -> int:
@@ -154,6 +160,8 @@ class Burden(NamedTuple):
 
     def variables_of(self, n: int) -> tuple[int, ...]:
         """The shape of a variable of all problems for n rows."""
+        if self.variables == 0:
+            return (self.problems, 0)
         return (self.problems, n) if self.classes == 1 else (self.problems, n, self.classes)
 
     @property
@@ -195,7 +203,7 @@ def make_plan(
     of_rows = n * burden.of_row
     mapped = of_rows > VARIABLES_SHARE * memory
     kept = int(n * burden.of_label) + (0 if mapped else of_rows) + burden.held
-    room = min(BLOCKS_SHARE * memory, (1.0 - KEPT_SHARE) * memory - kept - min(RESERVE, memory // 5))
+    room = min(BLOCKS_SHARE * memory, (1.0 - burden.kept) * memory - kept - min(RESERVE, memory // 5))
     size = matrix_bytes(X)
     a_row = size / n + 8 * burden.judges + burden.of_work / 2
     block_rows = int(room / 2 / a_row)
@@ -206,7 +214,7 @@ def make_plan(
     block_rows = min(block_rows, -(-n // FEWEST_BLOCKS), most_rows or n)
     per_block = min(max(FEWEST_CHUNKS, int(block_rows * size / n / CHUNK_BYTES)), block_rows)
     edges = _edges(X, n, -(-n * per_block // block_rows))
-    return MemoryPlan(memory, edges, per_block, mapped, folder)
+    return MemoryPlan(memory, edges, per_block, mapped, folder, burden.kept)
 
 
 def _edges(X: Rows, n: int, count: int) -> np.ndarray:

@@ -1,0 +1,316 @@
+"""Multinomial regression over rows in files: Newton's method with the second derivative of a sample.
+
+A sweep reads every row once. At the weights that it looks at it gives the objective, the gradient and with it the gap
+(half the squared gradient, :mod:`saddlesvm.problem.multinomial`), and it takes a sample of the rows along: a row with
+the probability ``min(1, c s_i (1 - sum_k p_ik^2) ||x_i||)``, so that rows whose class is certain, which hardly bend the
+objective, are left out. At the end of the sweep conjugate gradients solve the Newton equations of the sample in memory.
+What these equations miss of the true ones is corrected by the moves and the turns of the gradient in the sweeps before
+(the update of BFGS in limited memory, with the sample's inverse in its middle). The next sweep looks at the end of the
+step, and halves it where the objective is no lower. The first step leads to the solution of a sample of all rows.
+
+Nothing but the weights is kept from one sweep to the next: no dual variables.
+
+Source: Byrd, Chin, Neveitt and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods
+for machine learning"; Liu and Nocedal (1989), "On the limited memory BFGS method for large scale optimization".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Evaluation, Point, objectives
+from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of
+from saddlesvm.problem.multinomial_on_disk import StreamedMultinomialProblem, total_response
+from saddlesvm.problem.on_disk import ProvenPoint
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.rows.class_rows import by_class, new_weights, weights_shape
+from saddlesvm.rows.files import chosen_rows, stacked_rows
+from saddlesvm.rows.layouts import Rows, dtype_of
+from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.rows.passes import FromFiles, Part
+from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.second_order.linear_algebra import conjugate_gradients
+
+PAIRS = 10  # moves that are remembered
+FILLED = 0.95  # share of the room that the sample is to fill, in the mean
+ROW_BYTES, CLASS_BYTES = 64, 24  # bytes of a row of the sample besides its values, and for each class
+RESIDUAL, MOST_ITERATIONS = 0.05, 200  # relative residual of the sample's equations; conjugate gradients, at most
+FIRST_GAP, FIRST_STEPS = 1e-2, 12  # relative gap of the first sample's solution; Newton steps to it, at most
+ENOUGH, SHORTEST, NOISE = 1e-4, 1e-5, 1e-13  # of the predicted decrease; shortest step; rounding of an objective
+SHORTER = 0.3  # factor of a step that led too far
+
+
+@dataclass
+class SampleWork(Workspace):
+    """What the sweep under way has found so far.
+
+    Attributes
+    ----------
+    block : int
+        The block that is due.
+    found : list of Response
+    pieces : list of Dense or CSR
+        The rows of the sample, block by block.
+    codes, weights, norms : list of ndarray
+        Of the same rows.
+    """
+
+    block: int = 0
+    found: list[Response] = field(default_factory=list)
+    pieces: list[Rows] = field(default_factory=list)
+    codes: list[np.ndarray] = field(default_factory=list)
+    weights: list[np.ndarray] = field(default_factory=list)
+    norms: list[np.ndarray] = field(default_factory=list)
+
+
+@dataclass
+class MultinomialFilesState(State):
+    """Where a run stands: at the end of its last sweep; weights are kept in one row, in the layout of the rows.
+
+    Attributes
+    ----------
+    w : ndarray of shape (K * (d + 1),)
+        What this sweep looks at.
+    base, gradient : ndarray of the same shape
+        The weights that the step begins at, and the gradient there.
+    direction : ndarray of the same shape
+    length, slope, primal : float
+        Length of the step, the derivative along it, and the objective at its beginning, in the C form.
+    moves, turns : ndarray of shape (k, K * (d + 1))
+        Moves of the weights and what they changed of the gradient, the last ones.
+    model : ndarray
+        What the last sweep looked at; empty before the first one ends.
+    told : ndarray of shape (3,)
+        Sums of the losses, the entropies and the rivals' pulls there.
+    pull : ndarray
+        The pull there.
+    sweeps, steps, seed : int
+    proves_itself : bool
+    work : SampleWork
+    """
+
+    base: np.ndarray = field(default_factory=nothing)
+    gradient: np.ndarray = field(default_factory=nothing)
+    direction: np.ndarray = field(default_factory=nothing)
+    length: float = 0.0
+    slope: float = 0.0
+    primal: float = np.inf
+    moves: np.ndarray = field(default_factory=nothing)
+    turns: np.ndarray = field(default_factory=nothing)
+    model: np.ndarray = field(default_factory=nothing)
+    told: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    pull: np.ndarray = field(default_factory=nothing)
+    sweeps: int = 0
+    steps: int = 0
+    seed: int = 0
+    proves_itself: bool = False
+    work: SampleWork = field(default_factory=SampleWork, repr=False)
+
+
+@dataclass(frozen=True)
+class MultinomialOnFiles(SolverBase):
+    """Newton's method for multinomial regression over rows that are read block by block; one epoch is one sweep.
+
+    Estimators choose this solver for such rows with ``multi_class="multinomial"``.
+    """
+
+    name: ClassVar[str] = "multinomial"
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> MultinomialFilesState:
+        """Begin at zero, or at given weights of shape (K, d + 1); no row is read."""
+        streamed = _streamed(problem)
+        W = new_weights(streamed.X, streamed.n_classes, np.float64)
+        if start is not None and start.w is not None:
+            by_class(streamed.X, W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
+        return MultinomialFilesState(
+            w=W.ravel(),
+            base=np.zeros(W.size),
+            gradient=np.zeros(W.size),
+            direction=np.zeros(W.size),
+            moves=np.empty((0, W.size)),
+            turns=np.empty((0, W.size)),
+            seed=seed,
+            active=problem.members.size,
+        )
+
+    def begins_at_weights(self, problem: Problem) -> bool:
+        """Whether the weights of a start are all that a run takes: its sub-problem gives nothing else."""
+        return False
+
+    def step(self, problem: Problem, state: MultinomialFilesState, budget: Budget) -> MultinomialFilesState:
+        """Read one block."""
+        streamed = _streamed(problem)
+        passes = streamed.passes
+        assert isinstance(passes, FromFiles)
+        part = passes.part(state.work.block, again=True)
+        with blas_for(0.0):
+            self._visit(streamed, state, part)
+            if state.work.block == streamed.reader.n_blocks:
+                self._end_of_sweep(streamed, state, budget.relative_gap)
+            else:
+                state.epochs += (part.last - part.first) / problem.y.size
+        return state
+
+    @staticmethod
+    def _visit(problem: StreamedMultinomialProblem, state: MultinomialFilesState, part: Part) -> None:
+        """Add up what a block's rows say at the weights, and take some of them along."""
+        work, local = state.work, problem.of_part(part)
+        kept = np.empty((local.y.size, problem.n_classes), dtype=np.float32)
+        work.found.append(local.response(_layout(local, state.w), kept))
+        work.found = [total_response(work.found)]
+        work.block += 1
+        state.rows_touched += part.rows.size
+        each = matrix_bytes(problem.X) / problem.y.size + ROW_BYTES + CLASS_BYTES * problem.n_classes
+        room = FILLED * problem.kept_bytes / each * part.rows.size / problem.members.size
+        weights = local.all_weights
+        bend = weights * (1.0 - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0) * np.sqrt(local.norms)
+        total = float(bend.sum())
+        odds = np.minimum(1.0, bend * (room / total)) if total > 0.0 else np.zeros(bend.size)
+        random = np.random.default_rng([state.seed, state.sweeps, work.block])
+        chosen = np.flatnonzero(random.random(odds.size) < odds)
+        if chosen.size:
+            work.pieces.append(chosen_rows(part.X, chosen))
+            work.codes.append(local.codes[chosen])
+            work.weights.append(weights[chosen] / odds[chosen])
+            work.norms.append(local.norms[chosen])
+
+    def _end_of_sweep(self, problem: StreamedMultinomialProblem, state: MultinomialFilesState, target: float) -> None:
+        """Take the step or shorten it, and begin the next sweep."""
+        work, found = state.work, state.work.found[0]
+        state.work = SampleWork()
+        state.sweeps, state.proves_itself, state.proven = state.sweeps + 1, True, True
+        state.epochs = float(state.sweeps)
+        state.model, state.pull = state.w, found.pull.ravel()
+        state.told = np.array([found.paid, found.entropy, found.pulled])
+        primal, gradient = _at(problem, state.w, found)
+        state.estimate = self._certified(problem, state).certificate.relative_gap
+        noise = NOISE * abs(state.primal)
+        if state.steps and not primal <= state.primal + ENOUGH * state.length * state.slope + noise:
+            self._shorten(state)
+            return
+        if state.steps and state.length > 0.0:
+            _remember(state, state.w - state.base, gradient - state.gradient)
+        state.base, state.gradient, state.primal = state.w, gradient, primal
+        state.steps += 1
+        if state.estimate <= target or not work.pieces:
+            state.direction, state.slope, state.length = np.zeros_like(state.w), 0.0, 0.0
+            return
+        sample = problem.of_sample(
+            stacked_rows(work.pieces), np.concatenate(work.codes), np.concatenate(work.weights),
+            np.concatenate(work.norms),
+        )  # fmt: skip
+        direction = _to_the_solution(sample, state.w) if state.steps == 1 and not state.w.any() else nothing()
+        if not direction.size or float(direction @ gradient) >= 0.0:
+            direction = _turned(sample, state)
+        state.active, state.remark = sample.y.size, f"Newton step {state.steps}: a sample of {sample.y.size:,} rows"
+        state.direction, state.length, state.slope = direction, 1.0, float(direction @ gradient)
+        state.w = state.base + direction
+
+    @staticmethod
+    def _shorten(state: MultinomialFilesState) -> None:
+        """Look nearer; where no step is left, go back to its beginning, and forget the moves so far."""
+        state.length *= SHORTER
+        if state.length < SHORTEST:
+            state.length, state.primal = 0.0, np.inf
+            state.moves, state.turns = state.moves[:0], state.turns[:0]
+        state.w = state.base + state.length * state.direction
+
+    @staticmethod
+    def _certified(problem: StreamedMultinomialProblem, state: MultinomialFilesState) -> Evaluation:
+        """What the last sweep has proven."""
+        W = problem.each_class(state.model)
+        paid, entropy, pulled = state.told.tolist()
+        found = Response(paid, entropy, pulled, problem.each_class(state.pull))
+        certificate = certificate_of(problem, W, found)
+        return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, np.empty((0, 0)), certificate)  # type: ignore[arg-type]
+
+    def solution(self, problem: Problem, state: MultinomialFilesState) -> Point:
+        """The weights of the last whole sweep, with its certificate."""
+        streamed = _streamed(problem)
+        if not state.model.size:
+            return Point(np.array(streamed.each_class(state.w)))
+        return ProvenPoint(streamed.each_class(state.model), proven=self._certified(streamed, state))
+
+
+def _layout(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:
+    return flat.reshape(weights_shape(problem.X, problem.n_classes))
+
+
+def _charged(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:
+    """The derivative of the regulariser at weights: these without what no penalty sees."""
+    found = flat.copy()
+    if problem.intercept.constrained or not problem.intercept.present:
+        by_class(problem.X, _layout(problem, found))[:, -1] = 0.0
+    return found
+
+
+def _at(problem: MultinomialProblem, flat: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
+    """Objective and gradient at weights, by what the rows respond."""
+    charged = problem.regularizer.value(by_class(problem.X, _layout(problem, flat)))
+    primal, _ = objectives(problem.C, Sums(found.paid, 0.0, charged, 0.0))
+    return primal, _charged(problem, flat) - found.pull.ravel()
+
+
+def _remember(state: MultinomialFilesState, move: np.ndarray, turn: np.ndarray) -> None:
+    """Keep a move along which the gradient has risen."""
+    if float(move @ turn) > 0.0:
+        state.moves = np.vstack([state.moves[-PAIRS + 1 :], move])
+        state.turns = np.vstack([state.turns[-PAIRS + 1 :], turn])
+
+
+def _solved(sample: MultinomialProblem, w: np.ndarray, rhs: np.ndarray, residual: float) -> np.ndarray:
+    """The sample's Newton equations at weights, solved by conjugate gradients."""
+    kept, dtype = np.empty((sample.y.size, sample.n_classes), dtype=np.float32), dtype_of(sample.X)
+    W = _layout(sample, w)
+    sample.response(W, kept)
+
+    def bent(v: np.ndarray) -> np.ndarray:
+        return np.asarray(_charged(sample, v) + sample.bent(_layout(sample, v), W, kept, dtype).ravel())
+
+    return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), residual, MOST_ITERATIONS)[0]
+
+
+def _turned(sample: MultinomialProblem, state: MultinomialFilesState) -> np.ndarray:
+    """The direction from the gradient: the two loops of BFGS in limited memory around the sample's inverse."""
+    q, shares = state.gradient.copy(), []
+    for move, turn in zip(state.moves[::-1], state.turns[::-1], strict=True):
+        shares.append(float(move @ q) / float(move @ turn))
+        q -= shares[-1] * turn
+    z = _solved(sample, state.base, q, RESIDUAL)
+    for move, turn, share in zip(state.moves, state.turns, reversed(shares), strict=True):
+        z += (share - float(turn @ z) / float(move @ turn)) * move
+    return -z
+
+
+def _to_the_solution(sample: MultinomialProblem, w: np.ndarray) -> np.ndarray:
+    """From weights to nearly the solution of the sample's own problem, by Newton's method."""
+    found = sample.response(_layout(sample, w))
+    begin, (primal, gradient) = w, _at(sample, w, found)
+    for _ in range(FIRST_STEPS):
+        if 0.5 * float(gradient @ gradient) <= FIRST_GAP * abs(primal) or time_is_up():
+            break
+        direction, length = -_solved(sample, w, gradient, RESIDUAL), 1.0
+        slope = float(direction @ gradient)
+        while length > SHORTEST:
+            tried = w + length * direction
+            value, turned = _at(sample, tried, sample.response(_layout(sample, tried)))
+            if value <= primal + ENOUGH * length * slope:
+                w, primal, gradient = tried, value, turned
+                break
+            length *= SHORTER
+        else:
+            break
+    return w - begin
+
+
+def _streamed(problem: Problem) -> StreamedMultinomialProblem:
+    if not isinstance(problem, StreamedMultinomialProblem):
+        raise ValueError("this solver reads rows from files: use it with a StreamedMultinomialProblem")
+    return problem
