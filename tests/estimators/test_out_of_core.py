@@ -11,6 +11,7 @@ import pytest
 
 from saddlesvm import LinearSVC, LinearSVR, Store, certify
 from saddlesvm.cli.parser import main
+from saddlesvm.estimators.certify import certify_model
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
@@ -76,6 +77,24 @@ def test_one_reading_serves_all_pairs(
         penalized_intercept=True,
     )  # fmt: skip
     assert proof.relative_gap <= 1.01e-4
+
+
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "top_k", "multinomial"])
+def test_joint_machines_from_a_store(multi_class: str, large: Store, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"multi_class": multi_class, "top_k": 2, "C": 1e-3, "tol": 1e-4, "random_state": 0}
+    model = LinearSVC(memory="16M", warm_start=True, checkpoint=tmp_path / "run", **options).fit(large)
+    assert model.reads_blocks
+    assert model.outcome_ is Outcome.CERTIFIED
+    inside = LinearSVC(**options).fit(np.array(large.X), large.y, large.sample_weight)
+    distance = np.linalg.norm(np.c_[model.coef_ - inside.coef_, model.intercept_ - inside.intercept_])
+    assert distance <= distance_bound(model.certificate_.gap, inside.certificate_.gap)
+    (proof,) = certify_model(model, large.X, large.y, sample_weight=large.sample_weight)
+    assert proof.relative_gap <= 1.01e-4
+    (tmp_path / "run").unlink()
+    assert model.fit(large).n_iter_ <= 2.0  # from where it ended
+    two = LinearSVC(memory="16M", **options).fit(large.X, large.y > 0)
+    assert two.coef_.shape == (1, large.X.shape[1])
+    assert two.outcome_ is Outcome.CERTIFIED
 
 
 def test_an_elastic_net_from_a_store(large: Store) -> None:
@@ -149,7 +168,6 @@ def test_variables_in_a_file_change_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"multi_class": "multinomial"}, "multi_class='multinomial'"),
         ({"solver": "pegasos"}, "solver='pegasos'"),
         ({"penalty": "l1"}, "a square in the penalty"),
         ({"penalty": "elasticnet", "solver": "newton"}, "not 'newton'"),

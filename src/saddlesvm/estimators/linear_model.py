@@ -31,7 +31,7 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_square
 from saddlesvm.problem.problem import Problem, resolve_C
-from saddlesvm.rows.memory_plan import Burden, available_memory, does_not_fit, memory_bytes
+from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
@@ -320,7 +320,8 @@ class LinearModel(CallbackSupport, Estimator):
         if self.goes_by_blocks(X, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
-            solver, burden = self._on_files(X, solver, problems, memory or available_memory() // 2)
+            split = getattr(self, "multi_class", "ovr")
+            solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2)
             given = open_rows(
                 X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
                 most_rows=getattr(solver, "rows", 0),
@@ -346,13 +347,6 @@ class LinearModel(CallbackSupport, Estimator):
             may_share=not asked,
             may_start_together=not alone and first_steps and plain,
         )
-
-    def _on_files(self, X: Any, solver: Any, problems: Sequence[Any], memory: int) -> tuple[Any, Burden]:
-        """The solver over rows in files, and what the sub-problems keep of a row."""
-        split = getattr(self, "multi_class", "ovr")
-        count = len(problems) if split in splits.SPLITS else problems[0]().n_classes
-        made, burden = splits.on_files(split, solver, X, count, memory)
-        return made, burden._replace(share=getattr(problems, "share", 1.0))
 
     def _bar(self, count: int) -> Any:
         """A context that shows a progress bar for `count` sub-problems, if `verbose` asks for one."""

@@ -186,7 +186,9 @@ def solver_for(multi_class: str, solver: Any) -> Any:
     return own()
 
 
-def on_files(multi_class: str, solver: Any, X: Any, count: int, memory: float) -> tuple[SolverBase, Burden]:
+def on_files(
+    multi_class: str, solver: Any, X: Any, problems: Sequence[Maker], memory: float
+) -> tuple[SolverBase, Burden]:
     """The solver over rows in files that is meant by one over rows in memory, and what it keeps of a row.
 
     Parameters
@@ -194,21 +196,23 @@ def on_files(multi_class: str, solver: Any, X: Any, count: int, memory: float) -
     multi_class : str
     solver : Solver
     X : ndarray or CSR matrix of shape (n, d)
-    count : int
-        Sub-problems; of a joint machine, classes.
+    problems : sequence of callables
+        What makes the sub-problems.
     memory : float
         Bytes that training may take.
     """
+    count, share = len(problems), getattr(problems, "share", 1.0)
     if multi_class in SPLITS:
         made = solver_on_files(solver, memory, count)
-        return made, Burden(count, 2 if isinstance(made, Blocks) else 3)
-    width = X.shape[1] + 1
-    matrices = min(MATRICES_SHARE * memory, 8.0 * count * width**2)
+        return made, Burden(count, 2 if isinstance(made, Blocks) else 3, share)
+    one, width = problems[0](), X.shape[1] + 1
+    assert isinstance(one, JointSubProblem)
+    matrices = min(MATRICES_SHARE * memory, 8.0 * one.n_classes * width**2)
     made = JOINT[multi_class].on_files(solver, matrices)
-    weights = 8 * WEIGHTS_HELD * count * width
+    weights = 8 * WEIGHTS_HELD * one.n_classes * width * count
     if isinstance(made, MultinomialOnFiles):
-        return made, Burden(1, 0, classes=count, held=2 * weights, kept=SAMPLE_SHARE)
-    return made, Burden(1, 2, classes=count, held=int(matrices) + weights)
+        return made, Burden(count, 0, share, one.n_classes, 2 * weights, SAMPLE_SHARE)
+    return made, Burden(count, 2, share, one.n_classes, int(matrices) + weights)
 
 
 def use_two_class_form(model: Any) -> None:

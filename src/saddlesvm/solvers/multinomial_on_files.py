@@ -2,13 +2,14 @@
 
 A sweep reads every row once. At the weights that it looks at it gives the objective, the gradient and with it the gap
 (half the squared gradient, :mod:`saddlesvm.problem.multinomial`), and it takes a sample of the rows along: a row with
-the probability ``min(1, c s_i (1 - sum_k p_ik^2) ||x_i||)``, so that rows whose class is certain, which hardly bend the
-objective, are left out. At the end of the sweep conjugate gradients solve the Newton equations of the sample in memory.
-What these equations miss of the true ones is corrected by the moves and the turns of the gradient in the sweeps before
-(the update of BFGS in limited memory, with the sample's inverse in its middle). The next sweep looks at the end of the
-step, and halves it where the objective is no lower. The first step leads to the solution of a sample of all rows.
+a probability in proportion to ``s_i (0.1 + 1 - sum_k p_ik^2) ||x_i||``, so that there are few of those whose class is
+certain, which hardly bend the objective. The weights of the sample's rows let them stand for all. Far from the optimum,
+the next sweep looks at the solution of the sample's own problem in memory, tilted so that its gradient here is that of
+all rows. Near to it, conjugate gradients solve the Newton equations of the sample, and what these miss of the true ones
+is corrected by the moves, and what they turned of the gradient, in the sweeps before (the update of BFGS in limited
+memory, with the sample's inverse in its middle). A step that leads to no lower objective is shortened.
 
-Nothing but the weights is kept from one sweep to the next: no dual variables.
+From one sweep to the next the weights, gradients and moves are kept, and nothing of a row: there are no dual variables.
 
 Source: Byrd, Chin, Neveitt and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods
 for machine learning"; Liu and Nocedal (1989), "On the limited memory BFGS method for large scale optimization".
@@ -16,8 +17,9 @@ for machine learning"; Liu and Nocedal (1989), "On the limited memory BFGS metho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -28,8 +30,8 @@ from saddlesvm.problem.on_disk import ProvenPoint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.rows.class_rows import by_class, new_weights, weights_shape
-from saddlesvm.rows.files import chosen_rows, stacked_rows
-from saddlesvm.rows.layouts import Rows, dtype_of
+from saddlesvm.rows.files import chosen_rows
+from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.deadline import time_is_up
@@ -42,9 +44,13 @@ PAIRS = 10  # moves that are remembered
 FILLED = 0.95  # share of the room that the sample is to fill, in the mean
 ROW_BYTES, CLASS_BYTES = 64, 24  # bytes of a row of the sample besides its values, and for each class
 RESIDUAL, MOST_ITERATIONS = 0.05, 200  # relative residual of the sample's equations; conjugate gradients, at most
-FIRST_GAP, FIRST_STEPS = 1e-2, 12  # relative gap of the first sample's solution; Newton steps to it, at most
+FAR = 0.1  # relative gap above which a step leads to the solution of the sample's own problem
+SURE = 0.1  # what a row whose class is certain counts beside one that could be of any class, when the sample is drawn
+LEFT, MOST_STEPS = 1e-3, 20  # share of the sample's squared gradient that its solution leaves; Newton steps, at most
+HALF = 0.5  # factor of a step that led too far in the sample's own problem
 ENOUGH, SHORTEST, NOISE = 1e-4, 1e-5, 1e-13  # of the predicted decrease; shortest step; rounding of an objective
-SHORTER = 0.3  # factor of a step that led too far
+SHORTER = (0.02, 0.7)  # factor of a step that led too far, at least and at most
+Sample: TypeAlias = list[MultinomialProblem]  # rows in memory, some in each
 
 
 @dataclass
@@ -56,18 +62,13 @@ class SampleWork(Workspace):
     block : int
         The block that is due.
     found : list of Response
-    pieces : list of Dense or CSR
-        The rows of the sample, block by block.
-    codes, weights, norms : list of ndarray
-        Of the same rows.
+    sample : list of MultinomialProblem
+        The rows taken along, block by block, with weights that let them stand for all.
     """
 
     block: int = 0
     found: list[Response] = field(default_factory=list)
-    pieces: list[Rows] = field(default_factory=list)
-    codes: list[np.ndarray] = field(default_factory=list)
-    weights: list[np.ndarray] = field(default_factory=list)
-    norms: list[np.ndarray] = field(default_factory=list)
+    sample: Sample = field(default_factory=list)
 
 
 @dataclass
@@ -146,17 +147,24 @@ class MultinomialOnFiles(SolverBase):
 
     def step(self, problem: Problem, state: MultinomialFilesState, budget: Budget) -> MultinomialFilesState:
         """Read one block."""
-        streamed = _streamed(problem)
-        passes = streamed.passes
+        return self.step_together([problem], [state], [budget])[0]
+
+    def step_together(
+        self, problems: Sequence[Problem], states: Sequence[MultinomialFilesState], budgets: Sequence[Budget]
+    ) -> list[MultinomialFilesState]:
+        """Read one block for several problems over the same files, whose sweeps are at the same block."""
+        streamed = [_streamed(problem) for problem in problems]
+        passes = streamed[0].passes
         assert isinstance(passes, FromFiles)
-        part = passes.part(state.work.block, again=True)
+        part = passes.part(states[0].work.block, again=True)
         with blas_for(0.0):
-            self._visit(streamed, state, part)
-            if state.work.block == streamed.reader.n_blocks:
-                self._end_of_sweep(streamed, state, budget.relative_gap)
-            else:
-                state.epochs += (part.last - part.first) / problem.y.size
-        return state
+            for problem, state, budget in zip(streamed, states, budgets, strict=True):
+                self._visit(problem, state, part.among(problem.members))
+                if state.work.block == problem.reader.n_blocks:
+                    self._end_of_sweep(problem, state, budget.relative_gap)
+                else:
+                    state.epochs += (part.last - part.first) / problem.y.size
+        return list(states)
 
     @staticmethod
     def _visit(problem: StreamedMultinomialProblem, state: MultinomialFilesState, part: Part) -> None:
@@ -170,16 +178,15 @@ class MultinomialOnFiles(SolverBase):
         each = matrix_bytes(problem.X) / problem.y.size + ROW_BYTES + CLASS_BYTES * problem.n_classes
         room = FILLED * problem.kept_bytes / each * part.rows.size / problem.members.size
         weights = local.all_weights
-        bend = weights * (1.0 - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0) * np.sqrt(local.norms)
+        unsure = (1.0 - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0)
+        bend = weights * (SURE + unsure) * np.sqrt(local.norms)
         total = float(bend.sum())
         odds = np.minimum(1.0, bend * (room / total)) if total > 0.0 else np.zeros(bend.size)
         random = np.random.default_rng([state.seed, state.sweeps, work.block])
         chosen = np.flatnonzero(random.random(odds.size) < odds)
         if chosen.size:
-            work.pieces.append(chosen_rows(part.X, chosen))
-            work.codes.append(local.codes[chosen])
-            work.weights.append(weights[chosen] / odds[chosen])
-            work.norms.append(local.norms[chosen])
+            X, codes = chosen_rows(part.X, chosen), local.codes[chosen]
+            work.sample.append(problem.of_sample(X, codes, weights[chosen] / odds[chosen], local.norms[chosen]))
 
     def _end_of_sweep(self, problem: StreamedMultinomialProblem, state: MultinomialFilesState, target: float) -> None:
         """Take the step or shorten it, and begin the next sweep."""
@@ -193,30 +200,34 @@ class MultinomialOnFiles(SolverBase):
         state.estimate = self._certified(problem, state).certificate.relative_gap
         noise = NOISE * abs(state.primal)
         if state.steps and not primal <= state.primal + ENOUGH * state.length * state.slope + noise:
-            self._shorten(state)
+            self._shorten(state, primal, float(state.direction @ gradient))
             return
         if state.steps and state.length > 0.0:
             _remember(state, state.w - state.base, gradient - state.gradient)
         state.base, state.gradient, state.primal = state.w, gradient, primal
         state.steps += 1
-        if state.estimate <= target or not work.pieces:
+        if state.estimate <= target or not work.sample:
             state.direction, state.slope, state.length = np.zeros_like(state.w), 0.0, 0.0
             return
-        sample = problem.of_sample(
-            stacked_rows(work.pieces), np.concatenate(work.codes), np.concatenate(work.weights),
-            np.concatenate(work.norms),
-        )  # fmt: skip
-        direction = _to_the_solution(sample, state.w) if state.steps == 1 and not state.w.any() else nothing()
+        sample, taken = work.sample, sum(piece.y.size for piece in work.sample)
+        direction = (
+            _to_the_solution(sample, state.w, gradient)
+            if state.estimate > FAR or (state.steps == 1 and not state.w.any())
+            else nothing()
+        )
         if not direction.size or float(direction @ gradient) >= 0.0:
             direction = _turned(sample, state)
-        state.active, state.remark = sample.y.size, f"Newton step {state.steps}: a sample of {sample.y.size:,} rows"
+        state.active, state.remark = taken, f"Newton step {state.steps}: a sample of {taken:,} rows"
         state.direction, state.length, state.slope = direction, 1.0, float(direction @ gradient)
         state.w = state.base + direction
 
     @staticmethod
-    def _shorten(state: MultinomialFilesState) -> None:
-        """Look nearer; where no step is left, go back to its beginning, and forget the moves so far."""
-        state.length *= SHORTER
+    def _shorten(state: MultinomialFilesState, primal: float, slope: float) -> None:
+        """Look nearer; where no step is left, go back to its beginning, and forget the moves so far.
+
+        `primal` and `slope` are those at the end of the step: with those at its beginning they give a cubic.
+        """
+        state.length *= float(np.clip(_lowest(state, primal, slope), *SHORTER))
         if state.length < SHORTEST:
             state.length, state.primal = 0.0, np.inf
             state.moves, state.turns = state.moves[:0], state.turns[:0]
@@ -265,19 +276,41 @@ def _remember(state: MultinomialFilesState, move: np.ndarray, turn: np.ndarray) 
         state.turns = np.vstack([state.turns[-PAIRS + 1 :], turn])
 
 
-def _solved(sample: MultinomialProblem, w: np.ndarray, rhs: np.ndarray, residual: float) -> np.ndarray:
+def _lowest(state: MultinomialFilesState, primal: float, slope: float) -> float:
+    """Where the cubic through objectives and slopes at both ends of a step is lowest, as a share of the step."""
+    first, last = state.length * state.slope, state.length * slope
+    bend = first + last - 3.0 * (primal - state.primal)
+    inside = bend * bend - first * last
+    if not inside >= 0.0:
+        return HALF
+    root = float(np.sqrt(inside))
+    below = last - first + 2.0 * root
+    return 1.0 - (last + root - bend) / below if below > 0.0 else HALF
+
+
+def _of_sample(sample: Sample, w: np.ndarray) -> tuple[float, np.ndarray]:
+    """Objective and gradient of the problem over a sample."""
+    W = _layout(sample[0], w)
+    return _at(sample[0], w, total_response([piece.response(W) for piece in sample]))
+
+
+def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray, residual: float) -> np.ndarray:
     """The sample's Newton equations at weights, solved by conjugate gradients."""
-    kept, dtype = np.empty((sample.y.size, sample.n_classes), dtype=np.float32), dtype_of(sample.X)
-    W = _layout(sample, w)
-    sample.response(W, kept)
+    one, W = sample[0], _layout(sample[0], w)
+    kept = [np.empty((piece.y.size, piece.n_classes), dtype=np.float32) for piece in sample]
+    for piece, p in zip(sample, kept, strict=True):
+        piece.response(W, p)
 
     def bent(v: np.ndarray) -> np.ndarray:
-        return np.asarray(_charged(sample, v) + sample.bent(_layout(sample, v), W, kept, dtype).ravel())
+        found, sought = _charged(one, v), _layout(one, v)
+        for piece, p in zip(sample, kept, strict=True):
+            found += piece.bent(sought, W, p, dtype_of(piece.X)).ravel()
+        return found
 
     return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), residual, MOST_ITERATIONS)[0]
 
 
-def _turned(sample: MultinomialProblem, state: MultinomialFilesState) -> np.ndarray:
+def _turned(sample: Sample, state: MultinomialFilesState) -> np.ndarray:
     """The direction from the gradient: the two loops of BFGS in limited memory around the sample's inverse."""
     q, shares = state.gradient.copy(), []
     for move, turn in zip(state.moves[::-1], state.turns[::-1], strict=True):
@@ -289,24 +322,25 @@ def _turned(sample: MultinomialProblem, state: MultinomialFilesState) -> np.ndar
     return -z
 
 
-def _to_the_solution(sample: MultinomialProblem, w: np.ndarray) -> np.ndarray:
-    """From weights to nearly the solution of the sample's own problem, by Newton's method."""
-    found = sample.response(_layout(sample, w))
-    begin, (primal, gradient) = w, _at(sample, w, found)
-    for _ in range(FIRST_STEPS):
-        if 0.5 * float(gradient @ gradient) <= FIRST_GAP * abs(primal) or time_is_up():
+def _to_the_solution(sample: Sample, w: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """From weights to nearly the solution of the sample's own problem, tilted to the gradient that is the true one."""
+    begin, (primal, gradient) = w, _of_sample(sample, w)
+    tilt = (true - gradient) * float(begin.any())
+    primal, gradient = primal + float(tilt @ w), gradient + tilt
+    least = LEFT * float(gradient @ gradient)
+    for _ in range(MOST_STEPS):
+        if float(gradient @ gradient) <= least or time_is_up():
             break
         direction, length = -_solved(sample, w, gradient, RESIDUAL), 1.0
-        slope = float(direction @ gradient)
-        while length > SHORTEST:
+        slope, value = float(direction @ gradient), np.inf
+        while length > SHORTEST and not value <= primal + ENOUGH * length * slope:
             tried = w + length * direction
-            value, turned = _at(sample, tried, sample.response(_layout(sample, tried)))
-            if value <= primal + ENOUGH * length * slope:
-                w, primal, gradient = tried, value, turned
-                break
-            length *= SHORTER
-        else:
+            value, turned = _of_sample(sample, tried)
+            value, turned = value + float(tilt @ tried), turned + tilt
+            length *= HALF
+        if not value < primal:
             break
+        w, primal, gradient = tried, value, turned
     return w - begin
 
 
