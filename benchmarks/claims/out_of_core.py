@@ -91,9 +91,10 @@ def bytes_read() -> int:
 
 
 def wait_for_reader() -> None:
-    """Wait until nothing is read ahead any more."""
-    before = -1
-    while before != (before := bytes_read()):
+    """Wait until no rows are read ahead any more (the watch of the memory goes on reading)."""
+    before = -BUFFER_BYTES
+    while bytes_read() - before >= BUFFER_BYTES:
+        before = bytes_read()
         time.sleep(0.1)
 
 
