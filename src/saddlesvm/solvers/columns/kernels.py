@@ -70,6 +70,18 @@ def stepped(w: float, slope: float, l1: float, bend: float) -> float:
     return soft_threshold(w - slope / bend, l1 / bend)
 
 
+@inlined
+def after_pass(done: int, small: bool, settled: bool) -> tuple[bool, bool]:
+    """Whether the descent ends after `done` passes, and whether the next one visits only the weights that are not zero.
+
+    It ends with a pass over all coordinates in which every violation is small. `settled` says that the last pass left
+    the weights of zero out.
+    """
+    if small:
+        return not settled, False
+    return False, done % FEW_PASSES != 0
+
+
 @kernel
 def violations(coordinates: Coordinates, out: np.ndarray) -> None:
     """:func:`violation` of each coordinate at its slope."""
@@ -98,12 +110,9 @@ def descend_matrix(H: np.ndarray, coordinates: Coordinates, tolerance: float, pa
                     for other in range(w.size):
                         slopes[other] += change * row[other]
         done += 1
-        if worst <= tolerance:
-            if not settled:
-                break
-            settled = False
-        else:
-            settled = done % FEW_PASSES != 0
+        ended, settled = after_pass(done, worst <= tolerance, settled)
+        if ended:
+            break
     return worst
 
 
@@ -217,10 +226,7 @@ def descend_columns(columns: Rows, coordinates: Coordinates, moving: Moving, tol
                         for i in range(moved.size):
                             moved[i] += scale * change
         done += 1
-        if worst <= tolerance:
-            if not settled:
-                break
-            settled = False
-        else:
-            settled = done % FEW_PASSES != 0
+        ended, settled = after_pass(done, worst <= tolerance, settled)
+        if ended:
+            break
     return worst
