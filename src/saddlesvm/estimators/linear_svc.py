@@ -6,34 +6,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
-from saddlesvm.estimators.base import Classes, all_or_nothing
-from saddlesvm.estimators.calibration import METHODS, probabilities
+from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.calibration import METHODS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.leave_one_out import calibrated
-from saddlesvm.estimators.linear_model import LinearModel, Training
-from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
+from saddlesvm.estimators.linear_classifier import LinearClassifier
+from saddlesvm.estimators.linear_model import Training
 from saddlesvm.estimators.register import register_estimator
-from saddlesvm.estimators.several_labels import SeveralLabels
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import given_start
-from saddlesvm.multiclass.one_vs_one import vote
-from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.joint_losses import softmax
-from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.problem.problem import resolve_C
-from saddlesvm.rows import layouts as rows
+from saddlesvm.problem.losses import Loss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.words import (
     Calibration,
     ClassificationLoss,
@@ -45,33 +36,6 @@ from saddlesvm.runtime.words import (
     SolverName,
 )
 from saddlesvm.solvers.base import SolverBase
-from saddlesvm.solvers.pegasos import Pegasos
-from saddlesvm.solvers.register import make_solver
-
-
-def _gives_probabilities(estimator: Any) -> bool:
-    if estimator.multi_class == "multinomial":
-        return True
-    if estimator.multi_class != "ovr":
-        raise AttributeError(
-            f"predict_proba needs multi_class='ovr' or 'multinomial'; this model has {estimator.multi_class!r}"
-        )
-    if not estimator.probability and not hasattr(estimator._made_loss(), "probability"):
-        raise AttributeError(
-            "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
-            f"this model has loss={estimator.loss!r}"
-        )
-    return True
-
-
-def _is_pegasos(estimator: Any) -> bool:
-    if estimator.multi_class != "ovr":
-        raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
-    if estimator.penalty == "l1":
-        raise AttributeError("partial_fit needs penalty='l2' or 'elasticnet'; got 'l1'")
-    if not isinstance(make_solver(estimator.solver), Pegasos):
-        raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
-    return True
 
 
 @register_estimator(
@@ -89,7 +53,7 @@ def _is_pegasos(estimator: Any) -> bool:
     ),
     on_cluster="saddlesvm.estimators.dask:LinearSVC",
 )
-class LinearSVC(SeveralLabels, Classes, HasPath, ClassifierMixin, LinearModel):
+class LinearSVC(HasPath, LinearClassifier):
     """Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
@@ -405,108 +369,3 @@ class LinearSVC(SeveralLabels, Classes, HasPath, ClassifierMixin, LinearModel):
             )
         made: Loss = self._made_loss()
         return made
-
-    def _made_loss(self) -> Any:
-        return make_loss(self.loss, width=self.width, task="classification")
-
-    @available_if(_is_pegasos)
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One more pass of Pegasos, over rows that need not be in memory together with the ones before.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        classes : array-like, optional
-            All labels there will be, at least two; needed in the first call, unless the model was fitted before. A call
-            after :meth:`fit` is a first one: it begins anew.
-        sample_weight : array-like of shape (n,), optional
-
-        Raises
-        ------
-        ValueError
-            Bad data or options, ``class_weight="balanced"``, or classes other than those of the first call.
-
-        Notes
-        -----
-        lambda stays what it is in the first call: `lam`, or ``1 / (C n)`` with the n of that call. ``certificate_``
-        holds for the rows of the last call only.
-        """
-        loss = self.check_options()
-        first = not hasattr(self, "_stream")
-        known = check_stream(classes, getattr(self, "classes_", None), first, self.class_weight)
-        if first:
-            self._forget()
-            self.classes_ = known
-        X = inputs.check_design(self, X, reset=first)
-        codes = inputs.codes_among(inputs.check_labels(y, X.shape[0]), known)
-        weights = self._times_class_weights(inputs.check_weights(sample_weight, codes.size), codes)
-        inputs.finite_norms(rows.as_rows(X))
-        if first:
-            posed = self._posed()
-            _, lam = resolve_C(posed.get("C"), posed.get("lam"), X.shape[0])
-            self._stream = PegasosStream(
-                make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling, lam,
-                seed_of(self.random_state), posed.get("penalty"),
-            )  # fmt: skip
-        problems = [make() for make in multiclass.one_vs_rest(codes, known)]
-        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, [p.y for p in problems], weights)
-        self.certificate_ = Certificate.total(self.certificates_)
-        self.n_iter_ = self._stream.passes
-        return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more, or labels.
-
-        With ``multi_class="ovo"`` and ``decision_function_shape="ovo"`` shape (n, n_pairs): pairs in the order (0, 1),
-        (0, 2), ..., (1, 2), ..., positive for the later class.
-        """
-        scores = self._scores(X)
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        if self.multi_class == "ovo" and self.decision_function_shape == "ovr":
-            return vote(scores, self.classes_.size)
-        return scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind."""
-        return self.decide(self._scores(X))
-
-    def decide(self, scores: np.ndarray) -> np.ndarray:
-        """The predicted class for scores of shape (n, 1), (n, n_classes) or (n, n_pairs), shape (n,), or the labels."""
-        if self.multilabel_:
-            return self._indicated(scores)
-        if scores.shape[1] == 1:
-            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
-        if self.multi_class == "ovo":
-            scores = vote(scores, self.classes_.size)
-        return self.classes_[scores.argmax(axis=1)]
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, shape (n, n_classes); for losses that have some, such as the logistic one.
-
-        With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two classes the
-        one-against-rest probabilities are scaled to sum to 1, as in scikit-learn. Those of the labels of an indicator
-        matrix are not: a row may have several.
-        """
-        scores = self._scores(X).astype(np.float64)
-        if self.multi_class == "multinomial":
-            return softmax(splits.each_class(scores.T).T)
-        if self.probability:
-            positive = probabilities(self.calibration_, scores)
-        else:
-            positive = self._made_loss().probability(scores)
-        if self.multilabel_:
-            return positive
-        if positive.shape[1] == 1:
-            return np.hstack([1.0 - positive, positive])
-        sums = positive.sum(axis=1, keepdims=True)
-        return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
-
-    @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
