@@ -103,6 +103,7 @@ def test_wide_data_use_a_sample_of_the_rows(monkeypatch):
     whole = leave_one_out(model, X, y)
     monkeypatch.setattr(estimates, "FACTORED", 10)
     monkeypatch.setattr(estimates, "SOLVED", 1e-8)
+    monkeypatch.setattr(estimates, "SAMPLED", 60)
     np.testing.assert_allclose(leave_one_out(model, X, y).margins, whole.margins, rtol=1e-5, atol=1e-6)
     monkeypatch.setattr(estimates, "SAMPLED", 20)
     sampled = leave_one_out(model, X, y)
