@@ -141,6 +141,33 @@ def test_cross_validation_of_any_machine(client: Any) -> None:
         assert search.predict(A).compute().shape == (N,)
     assert search.coef_.shape == (3, D) and search.n_features_in_ == D and search.score(A, b).compute() > 0.6
     assert not hasattr(search, "predict_proba")
+    for options, message in (
+        ({"scoring": "roc_auc"}, "leave scoring out; got 'roc_auc'"),
+        ({"drop": 0.05}, "drop is for one machine"),
+        ({"cv": 1}, "number of folds"),
+        ({"rule": "worst"}, "rule must be"),
+        ({"estimator": on_dask.LinearSVC(lam=0.1)}, "must be left out; got lam=0.1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            on_dask.LinearSVCCV(**options).fit(A, b)
+
+
+def given_away(client: Any) -> int:
+    """Tasks so far that gave the rows of a partition away."""
+    return sum(str(one["key"]).startswith("given_away-") for one in client.get_task_stream())
+
+
+def test_rows_come_together_once_for_a_path(client: Any) -> None:
+    X, y = data([-1.0, 1.0])
+    A, b = split(X, y)
+    for options in ({}, {"multi_class": "multinomial"}, {"multi_class": "crammer_singer"}, {"penalty": "l1"}):
+        before = given_away(client)
+        models = on_dask.LinearSVC.path(A, b, Cs=[0.1, 1.0, 3.0], solver="gather", tol=1e-5, **options)
+        assert given_away(client) == before + 3  # once for each partition
+        for model in models:
+            reference = LinearSVC(C=model.C, tol=1e-5, **options).fit(X, y)
+            assert model.outcome_ is Outcome.CERTIFIED
+            assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-5)
 
 
 def test_row_weights_of_files(client: Any, tmp_path: Path) -> None:

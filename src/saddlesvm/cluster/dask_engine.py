@@ -83,12 +83,15 @@ class DaskEngine:
     client : distributed.Client
     parts : list of futures of Part
     problems : int
+    kept : dict, optional
+        What :meth:`keep_there` has left, for the engines of further fits over the same partitions.
     """
 
-    def __init__(self, client: Client, parts: list[Any], problems: int) -> None:
+    def __init__(self, client: Client, parts: list[Any], problems: int, kept: dict[Any, Left] | None = None) -> None:
         self.client, self.rows, self.problems = client, parts, problems
         self.parts, self.restarts, self.done, self.sent = len(parts), 0, 0, 0
         self.kept: list[Any] = []
+        self.there: dict[Any, Left] = {} if kept is None else kept
         self.shared: list[Any] = []
         self.received = 0
         self.stop = threading.Event()  # set by Ctrl-C
@@ -196,6 +199,12 @@ class DaskEngine:
     def leave(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Left:
         """The same, left on the workers for :meth:`told` and :meth:`told_each`."""
         return Left(functools.partial(self.spread, work, together, given))
+
+    def keep_there(self, work: Callable[..., Any], together: Callable[[list[Any]], Any]) -> Left:
+        """The same, made once for all fits over these partitions."""
+        if work not in self.there:
+            self.there[work] = self.leave(work, together, None)
+        return self.there[work]
 
     def told(self, left: Left, what: Callable[[Any], Any] | None) -> Any:
         """`what` of something left there; all of it without `what`."""

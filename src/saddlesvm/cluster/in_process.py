@@ -82,6 +82,10 @@ class InProcess:
         """The same, for :meth:`told` and :meth:`told_each`."""
         return self.total(work, together, given)
 
+    def keep_there(self, work: Callable[[Part, Any], Answer], together: Callable[[list[Answer]], Answer]) -> Answer:
+        """The same."""
+        return self.leave(work, together, None)
+
     def told(self, left: Answer, what: Callable[[Answer], Answer]) -> Answer:
         """`what` of something left there."""
         return what(left)

@@ -43,13 +43,20 @@ DIMENSIONS = 2  # of an array of rows
 
 
 class Prepared(NamedTuple):
-    """A fit that may begin: the client, the partitions as futures, what to solve, bytes of all rows, and the split."""
+    """A fit that may begin: the client, the partitions as futures, what to solve, bytes of all rows, the split, and
+    what is left on the workers for the fits that follow."""
 
     client: Client
     parts: list[Any]
     plan: Training
     n_bytes: int
     split: Split
+    kept: dict[Any, Any]
+
+    def of_all_rows(self, solution: Solution) -> Solution:
+        """The part of a solution that left no fold out."""
+        first = self.split.folds * self.split.kinds
+        return replace(solution, W=solution.W[first * self.split.vectors :], certificates=solution.certificates[first:])
 
 
 @contextmanager
@@ -189,35 +196,36 @@ class DistributedModel(BaseEstimator):
             vectors=split.vectors,
         )
         self.n_features_in_, self._n, self._scale = int(widths[0]), n, scale
-        return Prepared(client, parts, plan, int(shapes[:, 2].sum()), split)
+        return Prepared(client, parts, plan, int(shapes[:, 2].sum()), split, {})
 
     def _solution(self, prepared: Prepared, start: np.ndarray | None = None) -> Solution:
         """The solution by the method that suits; begun at the weights of `start` where the method can."""
-        client, parts, plan, n_bytes, _ = prepared
+        plan, n_bytes, parts = prepared.plan, prepared.n_bytes, prepared.parts
         began = time.perf_counter()
         choice = chosen(self.solver, plan, n_bytes, self._memory(), len(parts))
-        solution = self._carried_out(client, parts, plan, functools.partial(choice, start=start))
+        solution = self._carried_out(prepared, functools.partial(choice, start=start))
         last = choice is Rounds or self.solver != "auto" or plan.free
         if last or solution.outcome is not Outcome.NO_PROGRESS:
             return solution
         rest = plan.max_time and max(plan.max_time - (time.perf_counter() - began), 0.01)
-        other = self._carried_out(client, parts, replace(plan, max_time=rest), Rounds)
+        other = self._carried_out(prepared._replace(plan=replace(plan, max_time=rest)), Rounds)
         other.trace[:0] = solution.trace
         return replace(other, rounds=solution.rounds + other.rounds)
 
-    def _carried_out(self, client: Client, parts: list[Any], plan: Training, choice: Method) -> Solution:
+    def _carried_out(self, prepared: Prepared, choice: Method) -> Solution:
         """What a method makes of the partitions; the best model so far where the cluster is lost."""
+        client, parts, plan = prepared.client, prepared.parts, prepared.plan
         began = time.perf_counter()
         if getattr(choice, "func", choice) is Rounds:
             parts = _mixed_where_alike(client, parts, plan.seed)
-        engine = DaskEngine(client, parts, plan.problems)
+        engine = DaskEngine(client, parts, plan.problems, prepared.kept)
         run = choice(plan, engine, self._watch)
         try:
             with interruptible() as stop:
                 engine.stop = stop
                 return run.run(stop)
         except ClusterLostError as lost:
-            self._keep(run.solution(Outcome.INTERRUPTED), began)
+            self._keep(prepared.of_all_rows(run.solution(Outcome.INTERRUPTED)), began)
             lost.model = self
             gap = self.certificate_.relative_gap
             lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)

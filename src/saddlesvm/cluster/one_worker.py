@@ -8,6 +8,7 @@ certificate, which is a proof already.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,12 +17,15 @@ import numpy as np
 from saddlesvm.cluster.halting import Until, working_until
 from saddlesvm.cluster.mixing import joined
 from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.rounds import Engine, Rounds, Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass.splits import JointSubProblem, solver_for
-from saddlesvm.problem.certificate import Certificate
+from saddlesvm.fit.warm_start import from_weights
+from saddlesvm.multiclass.splits import JointSubProblem, each_class, solver_for
+from saddlesvm.problem.certificate import Certificate, Point
+from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.memory_plan import matrix_bytes
 
@@ -34,6 +38,7 @@ class Order(NamedTuple):
 
     plan: Training
     until: Until
+    near: np.ndarray | None = None  # weights to begin at, shape (vectors, d + 1)
 
 
 class Gathered(NamedTuple):
@@ -103,6 +108,13 @@ def problem_there(part: Part, number: int, plan: Training) -> Problem:
     return replace(problem, n=plan.n, uses_lambda=plan.uses_lambda, penalty=plan.penalty, share=plan.share)
 
 
+def start_at(problem: Problem, W: np.ndarray) -> Point | None:
+    """The point to begin at near given weights; None for joint machines that begin at dual points."""
+    if isinstance(problem, MultinomialProblem):
+        return Point(each_class(W))
+    return None if isinstance(problem, JointProblem) else from_weights(problem, W[0])
+
+
 def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
     """Solve a problem over all rows."""
     began, plan = time.perf_counter(), order.plan
@@ -111,8 +123,9 @@ def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
     solver = solver_for(part.multi_class, "auto")
     seconds = order.until.seconds
     limits = Limits(plan.tol, max_time=seconds if np.isfinite(seconds) else None)
+    start = None if order.near is None else start_at(problem, order.near)
     with working_until(order.until) as stop:
-        result = fit(problem, solver, limits, seed=plan.seed + number, stop=stop)
+        result = fit(problem, solver, limits, seed=plan.seed + number, start=start, stop=stop)
     offset = np.ravel(result.intercept) / (problem.scale or 1.0)
     w = np.column_stack([np.atleast_2d(result.coef), offset])
     if plan.joint is not None and part.classes == TWO:
@@ -125,13 +138,24 @@ class OneWorker(Rounds):
 
     proves_itself = True
 
+    def __init__(
+        self,
+        plan: Training,
+        engine: Engine,
+        watch: Callable[[dict[str, Any]], Any] | None = None,
+        start: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(plan, engine, watch)
+        self.start = start
+
     def one_round(self) -> Outcome | None:
         """Bring the rows together, and fit."""
         began, plan = time.perf_counter(), self.plan
-        there = self.engine.leave(given_away, together, None)
+        there = self.engine.keep_there(given_away, together)
         sent = self.engine.told(there, bytes_sent)
-        order = Order(plan, self.until(plan.problems))
-        every = [(k, order) for k in range(plan.problems)]
+        until, width = self.until(plan.problems), plan.vectors
+        near = [None if self.start is None else self.start[k * width : (k + 1) * width] for k in range(plan.problems)]
+        every = [(k, Order(plan, until, W)) for k, W in enumerate(near)]
         found = self.engine.told_each(there, rows_of, fit_there, every)
         self.restarts = self.engine.restarts
         for k, one in enumerate(found):

@@ -80,6 +80,9 @@ class Engine(Protocol):
     def leave(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
         """The same, left where the rows are; what it is, :meth:`told` and :meth:`told_each` know."""
 
+    def keep_there(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any]) -> Any:
+        """The same, made once for all fits over these partitions."""
+
     def told(self, left: Any, what: Callable[[Any], Answer]) -> Answer:
         """`what` of something left there, which it does not change."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,8 +47,15 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Values of C, or how many between 1e-3 and 1e3.
     cv : int, default=5
         Folds.
+    scoring : None or "accuracy"
+        Rows are scored where they are, so that others are for :class:`saddlesvm.LinearSVCCV`.
     rule : {"best", "one_standard_error"}, default="best"
         The best mean accuracy, or the smallest C whose mean is within one standard error of it.
+
+    drop : None
+        For one machine: here all folds of a C share the rounds.
+    verbose : int, default=0
+        1 prints a line a round on standard error.
 
     Attributes
     ----------
@@ -83,12 +89,23 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """
 
     def __init__(
-        self, estimator: LinearSVC | None = None, *, Cs: int | Sequence[float] = 13, cv: int = 5, rule: str = "best"
+        self,
+        estimator: LinearSVC | None = None,
+        *,
+        Cs: int | Sequence[float] = 13,
+        cv: int = 5,
+        scoring: Any = None,
+        rule: str = "best",
+        drop: float | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.Cs = Cs
         self.cv = cv
+        self.scoring = scoring
         self.rule = rule
+        self.drop = drop
+        self.verbose = verbose
 
     def template(self) -> LinearSVC:
         """The estimator whose options are used."""
@@ -106,7 +123,13 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")
         if isinstance(self.cv, bool) or not isinstance(self.cv, int) or self.cv < FEWEST_FOLDS:
             raise ValueError(f"cv must be a number of folds, at least {FEWEST_FOLDS}, on a cluster; got {self.cv!r}")
+        if self.scoring not in (None, "accuracy"):
+            raise ValueError(f"on a cluster folds are scored by accuracy: leave scoring out; got {self.scoring!r}")
+        if self.drop is not None:
+            raise ValueError("drop is for one machine: on a cluster all folds of a C share the rounds; leave it out")
         template = clone(self.template())
+        if self.verbose:
+            template.set_params(verbose=self.verbose)
         if template.lam is not None:
             raise ValueError(f"C is chosen, so lam (lambda) must be left out; got lam={template.lam!r}")
         prepared = template._rows(X, y, sample_weight, self.cv)
@@ -124,7 +147,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.rounds_ = np.array([one.rounds for one in solutions])
         best = self._choose()
         self.C_ = float(self.Cs_[best])
-        self.best_estimator_ = template._at(self.C_, _of_all_rows(solutions[best], prepared))
+        self.best_estimator_ = template._at(self.C_, prepared.of_all_rows(solutions[best]))
         return self
 
     @staticmethod
@@ -176,12 +199,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The chosen model as a :class:`saddlesvm.LinearSVC`."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.to_local()
-
-
-def _of_all_rows(solution: Solution, prepared: Prepared) -> Solution:
-    """The part of a solution that left no fold out."""
-    first, vectors = prepared.split.folds * prepared.split.kinds, prepared.split.vectors
-    return replace(solution, W=solution.W[first * vectors :], certificates=solution.certificates[first:])
 
 
 __all__ = ["LinearSVCCV"]
