@@ -167,7 +167,7 @@ def test_the_method_is_chosen_by_what_would_travel() -> None:
     assert method(Logistic(), 10**5, 50_000, 1e8) is OneWorker
     assert method(Logistic(), 60_000, 100, 5e7) is NewtonRounds
     assert method(Logistic(), 60_000, 1000, 2e6) is OneWorker  # fewer bytes than the matrices
-    assert method(Logistic(), 10**9, 50_000, 1e12) is Rounds
+    assert method(Logistic(), 10**9, 50_000, 1e12) is NewtonRounds
     assert method(Hinge(), 10**5, 100, 8e7) is OneWorker
     assert method(Hinge(), 10**7, 100, 8e9) is NarrowingRounds
     assert method(Hinge(), 10**9, 100, 8e11) is Rounds

@@ -42,7 +42,7 @@ def on_files(X: np.ndarray, y: np.ndarray, loss: Loss, folder: Path, **options: 
 
 def told_of(problem: Problem, ask: Ask) -> Told:
     """What all rows tell."""
-    told = Told.nothing(problem.n_features + 1)
+    told = Told.nothing(ask)
     look(problem.terms, problem.members, ask, told, np.empty(0))
     return told
 

@@ -104,8 +104,8 @@ def _by_itself(plan: Training, n_bytes: int, memory: int, parts: int) -> str:
     matrices = NEWTON_ROUNDS * parts * plan.problems * 8.0 * (plan.n_features + 1) ** 2
     if n_bytes <= memory and not (suited and matrices < n_bytes):
         return "gather"
-    if suited:
+    if is_smooth(plan.loss):
         return "newton"
     room = room_for(plan.n, n_bytes, plan.problems, memory)
     roomy = room >= max(LEAST_ROOM * plan.n, INSIDE * (plan.n_features + 1))
-    return "newton" if roomy and not is_smooth(plan.loss) else "rounds"
+    return "newton" if roomy else "rounds"

@@ -2,9 +2,10 @@
 
 Each partition looks at its rows at the weights that it gets, and sends sums over them
 (:mod:`saddlesvm.solvers.second_order.looks`); the driver factors the matrix of all rows and goes one step further
-(:mod:`saddlesvm.solvers.second_order.walk`). The partitions keep nothing from one round to the next: a worker that dies
-takes nothing with it, and the number of rounds does not depend on the number of partitions. Every round computes the
-pull of the multipliers from the rows, so that every certificate is a proof.
+(:mod:`saddlesvm.solvers.second_order.walk`). Where the matrices would be too many bytes, a round is a product of the
+matrix and a vector instead (:mod:`saddlesvm.solvers.second_order.conjugate`). The partitions keep nothing from one
+round to the next: a worker that dies takes nothing with it, and the number of rounds does not depend on the number of
+partitions. Every look computes the pull of the multipliers from the rows, so that every certificate is a proof.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from saddlesvm.problem.rounding import add_sizes
 from saddlesvm.solvers.second_order.looks import Ask, Told, look
 from saddlesvm.solvers.second_order.walk import Walk
 
-MOST_BYTES = 64e6  # of the matrices that a partition sends in a round, with which the method is chosen by itself
+MOST_BYTES = 64e6  # of the matrices that a partition sends in a round: beyond, products with them travel instead
 
 
 class Asks(NamedTuple):
@@ -39,12 +40,7 @@ class Asks(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
-        return sum(ask.w.nbytes + ask.back.nbytes + _bytes_beside(ask) for ask in self.asks)
-
-
-def _bytes_beside(ask: Ask) -> int:
-    """Bytes of the point whose matrix is known, where it is not the beginning of the line, too."""
-    return 0 if ask.base is None or ask.base is ask.back else ask.base.nbytes
+        return sum(ask.nbytes for ask in self.asks)
 
 
 class Answers(NamedTuple):
@@ -77,7 +73,7 @@ class Answers(NamedTuple):
 def look_at(part: Part, asked: Asks) -> Answers:
     """A round of a partition: look at its rows for each problem that is left."""
     began = time.perf_counter()
-    tolds, sizes = [Told.nothing(ask.w.size) for ask in asked.asks], np.zeros((len(asked.asks), SIZES))
+    tolds, sizes = [Told.nothing(ask) for ask in asked.asks], np.zeros((len(asked.asks), SIZES))
     for number, ask, told, size in zip(*asked[:2], tolds, sizes, strict=True):
         if part.size:
             problem = part.problem(number, asked.loss, asked.C)
@@ -130,7 +126,8 @@ class NewtonRounds(Rounds):
                 "solver='auto' or 'rounds', or loss='squared_hinge'"
             )
         super().__init__(plan, engine, watch)
-        self.walks = [Walk.begin(w.copy(), plan.loss) for w in (self.W if start is None else start)]
+        wide = not is_suited(plan.loss, plan.n_features, plan.problems)
+        self.walks = [Walk.begin(w.copy(), plan.loss, wide) for w in (self.W if start is None else start)]
 
     def one_round(self) -> Outcome | None:
         """A round; CERTIFIED where it has proven every problem."""

@@ -73,13 +73,14 @@ class LinearSVC(ClassifierMixin, DistributedLinear):
         Passes over its rows that a partition does in a round of "rounds": more where communication is dear.
     solver : {"auto", "newton", "gather", "rounds"}, default="auto"
         "newton": the second-order method, whose rounds are few whatever C is and however many partitions there are. For
-        smooth losses a partition sends a matrix, of the square of the number of features, for each class; for the hinge
-        and its relatives the rows whose multiplier is undecided are brought together on a worker, and solved there.
+        smooth losses a partition sends a matrix, of the square of the number of features, for each class, or where that
+        is more than 64 MB a product of it with a vector, which takes more rounds; for the hinge and its relatives the
+        rows whose multiplier is undecided are brought together on a worker, and solved there.
         "gather": all rows are brought together on one worker, where an ordinary fit is done. "rounds": every partition
         descends on its own part of the dual, and sends a number per feature and class. "auto" takes Newton's method for
         smooth losses while the matrices of a partition are no more than 64 MB, and those of eight rounds are fewer
-        bytes than the rows; else "gather" where the rows fit into `memory`; else "newton" for the hinge and its
-        relatives, where there is room for enough rows; else "rounds".
+        bytes than the rows; else "gather" where the rows fit into `memory`; else "newton" for smooth losses, and for
+        the hinge and its relatives where there is room for enough rows; else "rounds".
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line a round on standard error.

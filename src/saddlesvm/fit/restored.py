@@ -37,6 +37,7 @@ MOST = 2**62  # largest value of a counter
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
     "walk_back", "walk_base", "walk_matrix", "proof", "narrow_back", "kept", "course_seen", "moves", "turns", "pull",
+    "walk_inner_step", "walk_inner_residual", "walk_inner_direction", "walk_inner_diagonal",
 }  # fmt: skip
 LATER = {
     "course_",
@@ -44,12 +45,15 @@ LATER = {
     "proof",
     "walk_base",
     "walk_matrix",
+    "walk_inner_",
+    "walk_estimate",
 }  # arrays that older runs did not store: they go on with those of a run that has just begun
 FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
     "walk_base", "walk_matrix", "proof", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
     "course_seen", "near", "base", "gradient", "direction", "moves", "turns", "told", "pull",
+    "walk_inner_step", "walk_inner_residual", "walk_inner_direction", "walk_inner_diagonal",
 )  # fmt: skip
 
 
@@ -256,6 +260,8 @@ class State:
             demand(self.arrays["walk_back"].size in (0, width), "its walk_back has another width")
             kept = self.arrays["walk_base"].size, self.arrays["walk_matrix"].shape
             demand(kept in ((0, (0, 0)), (width, (width, width))), "its walk_matrix has another width")
+            inner = {one.size for name, one in self.arrays.items() if name.startswith("walk_inner_")}
+            demand(inner in ({0}, {width}), "its conjugate gradients have another width")
         if "proof" in self.arrays:
             demand(self.arrays["proof"].shape in ((0,), (6,)), "its proof has another size")
         if "moves" in self.arrays:

@@ -29,12 +29,13 @@ from saddlesvm.solvers.automatic.predictions import fall_rate
 from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.blocks import MOST_VISITS, SEEDS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, PER_ROOT, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.narrowing import Narrowing
 from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles, NarrowingState, SearchWork, room_for
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles, SweepWork
-from saddlesvm.solvers.second_order.walk import Walk
+from saddlesvm.solvers.second_order.walk import Walk, is_wide
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
 BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
@@ -44,8 +45,8 @@ CROWDED = 3  # sweeps of narrowing in a row, each at a 64th of the width, that f
 MOST_LOOKS = 40  # sweeps of narrowing, at most: coordinate descent then goes on
 FEWEST = 2  # sweeps of coordinate descent before the first comparison
 PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
-MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
-SHARE = 0.25  # of the memory, that they may take
+SHARE = 0.25  # of the memory, that the matrices of Newton's method may take
+SPANNING = 0.8  # bending rows per feature below which a loss with corners is left to the blocks where w is wide
 INSIDE = 4  # rows per feature that must fit into the memory for narrowing: about one is strictly inside its bounds
 DESCENT, NEWTON = "blocks", "Newton"
 
@@ -97,7 +98,7 @@ class AutoOnFiles(SolverBase):
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Whether Newton's method is to be had, which takes the weights of a start, and nothing else of it."""
-        return self.may_change([problem])
+        return self.may_change([problem]) and not self._is_wide([problem])
 
     def step(self, problem: Problem, state: OnFilesState, budget: Budget) -> OnFilesState:
         """Read one block."""
@@ -131,7 +132,12 @@ class AutoOnFiles(SolverBase):
         here = max((sweeps_left(state.seen, target) for state, target in open_ones), default=0.0)
         powers = max((math.log10(state.estimate / target) for state, target in open_ones), default=0.0)
         there = (SWEEPS if is_smooth(problems[0].loss) else NARROWING_SWEEPS) + EACH_POWER * powers
-        reading, descent, newton = sweep_costs(problems)
+        wide = self._is_wide(problems)
+        if wide:
+            there *= 1.0 + max(products_expected(problem) for problem in problems)
+            if any(not _spans(problem, state) for problem, state in zip(problems, states, strict=True)):
+                there = math.inf
+        reading, descent, newton = sweep_costs(problems, wide)
         change = here * max(reading, descent) > there * max(reading, newton)
         left = f"about {here:.0f} sweeps left" if np.isfinite(here) else "no end in sight"
         verdict = "changing over" if change else "staying"
@@ -143,14 +149,19 @@ class AutoOnFiles(SolverBase):
                 self._change(problem, state)
 
     def may_change(self, problems: Sequence[Problem]) -> bool:
-        """Whether Newton's method takes the loss, and its matrices fit into the memory."""
+        """Whether Newton's method takes the loss, or narrowing has room for enough rows."""
         problem, width = problems[0], problems[0].n_features + 1
         if not problem.penalty.identity():
             return False
         if not is_smooth(problem.loss):
             assert isinstance(problem, StreamedProblem)
             return room_for(problem) >= INSIDE * width and problem.intercept.homogeneous
-        return MATRICES * max(len(problems), self.problems) * 8.0 * width**2 <= SHARE * self.memory
+        return True
+
+    def _is_wide(self, problems: Sequence[Problem]) -> bool:
+        """Whether the loss is smooth, and the matrices of Newton's method do not fit into the memory."""
+        room = SHARE * self.memory / max(len(problems), self.problems)
+        return is_smooth(problems[0].loss) and is_wide(problems[0].n_features + 1, room)
 
     def _finish(self, problem: Problem) -> NewtonOnFiles | NarrowingOnFiles:
         """The solver that takes over."""
@@ -178,12 +189,11 @@ class AutoOnFiles(SolverBase):
             state.narrowing.floor = -problem.C * state.last.bound_conjugates
             state.narrowing.floor -= problem.regularizer.conjugate(state.last.bound_w)
 
-    @staticmethod
-    def _begin(problem: Problem, state: OnFilesState, w: np.ndarray) -> None:
+    def _begin(self, problem: Problem, state: OnFilesState, w: np.ndarray) -> None:
         """Begin Newton's method at these weights."""
         assert isinstance(problem, StreamedProblem)
         if is_smooth(problem.loss):
-            state.walk, state.work = Walk.begin(w, problem.loss), SweepWork()
+            state.walk, state.work = Walk.begin(w, problem.loss, self._is_wide([problem])), SweepWork()
         else:
             state.narrowing, state.search = Narrowing.begin(w, room_for(problem), problem.members.size), SearchWork()
         state.phase, state.w, state.epochs = NEWTON, w, float(state.sweeps)
@@ -218,7 +228,7 @@ def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> Sol
     """
     if isinstance(solver, Auto):
         return AutoOnFiles(memory, problems)
-    return NewtonOnFiles() if isinstance(solver, Newton) else solver
+    return NewtonOnFiles(SHARE * memory / problems) if isinstance(solver, Newton) else solver
 
 
 def sweeps_left(seen: np.ndarray, target: float) -> float:
@@ -229,11 +239,22 @@ def sweeps_left(seen: np.ndarray, target: float) -> float:
     return math.log(float(seen[-1, 1]) / target) / rate
 
 
-def sweep_costs(problems: Sequence[Problem]) -> tuple[float, float, float]:
+def products_expected(problem: Problem) -> float:
+    """Sweeps of conjugate gradients for a step of Newton's method, roughly."""
+    steep = problem.C * problem.loss.largest_curvature() * float(np.median(problem.norms[problem.members]))
+    return min(FIRST_ITERATIONS + PER_ROOT * math.sqrt(steep), TYPICAL_ITERATIONS)
+
+
+def _spans(problem: Problem, state: OnFilesState) -> bool:
+    """Whether Newton's method needs no proximal term: else it would flounder where the rows are nearly separable."""
+    return is_cornerless(problem.loss) or bool(np.count_nonzero(state.alpha) >= SPANNING * problem.n_features)
+
+
+def sweep_costs(problems: Sequence[Problem], wide: bool = False) -> tuple[float, float, float]:
     """Rough seconds of reading all rows, and of the work on them in a sweep of either solver, for all problems."""
     problem, reading = problems[0], matrix_bytes(problems[0].X) / DISK_SPEED
     visits = sum(epoch_cost(one) for one in problems)
-    if not is_smooth(problem.loss):
+    if wide or not is_smooth(problem.loss):
         return reading, MOST_VISITS * visits, PASSES * visits
     rows, width, per_row = sum(one.members.size for one in problems), problem.n_features + 1, problem.values_per_row
     a_row = 0.5 * per_row**2 / LOOP_SPEED if isinstance(problem.X, CSR) else width**2 / SYRK_SPEED

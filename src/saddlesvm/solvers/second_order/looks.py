@@ -21,7 +21,14 @@ from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows.layouts import CSR, Rows, dot_rows, dtype_of, n_features
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, combine, hessian_diagonal, respond
+from saddlesvm.solvers.second_order.kernels import (
+    Answers,
+    SmoothedTerms,
+    combine,
+    hessian_diagonal,
+    hessian_product,
+    respond,
+)
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, squares_cost
 
 STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at together: the cache holds them
@@ -52,6 +59,10 @@ class Ask(NamedTuple):
     share : float
         The share of the rows whose squares are added up, drawn at random; they weigh as much as all do. 0 asks for no
         matrix.
+    along : ndarray of shape (d + 1,) or (0,), optional
+        The product of the matrix and this direction is told, and the diagonal of the matrix, in the place of a matrix.
+    alone : bool
+        That product is all that is asked for.
     """
 
     w: np.ndarray
@@ -60,6 +71,14 @@ class Ask(NamedTuple):
     base: np.ndarray | None = None
     precise: bool = False
     share: float = 1.0
+    along: np.ndarray | None = None
+    alone: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel: those of a base that is the beginning of the line only once."""
+        base = 0 if self.base is None or self.base is self.back else self.base.nbytes
+        return self.w.nbytes + self.back.nbytes + base + (0 if self.along is None else self.along.nbytes)
 
 
 class Told(NamedTuple):
@@ -80,7 +99,9 @@ class Told(NamedTuple):
     matrix : ndarray of shape (d + 1, d + 1)
         ``C sum_i s_i phi_i'' x_i x_i'``, its lower triangle, or the change of it; in Fortran order.
     diagonal : ndarray of shape (d + 1,)
-        The diagonal of all rows' matrix, where that of a share of them was asked for; else zeros.
+        The diagonal of all rows' matrix, where that of a share of them was asked for, or a product; else zeros.
+    product : ndarray of shape (d + 1,) or (0,)
+        That of the matrix and the direction that was asked about.
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of the multipliers, see :class:`~saddlesvm.problem.rounding.PointSizes`.
     """
@@ -92,14 +113,18 @@ class Told(NamedTuple):
     pull: np.ndarray
     matrix: np.ndarray
     diagonal: np.ndarray
+    product: np.ndarray
     sizes: np.ndarray
 
     @classmethod
-    def nothing(cls, width: int) -> Told:
-        """What no row tells, for w of this length."""
-        matrix = np.zeros((width, width), order="F")
+    def nothing(cls, ask: Ask) -> Told:
+        """What no row tells."""
+        width = ask.w.size
+        along, beside = 0 if ask.along is None else ask.along.size, 0 if ask.alone else width
+        side = width if ask.along is None else 0
         sums, line, bent, signed, sizes = (np.zeros(size) for size in (LOSS_SUMS, len(TRIALS), 3, 4, SIZES))
-        return cls(sums, line, bent, signed, np.zeros(width), matrix, np.zeros(width), sizes)
+        pull, diagonal, matrix = np.zeros(beside), np.zeros(beside), np.zeros((side, side), order="F")
+        return cls(sums, line, bent, signed, pull, matrix, diagonal, np.zeros(along), sizes)
 
     def add(self, other: Told) -> None:
         """Add what other rows tell."""
@@ -127,6 +152,9 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
     alpha : ndarray of shape (n,)
         In the numbering of `terms`; or of shape (0,), where nobody needs them.
     """
+    if ask.along is not None:
+        _look_along(terms, members, ask, told, alpha)
+        return
     single = not ask.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
     drawn = nothing() if ask.share >= 1.0 else np.random.default_rng(members.size).random(members.size)
     every, done = np.empty(terms.y.size if drawn.size else 0), 0
@@ -143,6 +171,18 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
                 _add_squares(terms, chosen, bends, total)
         if single:
             told.matrix[:] += total
+
+
+def _look_along(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray) -> None:
+    """:func:`look` for a product with the matrix, in the place of the matrix."""
+    bends = np.zeros(terms.y.size)
+    for chosen in strips(terms.X, members, STRIP_VALUES):
+        bends[chosen] = _bends(terms, chosen, ask.w) if ask.alone else _look(terms, chosen, ask, told, alpha)
+        some = chosen[bends[chosen] * terms.norms[chosen] > NEGLIGIBLE]
+        if ask.along is not None and ask.along.size:
+            hessian_product(terms.X, some, bends, ask.along, told.product)
+        if told.diagonal.size:
+            hessian_diagonal(terms.X, some, bends, told.diagonal)
 
 
 def changes_alone(loss: Loss) -> bool:
@@ -182,6 +222,15 @@ def _look(terms: Terms, chosen: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
     before = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
     respond(smoothed, former, before)
     return answers.bend - before.bend
+
+
+def _bends(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The second derivatives of some rows' losses, times C."""
+    weights = terms.weights[chosen] if terms.weights.size else terms.weights
+    answers = Answers(np.empty(chosen.size), np.empty(chosen.size), np.zeros(4))
+    smoothed = SmoothedTerms(terms.loss, terms.y[chosen], weights, terms.C, np.empty(0), 0.0, False)
+    respond(smoothed, _margins(terms, chosen, w), answers)
+    return answers.bend
 
 
 def _margins(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:

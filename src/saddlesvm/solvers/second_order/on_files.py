@@ -25,7 +25,7 @@ from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.second_order.looks import Told, look
-from saddlesvm.solvers.second_order.walk import Walk
+from saddlesvm.solvers.second_order.walk import Walk, is_wide
 
 
 @dataclass
@@ -82,9 +82,15 @@ class NewtonOnFiles(SolverBase):
 
     Estimators choose this solver for such rows where it is predicted to take less time than
     :class:`~saddlesvm.solvers.blocks.Blocks`, and with ``solver="newton"``. One epoch is one sweep.
+
+    Parameters
+    ----------
+    memory : float, default=inf
+        Bytes that the matrices of a problem may take. Where they take more, a sweep is a product with the matrix.
     """
 
     name: ClassVar[str] = "newton"
+    memory: float = field(default=np.inf, repr=False)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> FilesState:
         """Begin at the weights of the given point, or at zero; no row is read."""
@@ -93,7 +99,7 @@ class NewtonOnFiles(SolverBase):
         streamed.duals[:] = start_alpha(problem, start)
         given = None if start is None else start.w
         w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
-        walk = Walk.begin(w, problem.loss)
+        walk = Walk.begin(w, problem.loss, is_wide(w.size, self.memory))
         return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, walk=walk)
 
     def begins_at_weights(self, problem: Problem) -> bool:
@@ -119,11 +125,11 @@ class NewtonOnFiles(SolverBase):
     def _visit(self, problem: StreamedProblem, state: FilesState, part: Part, tol: float) -> None:
         """Look at the rows of a block, and take a step where it was the last one of the sweep."""
         work = state.work
-        if work.told is None or work.alpha is None:
-            work.told, work.alpha = Told.nothing(state.w.size), problem.spare_duals()
-            if not state.walk.looks and isinstance(problem.X, Dense):
-                state.walk.draw(problem.members.size)
+        if not state.walk.looks and work.told is None and isinstance(problem.X, Dense):
+            state.walk.draw(problem.members.size)
         ask = state.walk.ask_balanced() if state.proving else state.walk.ask()
+        if work.told is None or work.alpha is None:
+            work.told, work.alpha = Told.nothing(ask), problem.spare_duals()
         look(problem.terms_of(part), part.rows, ask, work.told, part.of(work.alpha))
         state.rows_touched += part.rows.size
         work.block += 1
@@ -136,7 +142,8 @@ class NewtonOnFiles(SolverBase):
     def _end_of_sweep(problem: StreamedProblem, state: FilesState, told: Told, alpha: np.ndarray, tol: float) -> None:
         """Take a step, or the proof of the point of the last one, and begin the next sweep."""
         walk, free = state.walk, problem.intercept.constrained
-        state.alpha[:] = alpha
+        if not walk.inner.under_way or state.proving:
+            state.alpha[:] = alpha
         state.sweeps += 1
         state.epochs, state.proves_itself, state.work = float(state.sweeps), not free or state.proving, SweepWork()
         if state.proving:
@@ -148,6 +155,8 @@ class NewtonOnFiles(SolverBase):
         state.estimate, state.proof = walk.take(problem.C, problem.regularizer, told), nothing()
         state.w, state.active = walk.at, walk.bent
         state.remark = f"Newton step {walk.steps}: {state.active} rows bend"
+        if walk.inner.under_way:
+            state.remark += f", product {walk.inner.products + 1} for the next one"
         state.proving = free and (state.estimate <= tol or walk.ended)
         state.satisfied = walk.ended and not state.proving
         if state.proving:

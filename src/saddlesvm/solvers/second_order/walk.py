@@ -14,6 +14,9 @@ near the optimum leaves some ``4 d / m`` of the gap, and sums that took most of 
 miss a feature that few rows have: so the matrix is scaled to the diagonal of all rows. Objectives, pulls and
 certificates are of all rows anyway.
 
+Where a matrix of all features has no room, conjugate gradients solve the equations, a product with the matrix a pass
+(:mod:`saddlesvm.solvers.second_order.conjugate`).
+
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs", with
 places to choose from instead of an exact search.
 """
@@ -34,10 +37,12 @@ from saddlesvm.problem.rounding import PointSizes, shortened
 from saddlesvm.runtime.durable import Group
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.second_order.conjugate import Inner
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky
 from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, TRIALS, Ask, Told, changes_alone
 
+MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point looked at is taken
 ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
 FAR, NEAR, NEAR_GAP = 500.0, 8000.0, 0.9  # rows per feature whose squares do, and the relative gap that parts the two
@@ -45,6 +50,11 @@ WIDE = 32  # features below which their matrix takes no time worth saving
 SETTLED, SLOW = 1e-3, 0.1  # relative fall from which on steps fall by that factor, or the matrix of all rows is taken
 MOST_DRAWN = 12  # passes before that matrix is taken in any case
 ALIKE = 1e-3  # share of a diagonal entry left to its pivot below which sums in single precision are too coarse
+
+
+def is_wide(width: int, memory: float) -> bool:
+    """Whether the matrices of a walk over w of this length take more than `memory`, in bytes."""
+    return MATRICES * 8.0 * width**2 > memory
 
 
 def no_matrix() -> np.ndarray:
@@ -89,6 +99,12 @@ class Walk(Group):
         Sums in single precision do not do: the features are too alike.
     share : float
         The share of the rows whose squares are added up.
+    wide : bool
+        There is no room for a matrix.
+    inner : Inner
+        The conjugate gradients that take its place.
+    estimate : float
+        The relative gap, as far as it is known.
     """
 
     at: np.ndarray
@@ -109,21 +125,28 @@ class Walk(Group):
     matrix: np.ndarray = field(default_factory=no_matrix)
     precise: bool = False
     share: float = 1.0
+    wide: bool = False
+    inner: Inner = field(default_factory=Inner, metadata={"prefix": "inner_"})
+    estimate: float = np.inf
 
     @classmethod
-    def begin(cls, w: np.ndarray, loss: Loss) -> Walk:
-        """A walk that begins at these weights."""
+    def begin(cls, w: np.ndarray, loss: Loss, wide: bool = False) -> Walk:
+        """A walk that begins at these weights; a wide one has no room for a matrix."""
         nowhere, sums, sizes = np.zeros(w.size), np.zeros(LOSS_SUMS), np.zeros(SIZES)
-        kept = changes_alone(loss)
-        return cls(w, model=nowhere, pull=nowhere, sums=sums, sizes=sizes, signed=np.zeros(4), changes=kept)
+        kept = changes_alone(loss) and not wide
+        return cls(w, model=nowhere, pull=nowhere, sums=sums, sizes=sizes, signed=np.zeros(4), changes=kept, wide=wide)
 
     def draw(self, rows: float) -> None:
         """Let the squares of a share of the rows do, of which so many bend: before the first pass."""
-        while not self.changes and self.at.size > WIDE and 0.5 * self.share * rows >= FAR * self.at.size:
+        while (
+            not self.changes and not self.wide and self.at.size > WIDE and 0.5 * self.share * rows >= FAR * self.at.size
+        ):
             self.share *= 0.5
 
     def ask(self) -> Ask:
         """What the next pass is to find out."""
+        if self.wide:
+            return self.inner.ask(self.at, self.back)
         base = None
         if self.base.size:
             base = self.back if np.array_equal(self.base, self.back) else self.base
@@ -135,10 +158,13 @@ class Walk(Group):
         `told` is used up: its matrix may be kept.
         """
         w = self.at
+        if self.inner.under_way:
+            return self._solve_on(regularizer, told)
         if self.base.size:
             self.matrix += told.matrix
         else:
-            self.matrix = told.matrix if self.share >= 1.0 else scaled(told.matrix, told.diagonal)
+            whole = self.share >= 1.0 or self.wide
+            self.matrix = told.matrix if whole else scaled(told.matrix, told.diagonal)
         self.model, self.pull, self.sums, self.sizes = w, C * told.pull, told.sums, told.sizes
         self.signed = told.signed
         self.bent, self.looks = int(told.bent[0]), self.looks + 1
@@ -149,6 +175,8 @@ class Walk(Group):
             self.at, self.back = self.back + place * (w - self.back), nothing()
         elif self.back.size and not primal < self.before:
             self._shorten()
+        elif self.wide:
+            return self._solve(regularizer, told, primal, dual)
         else:
             step, fall, alike = newton_step(w, self.pull, regularizer, self.matrix)
             if regularizer.intercept.constrained:  # these multipliers have another sum: the dual is no bound
@@ -161,6 +189,37 @@ class Walk(Group):
         if not self.base.size:
             self.matrix = no_matrix()
         return relative(max(primal - dual, 0.0), primal, dual)
+
+    def _solve(self, regularizer: Regularizer, told: Told, primal: float, dual: float) -> float:
+        """Begin conjugate gradients at the point looked at; returns what is known of the relative gap."""
+        self.back, self.before = self.model, primal
+        self.estimate = np.inf
+        if not regularizer.intercept.constrained:
+            self.estimate = relative(max(primal - dual, 0.0), primal, dual)
+        gradient, penalty = self._equations(regularizer)
+        self.inner.begin(gradient, penalty, told.diagonal, told.product)
+        return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
+
+    def _solve_on(self, regularizer: Regularizer, told: Told) -> float:
+        """Go on with conjugate gradients."""
+        self.looks += 1
+        gradient, penalty = self._equations(regularizer)
+        self.inner.learn(penalty, told.product)
+        return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
+
+    def _equations(self, regularizer: Regularizer) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient at the point last looked at, and the diagonal of R there."""
+        bent = regularizer.curvature(self.model)
+        return bent * self.model - self.pull, np.maximum(bent, FREE_PENALTY)
+
+    def _go(self, regularizer: Regularizer, gradient: np.ndarray) -> float:
+        """Take the step that conjugate gradients have found."""
+        fall = self.inner.fall(gradient)
+        self.at, self.promised = self.back + self.inner.step, 2.0 * fall
+        self.steps += 1
+        if regularizer.intercept.constrained:  # the multipliers have another sum: there is no bound
+            self.estimate = relative(fall, self.before, self.before - fall)
+        return self.estimate
 
     def _use_precision(self, alike: float) -> None:
         """Ask for a precise matrix from now on, where the features are so alike that single precision hides them."""
@@ -201,7 +260,7 @@ class Walk(Group):
 
     def ask_balanced(self) -> Ask:
         """What a pass with balanced multipliers is to find out, which proves the last point of a free intercept."""
-        return Ask(self.model, nothing(), shortening(self.signed.tolist(), 0.0), share=0.0)
+        return Ask(self.model, nothing(), shortening(self.signed.tolist(), 0.0), share=0.0, along=nothing())
 
     def balanced(self, facts: Facts, told: Told) -> Sums:
         """The sums of the certificate of that point, from what such a pass has told."""

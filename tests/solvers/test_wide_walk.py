@@ -1,0 +1,219 @@
+"""Newton's method where a matrix of all features has no room: products told by passes, on files and on partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.cluster import newton
+from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.methods import chosen
+from saddlesvm.cluster.newton import NewtonRounds
+from saddlesvm.cluster.part import make_part
+from saddlesvm.cluster.rounds import Rounds, Solution, Training
+from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.result import FitResult
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
+from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.memory_plan import MemoryPlan
+from saddlesvm.solvers import DCD
+from saddlesvm.solvers.automatic.on_files import DESCENT, NEWTON, AutoOnFiles
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.second_order.conjugate import Inner
+from saddlesvm.solvers.second_order.looks import Ask, Told, look
+from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
+from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, streamed
+
+SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
+BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
+WIDE = NewtonOnFiles(memory=0.0)
+
+
+def on_files(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedProblem:
+    """A problem over three blocks."""
+    return streamed(X, y, loss, plan=BLOCKS, **options)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("loss", SMOOTH, ids=named)
+def test_a_look_tells_a_product_in_the_place_of_the_matrix(loss: Loss, layout: str) -> None:
+    X = matrix(60, 4, density=0.6)
+    s = 1.0 + np.arange(60) % 3
+    problem = make_problem(as_rows(X if layout == "dense" else csr(X)), labels(X, loss), loss, C=0.7, weights=s)
+    w, back, along = np.random.default_rng(1).normal(size=(3, 5))
+    members = np.arange(10, 50)
+    asks = [Ask(w, back), Ask(w, back, share=0.0, along=along), Ask(w, np.empty(0), share=0.0, along=along, alone=True)]
+    whole, beside, alone = (Told.nothing(ask) for ask in asks)
+    for ask, told in zip(asks, (whole, beside, alone), strict=True):
+        look(problem.terms, members, ask, told, np.empty(0))
+    dense = np.array([as_dense_row(problem.X, i) for i in members])
+    bend = np.array([0.7 * s[i] * loss.curvature(z, problem.y[i]) for i, z in zip(members, dense @ w, strict=True)])
+    for told in (beside, alone):
+        assert told.product == pytest.approx(dense.T @ (bend * (dense @ along)))
+        assert not told.matrix.size
+    assert beside.diagonal == pytest.approx(bend @ dense**2)
+    for name in ("sums", "line", "bent", "signed", "pull", "sizes"):
+        assert np.array_equal(getattr(beside, name), getattr(whole, name))
+    assert alone.nbytes < beside.nbytes
+
+
+def test_conjugate_gradients_reach_the_solution_in_as_many_products_as_there_are_features() -> None:
+    rows, gradient = np.random.default_rng(2).normal(size=(40, 6)), np.arange(1.0, 7.0)
+    penalty, inner = np.ones(6), Inner()
+    inner.begin(gradient, penalty, (rows**2).sum(axis=0), np.empty(0))
+    falls = []
+    inner.target = 1e-20
+    while inner.under_way and inner.products < 6:
+        inner.learn(penalty, rows.T @ (rows @ inner.direction))
+        falls.append(inner.fall(gradient))
+    best = np.linalg.solve(np.eye(6) + rows.T @ rows, -gradient)
+    assert np.allclose(inner.step, best, rtol=1e-8)
+    assert falls == sorted(falls)
+    assert falls[-1] == pytest.approx(-0.5 * gradient @ best)
+    inner.begin(gradient, penalty, (rows**2).sum(axis=0), rows.T @ (rows @ inner.direction))  # with a product at hand
+    assert inner.fall(gradient) >= 0.0
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("loss", SMOOTH, ids=named)
+def test_every_smooth_loss_ends_at_the_optimum_in_memory(loss: Loss, intercept: Any, tmp_path: Path) -> None:
+    X = matrix(N, D)
+    y, s = labels(X, loss), np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
+    problem = on_files(mapped_csr(X, tmp_path), y, loss, intercept=intercept, weights=s)
+    found = fit(problem, WIDE, Limits(tol=1e-7, max_epochs=60))
+    plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=s, C=problem.C)
+    best = fit(plain, DCD(), Limits(tol=1e-7))
+    assert found.outcome is best.outcome is Outcome.CERTIFIED
+    assert close_enough(found, best)
+    assert found.certificate.dual <= best.certificate.primal
+
+
+def test_what_a_sweep_proves_is_true_between_looks_too(tmp_path: Path) -> None:
+    X = matrix(N, D).astype(np.float32) * np.logspace(0, -2, D).astype(np.float32)
+    y = labels(X, Logistic())
+    problem = on_files(mapped(X, tmp_path), y, Logistic(), intercept="regularized", C=100.0)
+    plain = make_problem(as_rows(X, 1.0), y, Logistic(), intercept="regularized", C=100.0)
+    before, alone = np.inf, 0
+    state = WIDE.init(problem, 0)
+    for _ in range(14):
+        alone += state.walk.inner.under_way
+        for _ in range(problem.reader.n_blocks):
+            state = WIDE.step(problem, state, Budget(1))
+        seen = evaluate(problem, WIDE.solution(problem, state))
+        again = evaluate(plain, Point(np.append(seen.coef, seen.intercept), seen.alpha)).certificate
+        assert seen.certificate.primal == pytest.approx(again.primal, rel=1e-12)
+        assert seen.certificate.dual <= again.dual + 1e-12 * abs(again.dual)
+        assert seen.certificate.primal <= before * (1.0 + 1e-12)
+        before = seen.certificate.primal
+    assert 0 < alone < 14
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()], ids=named)
+def test_the_automatic_solver_changes_over_without_room_for_a_matrix(loss: Loss, tmp_path: Path) -> None:
+    X = matrix(N, D) * np.logspace(0, -3, D)
+    y = labels(X, loss)
+    found = fit(on_files(mapped(X, tmp_path), y, loss, C=1e3), AutoOnFiles(1.0), Limits(tol=1e-6, max_epochs=90))
+    assert found.outcome is Outcome.CERTIFIED
+    assert {DESCENT, NEWTON} <= found.phases.keys()
+
+
+def test_rows_that_do_not_span_the_features_are_left_to_the_blocks(tmp_path: Path) -> None:
+    X = np.hstack([matrix(N, D), np.eye(N)])
+    problem = on_files(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge(), C=1e4)
+    found = fit(problem, AutoOnFiles(1.0), Limits(tol=1e-6, max_epochs=12))
+    assert found.phases.keys() == {DESCENT}
+
+
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+@pytest.mark.parametrize("solver", [WIDE, AutoOnFiles(1.0)], ids=["newton", "auto"])
+def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, intercept: Any, tmp_path: Path) -> None:
+    X = matrix(N, D) * np.logspace(0, -3, D)
+    file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
+
+    def problem() -> StreamedProblem:
+        return on_files(file, y, SquaredHinge(), C=1e3, intercept=intercept)
+
+    limits = Limits(tol=1e-6, max_epochs=120)
+    undisturbed = fit(problem(), solver, limits)
+    assert undisturbed.outcome is Outcome.CERTIFIED
+    for stop_at in (1, 7, 11, 15, 20):
+        path = tmp_path / f"run{stop_at}"
+        with pytest.raises(KeyboardInterrupt):
+            fit(problem(), solver, limits, callbacks=[StopAt(stop_at)], checkpoint=Checkpoint(path, 1e9, 1))
+        resumed = fit(problem(), solver, limits, checkpoint=Checkpoint(path))
+        assert np.array_equal(resumed.coef, undisturbed.coef)
+        assert resumed.certificate == undisturbed.certificate
+
+
+def test_with_another_memory_a_run_goes_on(tmp_path: Path) -> None:
+    X = matrix(N, D)
+    file, y, path = mapped(X, tmp_path), labels(X, Logistic()), tmp_path / "run"
+    begun = on_files(file, y, Logistic(), C=1e3)
+    with pytest.raises(KeyboardInterrupt):
+        fit(begun, WIDE, Limits(tol=1e-6), callbacks=[StopAt(8)], checkpoint=Checkpoint(path, 1e9, 1))
+    resumed = fit(on_files(file, y, Logistic(), C=1e3), NewtonOnFiles(), checkpoint=Checkpoint(path))
+    assert resumed.outcome is Outcome.CERTIFIED
+
+
+def solved(X: Any, y: np.ndarray, cuts: list[int], loss: Loss, kind: Any = "regularized", **options: Any) -> Solution:
+    """By products of the rows of partitions."""
+    ends = [0, *cuts, N]
+    classes = np.unique(y)
+    parts = [make_part(X[a:b], y[a:b], None, classes, 1.0, kind) for a, b in pairwise(ends)]
+    problems = classes.size if classes.size > 2 else 1
+    plan = Training(loss, 5.0, N, problems, D, tol=1e-6, max_rounds=90, free=kind == "free")
+    return NewtonRounds(plan, InProcess(parts, problems)).run()
+
+
+def reference(X: np.ndarray, y: np.ndarray, loss: Loss, kind: Any = "regularized") -> FitResult:
+    return fit(make_problem(as_rows(X, 1.0), y, loss, C=5.0, intercept=kind), DCD(), Limits(tol=1e-7))
+
+
+@pytest.mark.parametrize("kind", ["regularized", "free"])
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()], ids=named)
+def test_any_number_of_partitions_takes_the_same_rounds(loss: Loss, kind: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(newton, "MOST_BYTES", 0)
+    X = matrix(N, D)
+    y = labels(X, loss)
+    found = [solved(X, y, cuts, loss, kind) for cuts in ([], [10, 150], list(range(7, N, 7)))]
+    best = reference(X, y, loss, kind)
+    for one in found:
+        assert one.outcome is Outcome.CERTIFIED
+        apart = np.linalg.norm(one.W[0][:-1] - best.coef)
+        assert apart <= distance_bound(one.certificates[0].gap, best.certificate.gap)
+    assert len({one.rounds for one in found}) == 1
+
+
+def test_all_classes_of_sparse_rows_share_the_rounds_and_no_matrix_travels(monkeypatch: Any) -> None:
+    monkeypatch.setattr(newton, "MOST_BYTES", 0)
+    X = matrix(N, D, density=0.5)
+    y = np.digitize(X.sum(axis=1), [-0.5, 0.5])
+    found = solved(csr(X), y, [100, 200], Logistic())
+    assert found.outcome is Outcome.CERTIFIED
+    for k in range(3):
+        best = reference(X, 2.0 * (y == k) - 1.0, Logistic())
+        apart = np.linalg.norm(found.W[k] - np.append(best.coef, best.intercept))
+        assert apart <= distance_bound(found.certificates[k].gap, best.certificate.gap)
+    three, places = 3, 3  # problems; vectors of the size of w that a problem sends at most
+    assert max(row["bytes_up"] for row in found.trace) <= 3 * three * (places * 8 * (D + 1) + 1000)
+
+
+def test_a_smooth_loss_over_many_features_takes_products_by_itself() -> None:
+    wide = Training(Logistic(), 1.0, 10**6, 1, 47_000, scale=0.0)
+    assert chosen("auto", wide, 10**9, 10**8, 8) is NewtonRounds
+    assert chosen("auto", replace(wide, free=True), 10**9, 10**8, 8) is NewtonRounds
+    kinked = Training(Hinge(), 1.0, 10**6, 1, 47_000, scale=0.0)
+    assert chosen("auto", kinked, 10**9, 10**8, 8) is Rounds
