@@ -9,12 +9,13 @@ from saddlesvm.cluster.narrowing import NarrowingRounds, room_for
 from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.one_worker import OneWorker
 from saddlesvm.cluster.rounds import Rounds, Training
-from saddlesvm.problem.loss import is_smooth, loss_name
+from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.rows.memory_plan import LEAST_MEMORY
 
 LEAST_ROOM = 0.03  # share of the rows that narrowing must have room for
 NEWTON_ROUNDS = 8  # rounds of Newton's method, as a rule
+SPANNING = 0.8  # rows per feature below which products flounder for a loss with corners, which needs a proximal term
 INSIDE = 4  # rows per feature that it must have room for: about one is strictly inside its bounds
 
 TOGETHER = ("auto", "gather")  # solvers that bring all rows together where these fit on a worker
@@ -105,7 +106,8 @@ def _by_itself(plan: Training, n_bytes: int, memory: int, parts: int) -> str:
     if n_bytes <= memory and not (suited and matrices < n_bytes):
         return "gather"
     if is_smooth(plan.loss):
-        return "newton"
+        spanned = is_cornerless(plan.loss) or plan.n >= SPANNING * plan.n_features
+        return "newton" if suited or spanned or plan.free else "rounds"
     room = room_for(plan.n, n_bytes, plan.problems, memory)
     roomy = room >= max(LEAST_ROOM * plan.n, INSIDE * (plan.n_features + 1))
     return "newton" if roomy else "rounds"

@@ -79,8 +79,9 @@ class LinearSVC(ClassifierMixin, DistributedLinear):
         "gather": all rows are brought together on one worker, where an ordinary fit is done. "rounds": every partition
         descends on its own part of the dual, and sends a number per feature and class. "auto" takes Newton's method for
         smooth losses while the matrices of a partition are no more than 64 MB, and those of eight rounds are fewer
-        bytes than the rows; else "gather" where the rows fit into `memory`; else "newton" for smooth losses, and for
-        the hinge and its relatives where there is room for enough rows; else "rounds".
+        bytes than the rows; else "gather" where the rows fit into `memory`; else "newton" for smooth losses (those with
+        corners on about as many rows as features, at least), and for the hinge and its relatives where there is room
+        for enough rows; else "rounds".
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line a round on standard error.
