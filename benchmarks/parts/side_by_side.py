@@ -6,13 +6,15 @@ memory and the last cache) no threads can win back: twice the time alone by the 
 
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python -m benchmarks.parts.side_by_side [--only paths folds ...]
 
-Run on a machine that does nothing else. ``--quick`` takes a tenth of the rows, and compiles what the others need.
+Run on a machine that does nothing else; the last column says how many cores other programs kept busy meanwhile, where
+the system tells. ``--quick`` takes a tenth of the rows, and compiles what the others need.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import statistics
 import time
 import warnings
@@ -123,29 +125,41 @@ def works(share: int) -> dict[str, dict[str, tuple[Callable[..., Data], tuple[An
 
 
 def worker(place: Any, share: int) -> None:
-    """Answer each (kind, name, threads) with the seconds of the work, until None comes; two threads each compile."""
-    kept: tuple[Any, Any] = (None, None)
+    """Answer each (kind, name, threads, barrier) with the seconds of the work and of the processor, until None comes.
+
+    What is asked for the first time is done once before, so that data are made and kernels compiled.
+    """
+    held: tuple[Any, Any] = (None, None)
+    known: set[tuple[str, int]] = set()
     warnings.simplefilter("ignore", ConvergenceWarning)
     while (asked := place.recv()) is not None:
         kind, name, jobs, ready = asked
         make, sizes, work = works(share)[kind][name]
-        if kept[0] != name:
-            kept = (name, make(*sizes))
-            for count in {1, jobs}:
-                work(*kept[1], count)
+        if held[0] != (make, sizes):
+            held = ((make, sizes), make(*sizes))
+        if (name, jobs) not in known:
+            work(*held[1], jobs)
+            known.add((name, jobs))
         if ready:
             ready.wait()
-        began = time.perf_counter()
-        work(*kept[1], jobs)
-        place.send(time.perf_counter() - began)
+        began, busy = time.perf_counter(), time.process_time()
+        work(*held[1], jobs)
+        place.send((time.perf_counter() - began, time.process_time() - busy))
 
 
 class Workers:
-    """Separate processes that do the same work, at the same time or one of them alone."""
+    """Separate processes that do the same work, at the same time or one of them alone.
+
+    Attributes
+    ----------
+    own : float
+        Processor seconds of the works so far.
+    """
 
     def __init__(self, count: int, share: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.start = context.Manager().Barrier(count)
+        self.manager = context.Manager()
+        self.start, self.own = self.manager.Barrier(count), 0.0
         self.ends = []
         for _ in range(count):
             here, there = context.Pipe()
@@ -155,21 +169,45 @@ class Workers:
     def alone(self, kind: str, name: str, jobs: int) -> float:
         """Seconds of one process with `jobs` threads, the others idle."""
         self.ends[0].send((kind, name, jobs, None))
-        return float(self.ends[0].recv())
+        return self._answer(self.ends[0])
 
     def together(self, kind: str, name: str) -> float:
         """Mean seconds of all processes at the same time, with one thread each."""
         for end in self.ends:
             end.send((kind, name, 1, self.start))
-        return statistics.mean(end.recv() for end in self.ends)
+        return statistics.mean(self._answer(end) for end in self.ends)
+
+    def _answer(self, end: Any) -> float:
+        seconds, busy = end.recv()
+        self.own += busy
+        return float(seconds)
 
 
-def line(name: str, one: float, several: float, together: float, count: int) -> str:
-    """A line of the table: ms, times faster, the ceiling, and the share of it that is reached."""
-    faster, ceiling = one / several, count * one / together
+def busy_seconds() -> float:
+    """Processor seconds that all programs of the machine have taken; NaN where the system does not say."""
+    try:
+        with open("/proc/stat") as told:
+            user, nice, system, _, _, *interrupts = map(int, told.readline().split()[1:8])
+    except OSError:
+        return float("nan")
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(workers: Workers, kind: str, name: str, count: int, repeats: int) -> str:
+    """A line of the table: ms, times faster, the most that is to be had, the share of it, and what others took."""
+    workers.alone(kind, name, count)  # data and kernels
+    workers.together(kind, name)
+    busy, own, began = busy_seconds(), workers.own, time.perf_counter()
+    taken = [
+        (workers.alone(kind, name, 1), workers.alone(kind, name, count), workers.together(kind, name))
+        for _ in range(repeats)
+    ]
+    others = (busy_seconds() - busy - workers.own + own) / (time.perf_counter() - began)
+    one, several, together = (statistics.median(times) for times in zip(*taken, strict=True))
+    faster, most = one / several, count * one / together
     return (
-        f"{name:52s} {1e3 * one:8.0f} {1e3 * several:8.0f} {1e3 * together:8.0f} {faster:6.2f} {ceiling:6.2f} "
-        f"{faster / ceiling:6.0%}"
+        f"{name:52s} {1e3 * one:8.0f} {1e3 * several:8.0f} {1e3 * together:8.0f} {faster:6.2f} {most:6.2f} "
+        f"{faster / most:6.0%} {others:6.2f}"
     )
 
 
@@ -184,16 +222,11 @@ def main() -> None:
     options = parser.parse_args()
     share, count = 10 if options.quick else 1, options.threads
     workers = Workers(count, share)
-    print(f"{'work':52s} {'1: ms':>8s} {count:>4d}: ms {'apart':>8s} {'faster':>6s} {'most':>6s} {'share':>6s}")
+    heads = f"{'1: ms':>8s} {count:>4d}: ms {'apart':>8s} {'faster':>6s} {'most':>6s} {'share':>6s} {'others':>6s}"
+    print(f"{'work':52s} {heads}", flush=True)
     for kind in options.only:
         for name in (name for name in works(share)[kind] if options.name in name):
-            workers.alone(kind, name, count)  # data and kernels
-            workers.together(kind, name)
-            taken = [
-                (workers.alone(kind, name, 1), workers.alone(kind, name, count), workers.together(kind, name))
-                for _ in range(options.repeats)
-            ]
-            print(line(name, *(statistics.median(times) for times in zip(*taken, strict=True)), count), flush=True)
+            print(measured(workers, kind, name, count, options.repeats), flush=True)
     for end in workers.ends:
         end.send(None)
 

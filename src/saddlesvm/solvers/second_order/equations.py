@@ -16,7 +16,9 @@ Memory: blocks of rows in float64, the factors within a stated number of bytes, 
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -209,8 +211,13 @@ class NewtonEquations:
 
     def _diagonal(self, active: np.ndarray, bend: np.ndarray) -> Map:
         """The function that divides by the diagonal of the matrix."""
-        diagonal = self.penalty.copy()
-        hessian_diagonal(self.problem.X, active, bend, diagonal)
+
+        def of_part(part: Part) -> np.ndarray:
+            own = np.zeros_like(self.penalty) if part.place.start else self.penalty.copy()
+            hessian_diagonal(part.X, part.rows, part.of(bend), own)
+            return own
+
+        diagonal = functools.reduce(operator.iadd, self.problem.passes.among(active).each(of_part))
         return lambda v: v / diagonal
 
     def _factor(self, way: Way, active: np.ndarray, bend: np.ndarray) -> Map:
