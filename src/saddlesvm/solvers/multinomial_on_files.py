@@ -43,10 +43,10 @@ from saddlesvm.solvers.second_order.linear_algebra import conjugate_gradients
 PAIRS = 10  # moves that are remembered
 FILLED = 0.95  # share of the room that the sample is to fill, in the mean
 ROW_BYTES, CLASS_BYTES = 64, 24  # bytes of a row of the sample besides its values, and for each class
-RESIDUAL, MOST_ITERATIONS = 0.05, 200  # relative residual of the sample's equations; conjugate gradients, at most
+RESIDUAL, MOST_ITERATIONS = 0.05, 60  # relative residual of the sample's equations; conjugate gradients, at most
 FAR = 0.1  # relative gap above which a step leads to the solution of the sample's own problem
 SURE = 0.1  # what a row whose class is certain counts beside one that could be of any class, when the sample is drawn
-LEFT, MOST_STEPS = 1e-3, 20  # share of the sample's squared gradient that its solution leaves; Newton steps, at most
+LEFT, MOST_STEPS = 1e-3, 10  # share of the sample's squared gradient that its solution leaves; Newton steps, at most
 HALF = 0.5  # factor of a step that led too far in the sample's own problem
 ENOUGH, SHORTEST, NOISE = 1e-4, 1e-5, 1e-13  # of the predicted decrease; shortest step; rounding of an objective
 SHORTER = (0.02, 0.7)  # factor of a step that led too far, at least and at most
