@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.archives import DAMAGE, short
@@ -30,7 +31,11 @@ from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
-INSTEAD = {"best_estimator_": ": save its best_estimator_", "to_local": ": save what its to_local() returns"}
+INSTEAD = {
+    "best_estimator_": ": save its best_estimator_",
+    "to_local": ": save what its to_local() returns",
+    "steps": ": save its last step, or the whole with joblib or skops",
+}
 UNSAVED = ("callbacks", "checkpoint", "random_state")
 
 
@@ -49,6 +54,12 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     DataError
         The file cannot be written, the labels are objects other than text, the kernel is a function of yours, or the
         model is of another kind.
+    NotFittedError
+        The model is not fitted.
+
+    Notes
+    -----
+    With ``C="auto"`` the C that was chosen is stored.
 
     Examples
     --------
@@ -67,6 +78,10 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     if entry is None or entry.kind is not type(model):
         inner = next((told for name, told in INSTEAD.items() if hasattr(model, name)), "")
         raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {names_known()}{inner}")
+    check_is_fitted(model)
+    params = model.get_params(False)
+    if hasattr(model, "C_"):
+        params["C"] = model.C_  # chosen in the fit, which a reader does not do again
     saved = entry.saved
     arrays = {name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)}
     for name in saved.matrices:
@@ -76,7 +91,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
         raise DataError(f"{path}: a model whose kernel is a Python function cannot be saved: only data are")
     certificates = getattr(model, "certificates_", [])
     meta = {
-        "params": {name: _plain(name, given) for name, given in model.get_params(False).items() if name not in UNSAVED},
+        "params": {name: _plain(name, given) for name, given in params.items() if name not in UNSAVED},
         "numbers": {name: getattr(model, name) for name in saved.numbers if hasattr(model, name)},
         "certificates": [dataclasses.asdict(one) for one in certificates],
         "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
