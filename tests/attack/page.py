@@ -47,6 +47,7 @@ MENDED = (
         "checkpoint 3550": "dual variables of the other byte order ended in a traceback: refused since, a kept case",
         "liblinear 4416": JUDGED,
         "npz 1745": JUDGED,
+        "workers 43:27:": "a cancelled wait of Dask ended in an UnboundLocalError of Dask's: counted as a loss since",
     }
     | dict.fromkeys(
         [f"case 22:{number}" for number in (422, 779, 797, 4030, 7033, 10404)],
@@ -211,7 +212,7 @@ come to their end. What they end with must be an undisturbed run's, to the last 
 left beside it."""
 WORKERS = """One worker of three on a Dask cluster is killed at a random moment of a fit, and a new one takes its
 place. The fit is to end certified, with weights as near to those of a fit in memory as both certificates say
-they are."""
+they are; with other penalties and lambda, objectives."""
 CLOCKS = """Seconds of the processor, the compilation of kernels left out. A limit holds where no more than a tenth
 and 0.1 seconds are taken besides.
 Other work on the machine takes processor time away within the limit, so that less than was asked for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -81,3 +82,22 @@ def test_a_callback_stops_the_rounds() -> None:
 
     solution = Rounds(plan(tol=1e-15), InProcess(parts(), 1), ask).run()
     assert (solution.outcome, solution.rounds) == (Outcome.INTERRUPTED, 2)
+
+
+def test_a_cancelled_wait_of_dask_is_a_loss() -> None:
+    utils = pytest.importorskip("distributed.utils")
+    from saddlesvm.cluster.dask_engine import is_loss
+
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    runner = utils.LoopRunner(asynchronous=False)
+    runner.start()
+    try:
+        with pytest.raises(BaseException) as caught:
+            utils.sync(runner.loop, cancelled)
+    finally:
+        runner.stop()
+    assert is_loss(caught.value)
+    assert not is_loss(UnboundLocalError("of a task"))
+    assert is_loss(OSError())

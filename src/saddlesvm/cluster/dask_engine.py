@@ -12,6 +12,7 @@ import functools
 import operator
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
@@ -48,6 +49,17 @@ class ClusterLostError(RuntimeError):
     """
 
     model: Any = None
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether results, or the worker that had them, are gone.
+
+    distributed's ``sync``, where what it waits for is cancelled, fails as it reads a result that nobody has set.
+    """
+    if not isinstance(error, UnboundLocalError):
+        return isinstance(error, LOSSES)
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].name == "sync" and "distributed" in frames[-1].filename
 
 
 class Left:
@@ -257,7 +269,7 @@ class DaskEngine:
     def survive(self, loss: BaseException) -> None:
         """Count a loss of results, or of a worker; any other error is raised again."""
         self.check_cluster(loss)
-        if not isinstance(loss, LOSSES):
+        if not is_loss(loss):
             raise loss
         self.restarts += 1
 
