@@ -120,6 +120,7 @@ def test_an_early_stop_exits_with_3(run):
         (["train", "toy", "--C", "-1"], "C must be a positive"),
         (["train", "toy", "--C", "1", "--lambda", "1"], "not allowed with"),
         (["train", "toy", "--nonsense"], "unrecognized arguments"),
+        (["train", "toy", "heart"], "one source of data goes here, and 'heart' came after 'toy'"),
         (["train", "toy", "--solver", "nonsense"], "unknown solver"),
         (["train", "toy", "--class-weight", "7=2"], "LABEL=FACTOR"),
         (["train", "toy", "--width", "2"], "--width does not go with the loss squared_hinge"),

@@ -58,6 +58,18 @@ class Parser(argparse.ArgumentParser):
         self.fill()
         return super().parse_known_args(*given, **named)
 
+    def parse_args(self, *given: Any, **named: Any) -> Any:
+        """As argparse, but further names after the data are told what to do with several files."""
+        options, left = self.parse_known_args(*given, **named)
+        if left and hasattr(options, "data") and not any(word.startswith("-") for word in left):
+            self.error(
+                f"one source of data goes here, and {left[0]!r} came after {options.data!r}: bring several files "
+                "into one store with 'saddlesvm convert', or put a pattern of stores in quotes and give --dask"
+            )
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return options
+
     def error(self, message: str) -> NoReturn:
         print_error(f"{self.prog}: error: {message}")
         raise SystemExit(USAGE_ERROR)
