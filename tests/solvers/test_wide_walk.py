@@ -213,10 +213,10 @@ def test_all_classes_of_sparse_rows_share_the_rounds_and_no_matrix_travels(monke
 
 def test_a_smooth_loss_over_many_features_takes_products_by_itself() -> None:
     wide = Training(Logistic(), 1.0, 10**6, 1, 47_000, scale=0.0)
-    assert chosen("auto", wide, 10**9, 10**8, 8) is NewtonRounds
-    assert chosen("auto", replace(wide, free=True), 10**9, 10**8, 8) is NewtonRounds
+    assert chosen("auto", wide, 10**9, 10**8, 8).func is NewtonRounds
+    assert chosen("auto", replace(wide, free=True), 10**9, 10**8, 8).func is NewtonRounds
     few = Training(SquaredHinge(), 1.0, 10_000, 1, 47_000, scale=0.0)  # fewer rows than features, and corners
     assert chosen("auto", few, 10**9, 10**8, 8) is Rounds
-    assert chosen("newton", few, 10**9, 10**8, 8) is NewtonRounds
+    assert chosen("newton", few, 10**9, 10**8, 8).func is NewtonRounds
     kinked = Training(Hinge(), 1.0, 10**6, 1, 47_000, scale=0.0)
     assert chosen("auto", kinked, 10**9, 10**8, 8) is Rounds

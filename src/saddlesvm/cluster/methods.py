@@ -63,9 +63,8 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int, parts: int = 
         return OneWorker
     if solver == "rounds":
         return Rounds
-    if smooth:
-        return NewtonRounds
-    return functools.partial(NarrowingRounds, most=room_for(plan.n, n_bytes, plan.problems, memory))
+    method: Method = NewtonRounds if smooth else NarrowingRounds
+    return functools.partial(method, most=room_for(plan.n, n_bytes, plan.problems, memory))
 
 
 def check_for_partitions(solver: str, plan: Training, n_bytes: int, fits: bool) -> None:

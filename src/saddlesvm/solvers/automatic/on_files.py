@@ -35,6 +35,7 @@ from saddlesvm.solvers.second_order.narrowing import Narrowing
 from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles, NarrowingState, SearchWork, room_for
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles, SweepWork
+from saddlesvm.solvers.second_order.on_files import room_for as corner_room
 from saddlesvm.solvers.second_order.walk import Walk, is_wide
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
@@ -193,7 +194,9 @@ class AutoOnFiles(SolverBase):
         """Begin Newton's method at these weights."""
         assert isinstance(problem, StreamedProblem)
         if is_smooth(problem.loss):
-            state.walk, state.work = Walk.begin(w, problem.loss, self._is_wide([problem])), SweepWork()
+            wide = self._is_wide([problem])
+            room = 0.0 if wide else corner_room(problem)
+            state.walk, state.work = Walk.begin(w, problem.loss, wide, room), SweepWork()
         else:
             state.narrowing, state.search = Narrowing.begin(w, room_for(problem), problem.members.size), SearchWork()
         state.phase, state.w, state.epochs = NEWTON, w, float(state.sweeps)

@@ -21,6 +21,7 @@ from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows.layouts import CSR, Rows, dot_rows, dtype_of, n_features
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.second_order.corners import Corners, Near
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     SmoothedTerms,
@@ -63,6 +64,8 @@ class Ask(NamedTuple):
         The product of the matrix and this direction is told, and the diagonal of the matrix, in the place of a matrix.
     alone : bool
         That product is all that is asked for.
+    near : Near, optional
+        Rows near a corner are to be taken along; the matrix is that of the others.
     """
 
     w: np.ndarray
@@ -73,12 +76,14 @@ class Ask(NamedTuple):
     share: float = 1.0
     along: np.ndarray | None = None
     alone: bool = False
+    near: Near | None = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes that travel: those of a base that is the beginning of the line only once."""
-        base = 0 if self.base is None or self.base is self.back else self.base.nbytes
-        return self.w.nbytes + self.back.nbytes + base + (0 if self.along is None else self.along.nbytes)
+        """Bytes that travel: those of the beginning of the line only once."""
+        others = (self.base, None if self.near is None else self.near.other)
+        beside = sum(0 if one is None or one is self.back else one.nbytes for one in others)
+        return self.w.nbytes + self.back.nbytes + beside + (0 if self.along is None else self.along.nbytes)
 
 
 class Told(NamedTuple):
@@ -138,7 +143,9 @@ class Told(NamedTuple):
         return sum(one.nbytes for one in self)
 
 
-def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray) -> None:
+def look(
+    terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray, corners: Corners | None = None
+) -> None:
     """Look at some rows: add what they tell, and put their multipliers at w into `alpha`.
 
     Parameters
@@ -151,6 +158,8 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
     told : Told
     alpha : ndarray of shape (n,)
         In the numbering of `terms`; or of shape (0,), where nobody needs them.
+    corners : Corners, optional
+        Gets the rows near a corner, where they are asked for.
     """
     if ask.along is not None:
         _look_along(terms, members, ask, told, alpha)
@@ -161,7 +170,7 @@ def look(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
     for wide in strips(terms.X, members, WIDE_VALUES):
         total = np.zeros(told.matrix.shape, dtype=np.float32, order="F") if single else told.matrix
         for chosen in strips(terms.X, wide, STRIP_VALUES):
-            bends = _look(terms, chosen, ask, told, alpha)
+            bends = _look(terms, chosen, ask, told, alpha, corners)
             if drawn.size and ask.share:
                 every[chosen] = bends
                 hessian_diagonal(terms.X, chosen, every, told.diagonal)
@@ -190,8 +199,13 @@ def changes_alone(loss: Loss) -> bool:
     return traits_of(loss).parabolic or not is_cornerless(loss)
 
 
-def _look(terms: Terms, chosen: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray) -> np.ndarray:
-    """Look at a strip of rows, for everything but the matrix: their second derivatives, or the changes of them."""
+def _look(
+    terms: Terms, chosen: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray, corners: Corners | None = None
+) -> np.ndarray:
+    """Look at a strip of rows, for everything but the matrix: their second derivatives, or the changes of them.
+
+    Those of rows taken along are zero.
+    """
     y, s = terms.y[chosen], terms.weights[chosen] if terms.weights.size else terms.weights
     points, every = Pointwise(terms.loss, y, s), np.arange(chosen.size)
     smoothed = SmoothedTerms(terms.loss, y, s, terms.C, np.empty(0), 0.0, False)
@@ -215,6 +229,11 @@ def _look(terms: Terms, chosen: np.ndarray, ask: Ask, told: Told, alpha: np.ndar
     add_sizes(told.sizes, np.array(sizes), LARGEST)
     if alpha.size:
         alpha[chosen] = answers.alpha
+    if ask.near is not None and corners is not None:
+        other = former if ask.near.other is ask.back else _margins(terms, chosen, ask.near.other)
+        taken = corners.choose(smoothed, z, np.abs(z - other), answers, ask.near.share)
+        corners.keep(terms.X, chosen[taken], smoothed, norms, answers.alpha, taken)
+        answers.bend[taken] = 0.0
     if ask.base is None:
         return answers.bend
     if ask.base is not ask.back:

@@ -16,15 +16,19 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
-from saddlesvm.problem.loss import Loss, is_smooth, loss_name
+from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.on_disk import ProvenPoint, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Facts, Sums
 from saddlesvm.rows.layouts import Dense
+from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.second_order import corners as near_corners
+from saddlesvm.solvers.second_order.corners import Corners
 from saddlesvm.solvers.second_order.looks import Told, look
+from saddlesvm.solvers.second_order.past_corners import step_past
 from saddlesvm.solvers.second_order.walk import Walk, is_wide
 
 
@@ -40,11 +44,14 @@ class SweepWork(Workspace):
         What the rows of the blocks before told.
     alpha : ndarray of shape (n_all,)
         Their multipliers.
+    corners : Corners
+        Those near a corner, where they are asked for.
     """
 
     block: int = 0
     told: Told | None = None
     alpha: np.ndarray | None = None
+    corners: Corners = field(default_factory=Corners)
 
 
 @dataclass
@@ -99,7 +106,8 @@ class NewtonOnFiles(SolverBase):
         streamed.duals[:] = start_alpha(problem, start)
         given = None if start is None else start.w
         w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
-        walk = Walk.begin(w, problem.loss, is_wide(w.size, self.memory))
+        wide = is_wide(w.size, self.memory)
+        walk = Walk.begin(w, problem.loss, wide, 0.0 if wide else room_for(streamed))
         return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, walk=walk)
 
     def begins_at_weights(self, problem: Problem) -> bool:
@@ -130,20 +138,21 @@ class NewtonOnFiles(SolverBase):
         ask = state.walk.ask_balanced() if state.proving else state.walk.ask()
         if work.told is None or work.alpha is None:
             work.told, work.alpha = Told.nothing(ask), problem.spare_duals()
-        look(problem.terms_of(part), part.rows, ask, work.told, part.of(work.alpha))
+        look(problem.terms_of(part), part.rows, ask, work.told, part.of(work.alpha), work.corners)
         state.rows_touched += part.rows.size
         work.block += 1
         if work.block == problem.reader.n_blocks:
-            self._end_of_sweep(problem, state, work.told, work.alpha, tol)
+            self._end_of_sweep(problem, state, work, tol)
         else:
             state.epochs += (part.last - part.first) / problem.y.size
 
     @staticmethod
-    def _end_of_sweep(problem: StreamedProblem, state: FilesState, told: Told, alpha: np.ndarray, tol: float) -> None:
+    def _end_of_sweep(problem: StreamedProblem, state: FilesState, work: SweepWork, tol: float) -> None:
         """Take a step, or the proof of the point of the last one, and begin the next sweep."""
-        walk, free = state.walk, problem.intercept.constrained
+        walk, free, told = state.walk, problem.intercept.constrained, work.told
+        assert told is not None
         if not walk.inner.under_way or state.proving:
-            state.alpha[:] = alpha
+            state.alpha[:] = work.alpha
         state.sweeps += 1
         state.epochs, state.proves_itself, state.work = float(state.sweeps), not free or state.proving, SweepWork()
         if state.proving:
@@ -153,6 +162,8 @@ class NewtonOnFiles(SolverBase):
             state.satisfied = walk.ended
             return
         state.estimate, state.proof = walk.take(problem.C, problem.regularizer, told), nothing()
+        if walk.due:
+            state.estimate = _past_corners(problem, walk, work.corners, float(told.bent[1]))
         state.w, state.active = walk.at, walk.bent
         state.remark = f"Newton step {walk.steps}: {state.active} rows bend"
         if walk.inner.under_way:
@@ -174,6 +185,21 @@ class NewtonOnFiles(SolverBase):
         w = state.walk.model
         judged = Evaluation(w[:-1].copy(), float(w[-1] * problem.scale), state.alpha, certificate)
         return ProvenPoint(w, state.alpha, proven=judged)
+
+
+def room_for(problem: StreamedProblem) -> float:
+    """The share of the rows that may be taken along where the loss' derivative has corners."""
+    if is_cornerless(problem.loss):
+        return 0.0
+    count, width = problem.members.size, problem.n_features + 1
+    a_row = matrix_bytes(problem.X) / problem.y.size + 2 * 8 * width + near_corners.WORK_BYTES
+    return near_corners.share_of(count, width, problem.kept_bytes / a_row)
+
+
+def _past_corners(problem: StreamedProblem, walk: Walk, corners: Corners, curvature: float) -> float:
+    """Step past the corners of the rows taken along; returns an estimate of the relative gap."""
+    model = walk.model_of(problem.loss, problem.C, problem.regularizer, curvature, float(problem.kept_bytes))
+    return walk.go(step_past(walk.matrix, corners, model), problem.regularizer)
 
 
 def _facts(problem: StreamedProblem) -> Facts:

@@ -17,6 +17,10 @@ certificates are of all rows anyway.
 Where a matrix of all features has no room, conjugate gradients solve the equations, a product with the matrix a pass
 (:mod:`saddlesvm.solvers.second_order.conjugate`).
 
+Where the loss' derivative has corners, and some steps have not come near the optimum, the rows about to come to a
+corner are taken along in a pass, and the step goes past their corners
+(:mod:`saddlesvm.solvers.second_order.past_corners`).
+
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs", with
 places to choose from instead of an exact search.
 """
@@ -38,9 +42,11 @@ from saddlesvm.runtime.durable import Group
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.conjugate import Inner
+from saddlesvm.solvers.second_order.corners import Near
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky
 from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, TRIALS, Ask, Told, changes_alone
+from saddlesvm.solvers.second_order.past_corners import Model, Step
 
 MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point looked at is taken
@@ -49,6 +55,7 @@ FAR, NEAR, NEAR_GAP = 500.0, 8000.0, 0.9  # rows per feature whose squares do, a
 WIDE = 32  # features below which their matrix takes no time worth saving
 SETTLED, SLOW = 1e-3, 0.1  # relative fall from which on steps fall by that factor, or the matrix of all rows is taken
 MOST_DRAWN = 12  # passes before that matrix is taken in any case
+EASY, CLOSE = 6, 1e-2  # Newton steps before rows near a corner are taken along, and the relative gap at which none are
 ALIKE = 1e-3  # share of a diagonal entry left to its pivot below which sums in single precision are too coarse
 
 
@@ -105,6 +112,14 @@ class Walk(Group):
         The conjugate gradients that take its place.
     estimate : float
         The relative gap, as far as it is known.
+    room : float
+        The share of the rows that may be taken along.
+    corners : bool
+        Rows near a corner are taken along.
+    primal, dual : float
+        The objectives at the point that the last pass looked at.
+    due : bool
+        The step from there is asked for: see :meth:`model` and :meth:`go`.
     """
 
     at: np.ndarray
@@ -128,13 +143,19 @@ class Walk(Group):
     wide: bool = False
     inner: Inner = field(default_factory=Inner, metadata={"prefix": "inner_"})
     estimate: float = np.inf
+    room: float = 0.0
+    corners: bool = False
+    primal: float = np.inf
+    dual: float = -np.inf
+    due: bool = False
 
     @classmethod
-    def begin(cls, w: np.ndarray, loss: Loss, wide: bool = False) -> Walk:
-        """A walk that begins at these weights; a wide one has no room for a matrix."""
-        nowhere, sums, sizes = np.zeros(w.size), np.zeros(LOSS_SUMS), np.zeros(SIZES)
-        kept = changes_alone(loss) and not wide
-        return cls(w, model=nowhere, pull=nowhere, sums=sums, sizes=sizes, signed=np.zeros(4), changes=kept, wide=wide)
+    def begin(cls, w: np.ndarray, loss: Loss, wide: bool = False, room: float = 0.0) -> Walk:
+        """A walk that begins at these weights, with room for a share of the rows; a wide one has none for a matrix."""
+        walk = cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), sums=np.zeros(LOSS_SUMS), sizes=np.zeros(SIZES))
+        walk.signed, walk.changes = np.zeros(4), changes_alone(loss) and not wide
+        walk.wide, walk.room = wide, room
+        return walk
 
     def draw(self, rows: float) -> None:
         """Let the squares of a share of the rows do, of which so many bend: before the first pass."""
@@ -150,7 +171,10 @@ class Walk(Group):
         base = None
         if self.base.size:
             base = self.back if np.array_equal(self.base, self.back) else self.base
-        return Ask(self.at, self.back, base=base, precise=self.precise, share=self.share)
+        near = None
+        if self.corners:
+            near = Near(self.back if np.array_equal(self.model, self.back) else self.model, self.room)
+        return Ask(self.at, self.back, base=base, precise=self.precise, share=self.share, near=near)
 
     def take(self, C: float, regularizer: Regularizer, told: Told) -> float:
         """Learn from a pass, and choose the point of the next one; returns an estimate of the relative gap.
@@ -171,24 +195,43 @@ class Walk(Group):
         charged = regularizer.value(w), regularizer.conjugate(self.pull)
         primal, dual = objectives(C, Sums(float(told.sums[0]), float(told.sums[1]), *charged))
         place = self._better_place(C, regularizer, told, primal)
+        self.primal, self.dual, self.due = primal, dual, False
         if place > 0.0:
             self.at, self.back = self.back + place * (w - self.back), nothing()
         elif self.back.size and not primal < self.before:
             self._shorten()
         elif self.wide:
             return self._solve(regularizer, told, primal, dual)
+        elif self.corners:
+            self.due = True
         else:
             step, fall, alike = newton_step(w, self.pull, regularizer, self.matrix)
-            if regularizer.intercept.constrained:  # these multipliers have another sum: the dual is no bound
-                dual = primal - fall
-            self._use_precision(alike)
+            dual = primal - fall if regularizer.intercept.constrained else dual
             self._use_more_rows(told, relative(max(primal - dual, 0.0), primal, dual), fall, primal)
-            self.at, self.back, self.before, self.promised = w + step, w, primal, 2.0 * fall
-            self.steps += 1
-        self.base = w if self.changes and self.matrix.size else nothing()
-        if not self.base.size:
+            self.go(Step(step, fall, alike), regularizer)
+        self.base = w if self.changes and self.matrix.size and not self.corners else nothing()
+        if not (self.base.size or self.due):
             self.matrix = no_matrix()
-        return relative(max(primal - dual, 0.0), primal, dual)
+        return relative(max(primal - self.dual, 0.0), primal, self.dual)
+
+    def model_of(self, loss: Loss, C: float, regularizer: Regularizer, curvature: float, memory: float) -> Model:
+        """What a step past corners needs of the point looked at."""
+        return Model(self.model, self.pull, self.primal, curvature, loss, C, regularizer, memory)
+
+    def go(self, found: Step, regularizer: Regularizer) -> float:
+        """Take a step; returns an estimate of the relative gap."""
+        w, primal = self.model, self.primal
+        if regularizer.intercept.constrained:  # these multipliers have another sum: the dual is no bound
+            self.dual = primal - found.fall
+        self._use_precision(found.alike)
+        self.at, self.back, self.before, self.promised = w + found.step, w, primal, 2.0 * found.fall
+        self.steps += 1
+        self.due = False
+        gap = relative(max(primal - self.dual, 0.0), primal, self.dual)
+        self.corners = self.corners or (self.room > 0.0 and self.steps >= EASY and gap > CLOSE)
+        if self.corners:
+            self.matrix = no_matrix()
+        return gap
 
     def _solve(self, regularizer: Regularizer, told: Told, primal: float, dual: float) -> float:
         """Begin conjugate gradients at the point looked at; returns what is known of the relative gap."""

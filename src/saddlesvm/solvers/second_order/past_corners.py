@@ -1,0 +1,159 @@
+"""A step past corners: Newton's model, in which the rows taken along keep their true losses.
+
+At the point w0 of a pass, with H the matrix of the other rows that bend and v the pull of all rows but those taken
+along,
+
+    min over w of  1/2 w'Rw - v.w + 1/2 (w - w0)'H (w - w0) + C sum_{i taken} s_i phi_i(x_i.w).
+
+With ``R + H = LL'`` and ``u = L'w`` that is a problem of the usual kind over few rows ``L^-1 x_i``, which the
+second-order method for rows in memory solves. Without a row taken along it is Newton's step. A free intercept is
+charged a small part of the rows' own curvature, times the square of its move.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.intercepts import Absent
+from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.sums import loss_sums, margins
+from saddlesvm.rows.files import stacked_rows
+from saddlesvm.rows.layouts import Rows, as_rows, n_rows
+from saddlesvm.rows.passes import squared_norms
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.second_order.corners import Corners
+from saddlesvm.solvers.second_order.equations import FREE_PENALTY
+from saddlesvm.solvers.second_order.kernels import combine
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
+from saddlesvm.solvers.second_order.newton import Newton
+
+CAREFUL = 0.03  # gap of the model's solution, relative to its fall so far
+ROUNDED = 1e-13  # the same, relative to the objective: rounding hides less
+MOST_STEPS = 60  # Newton steps on the model
+HELD = 1e-3  # share of the rows' own curvature along a free intercept that its move is charged
+AT_ONCE = 1024  # rows that are widened and solved for together
+
+
+class Model(NamedTuple):
+    """What the step needs besides the matrix and the rows taken along.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d + 1,)
+        The point looked at.
+    pull : ndarray of shape (d + 1,)
+        ``C sum_i a_i x_i`` over all rows.
+    primal : float
+        The objective there, in the C form.
+    curvature : float
+        ``C sum_i s_i phi_i'' ||x_i||^2`` over all rows.
+    loss : Loss
+    C : float
+    regularizer : Regularizer
+    memory : float
+        Bytes for factors.
+    """
+
+    w: np.ndarray
+    pull: np.ndarray
+    primal: float
+    curvature: float
+    loss: Loss
+    C: float
+    regularizer: Regularizer
+    memory: float
+
+
+class Step(NamedTuple):
+    """A step, by how much the model falls, and the least share of a diagonal entry that is left to its pivot."""
+
+    step: np.ndarray
+    fall: float
+    alike: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return self.step.nbytes + 16
+
+
+def step_past(matrix: np.ndarray, corners: Corners, model: Model) -> Step:
+    """The step to the model's minimum; `matrix`, used up, is that of the other rows, its lower triangle."""
+    w, diagonal = model.w, np.arange(model.w.size)
+    bent = model.regularizer.curvature(w)
+    lift = np.maximum(bent, FREE_PENALTY)
+    if model.regularizer.intercept.constrained:
+        lift[-1] = max(FREE_PENALTY, HELD * model.curvature / w.size)
+    matrix[diagonal, diagonal] += lift
+    lifted = matrix[diagonal, diagonal]
+    pull = model.pull.copy()
+    alpha = np.concatenate([np.empty(0), *(piece.alpha for piece in corners.pieces)])
+    X = stacked_rows([piece.X for piece in corners.pieces]) if alpha.size else None
+    if X is not None:
+        combine(X, np.arange(alpha.size), -model.C * alpha, pull)
+    with blas_for(w.size**2 * (w.size / 3.0 + alpha.size) / BLAS_SPEED):
+        try:
+            factor = np.tril(cholesky(matrix))
+        except np.linalg.LinAlgError:
+            gradient = bent * w - model.pull
+            return Step(-gradient / lifted, 0.5 * float(gradient @ (gradient / lifted)), 0.0)
+        ahead = -solve_triangular(factor, bent * w - pull, lower=True)
+        fall = 0.5 * float(ahead @ ahead)
+        if X is not None:
+            known = factor.T @ w  # L'w0
+            problem = _problem(_shortened(X, factor), known + ahead, corners, model)
+            found, fall = _solved(problem, known, alpha, model)
+            ahead = found - known
+        step = solve_triangular(factor, ahead, lower=True, trans="T")
+    return Step(step, fall, float((factor.diagonal() ** 2 / lifted).min()))
+
+
+def _shortened(X: Rows, factor: np.ndarray) -> np.ndarray:
+    """``L^-1 x_i`` of all rows, shape (n, d + 1)."""
+    count = n_rows(X)
+    found = np.empty((count, factor.shape[0]))
+    for start in range(0, count, AT_ONCE):
+        some = np.arange(start, min(start + AT_ONCE, count))
+        found[some] = solve_triangular(factor, widened(X, some, np.ones(some.size)).T, lower=True).T
+    return found
+
+
+def _problem(rows: np.ndarray, pulled: np.ndarray, corners: Corners, model: Model) -> Problem:
+    """The problem over the rows taken along; its last place, that of a virtual feature, is zero."""
+    pieces, X = corners.pieces, as_rows(rows)
+    weights = np.concatenate([piece.weights for piece in pieces])
+    members = np.arange(len(rows), dtype=np.int32)
+    return Problem(
+        X=X,
+        y=np.concatenate([piece.y for piece in pieces]),
+        loss=model.loss,
+        C=model.C,
+        weights=weights,
+        norms=squared_norms(X, members.size),
+        members=members,
+        intercept=Absent(),
+        n=members.size,
+        fixed=np.append(pulled, 0.0),
+    )
+
+
+def _solved(problem: Problem, start: np.ndarray, alpha: np.ndarray, model: Model) -> tuple[np.ndarray, float]:
+    """The model's minimum, and by how much it is lower than the start."""
+    solver = Newton(warm_up=0, memory=model.memory)
+    begin = np.append(start, 0.0)
+    paid = loss_sums(problem.pointwise, problem.members, margins(problem, begin), 0.0, alpha)[0]
+    begun = problem.regularizer.value(begin) + problem.C * float(paid)
+    state = solver.init(problem, 0, Point(begin, alpha))
+    while state.steps < MOST_STEPS and not state.stuck:
+        seen = state.best
+        if seen.primal - seen.dual <= max(CAREFUL * (begun - seen.primal), ROUNDED * abs(model.primal)):
+            break
+        state = solver.step(problem, state, Budget(problem.members.size))
+    return state.best.w[:-1], begun - state.best.primal
