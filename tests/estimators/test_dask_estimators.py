@@ -257,7 +257,7 @@ def test_bad_input_is_told_apart(client: Any) -> None:
         distributed_svm.LinearSVC().fit(A, y[:-1])
     with pytest.raises(ValueError, match="list of files is empty"):
         distributed_svm.LinearSVC().fit([])
-    with pytest.raises(ValueError, match="'auto', 'newton', 'rounds', 'gather'; got 'sdca'"):
+    with pytest.raises(ValueError, match="'auto', 'newton', 'gather', 'rounds'; got 'sdca'"):
         distributed_svm.LinearSVC(solver="sdca").fit(A, y)
 
 

@@ -223,7 +223,7 @@ class Blocks(SolverBase):
         if not np.array_equal(state.edges, streamed.reader.edges):
             begin_sweep(streamed, state)
         if state.values.count != state.kept.size:
-            state.values.add(chosen_rows(streamed.X, state.kept))
+            state.values.add(streamed.reader.chosen(state.kept))
         return streamed
 
     @staticmethod
