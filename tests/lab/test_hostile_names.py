@@ -90,13 +90,15 @@ def test_what_is_embedded_says_the_same(name: str) -> None:
 
 def test_names_do_nothing_in_a_browser(tmp_path: Path) -> None:
     webdriver = pytest.importorskip("selenium.webdriver")
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    count = "return document.querySelectorAll('.chart .main-svg').length"
     with browser(webdriver) as driver:
         for k, name in enumerate(NAMES[:6]):
             path = report_of(name).write(tmp_path / f"{k}.html")
             driver.get(path.as_uri())
             driver.execute_script("window.dispatchEvent(new Event('beforeprint'));")
-            drawn = driver.execute_script("return document.querySelectorAll('.chart .main-svg').length")
-            assert drawn > 0
+            WebDriverWait(driver, 30).until(lambda page: page.execute_script(count) > 0)
             links = (
                 "return document.querySelectorAll('a[href^=javascript], img:not([src^=data]), [onmouseover]').length"
             )

@@ -212,7 +212,7 @@ class Fit:
             self._weigh()
         if self.end is not None and self.end[0] not in (Outcome.CERTIFIED, Outcome.RULE_MET):
             self._improve()
-        if going_on and self.checkpoint and self.run.best and (self.end is not None or self.checkpoint.due()):
+        if going_on and self.checkpoint and (self.end is not None or self.checkpoint.due()):
             with self.checkpoint.warned():
                 self.checkpoint.write(self.mark, self.run.saved(self.state))
         return self.end is not None

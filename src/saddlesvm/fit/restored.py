@@ -36,12 +36,13 @@ MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
     "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
-    "walk_back", "walk_base", "walk_matrix", "proof", "narrow_back", "kept", "course_seen", "moves", "turns", "pull",
-    "walk_inner_step", "walk_inner_residual", "walk_inner_direction", "walk_inner_diagonal",
+    "walk_back", "walk_base", "walk_matrix", "proof", "narrow_back", "kept", "kept_norms", "course_seen",
+    "moves", "turns", "pull", "walk_inner_step", "walk_inner_residual", "walk_inner_direction", "walk_inner_diagonal",
 }  # fmt: skip
 LATER = {
     "course_",
     "kept",
+    "kept_norms",
     "proof",
     "walk_base",
     "walk_matrix",
@@ -52,7 +53,7 @@ FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
     "walk_base", "walk_matrix", "proof", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
-    "course_seen", "near", "base", "gradient", "direction", "moves", "turns", "told", "pull",
+    "course_seen", "near", "kept_norms", "base", "gradient", "direction", "moves", "turns", "told", "pull",
     "walk_inner_step", "walk_inner_residual", "walk_inner_direction", "walk_inner_diagonal",
 )  # fmt: skip
 
@@ -380,7 +381,8 @@ class State:
             whole = found.dtype.kind == "i" and np.array_equal(np.sort(found), np.arange(edges.size - 1))
             demand(whole or (name == "following" and not found.size), f"its {name} is no permutation of the chunks")
         demand(self.plain["position"] < edges.size - 1, "its position is behind the last chunk")
-        kept = self.arrays["kept"]
+        kept, norms = self.arrays["kept"], self.arrays["kept_norms"]
+        demand(norms.size in (0, kept.size), "its kept_norms are of other rows")
         if kept.size:
             demand(kept.dtype.kind == "i", "its kept holds no numbers of rows")
             self.are_rows(kept, "kept")

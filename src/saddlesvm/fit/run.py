@@ -144,7 +144,7 @@ class Run:
         """The epoch of the next scheduled certificate."""
         if self.limits.certify_every is not None:
             return self.looked_at + max(self.limits.certify_every, self.limits.certify_growth * self.looked_at)
-        if getattr(state, "proves_itself", False):  # a certificate costs nothing, and a checkpoint needs one
+        if getattr(state, "proves_itself", False):  # a certificate costs nothing
             return self.looked_at + 1.0
         if self.looked_at == 0.0 and self.limits.tol >= ROUGH and not state.proven:
             return 1.0

@@ -293,13 +293,6 @@ class BlockReader:
         matrix = (_read_only(data[:values]), _read_only(indices[:values]), _read_only(indptr[: count + 1]))
         return CSR(*matrix, self.X.bias, self.X.n_features)
 
-    def chosen(self, numbers: np.ndarray) -> Rows:
-        """A copy of some rows, in this order, whose squared norms are known then even if their chunk was not read."""
-        found, norms = chosen_rows(self.X, numbers), np.empty(numbers.size)
-        rows.norms_of(found, np.arange(numbers.size), norms)
-        self.norms[numbers] = norms
-        return found
-
     def _look(self, block: RowBlock, chunk: int, part: slice, first: int, last: int) -> None:
         """Compute norms (at the first reading) and margins of a chunk while the processor's cache holds it."""
         chunk_rows = rows_between(block.X, first, last)

@@ -116,8 +116,8 @@ class BlocksState(State):
     paid, conjugates : float
         Sums over this sweep's rows so far of ``s phi`` at the judged weights, and of ``s phi*(-a / s)``.
     last : Judgement
-    kept : ndarray of shape (k,), int64
-        The rows kept in this sweep.
+    kept, kept_norms : ndarray of shape (k,), int64 and float64
+        The rows kept in this sweep, and their squared norms, which a new process does not know yet.
     fall : float
         Ratio of a block's residual in its second pass to that in its first, when last measured.
     """
@@ -134,6 +134,7 @@ class BlocksState(State):
     conjugates: float = 0.0
     last: Judgement = field(default_factory=Judgement)
     kept: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    kept_norms: np.ndarray = field(default_factory=nothing)
     values: KeptRows = field(default_factory=KeptRows, repr=False)
     position: int = 0
     sweeps: int = 0
@@ -220,10 +221,12 @@ class Blocks(SolverBase):
         if state.alpha is not streamed.duals:
             streamed.duals[:] = state.alpha
             state.alpha = streamed.duals
-        if not np.array_equal(state.edges, streamed.reader.edges):
+        older = state.kept_norms.size != state.kept.size  # a checkpoint of a version that did not keep them
+        if older or not np.array_equal(state.edges, streamed.reader.edges):
             begin_sweep(streamed, state)
         if state.values.count != state.kept.size:
-            state.values.add(streamed.reader.chosen(state.kept))
+            state.values.add(chosen_rows(streamed.X, state.kept))
+            streamed.norms[state.kept] = state.kept_norms
         return streamed
 
     @staticmethod
@@ -283,6 +286,7 @@ class Blocks(SolverBase):
             state.values.add(chosen_rows(block.X, kept))
             numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
             state.kept = np.concatenate([state.kept, numbers[kept]])
+            state.kept_norms = np.concatenate([state.kept_norms, problem.norms[numbers[kept]]])
 
     def _improve(self, local: Problem, state: BlocksState, alpha: np.ndarray) -> None:
         """Passes of coordinate descent over one block, whose dual variables are `alpha`."""
@@ -297,7 +301,7 @@ class Blocks(SolverBase):
             self._solve_kept(problem, state, local, alpha)
             state.alpha[rows] = alpha
             state.conjugates += self._conjugates(local, alpha) - before
-        state.kept, state.values = rows[:0], KeptRows()
+        state.kept, state.kept_norms, state.values = rows[:0], nothing(), KeptRows()
 
     def _solve_kept(self, problem: StreamedProblem, state: BlocksState, local: Any, alpha: np.ndarray) -> None:
         """Improve the kept rows' variables `alpha` until their share of the gap is small, or for many visits."""
@@ -411,7 +415,7 @@ def begin_sweep(problem: StreamedProblem, state: BlocksState) -> BlocksState:
     state.order = np.arange(problem.reader.n_chunks, dtype=np.int32)
     shuffle(state.random, state.order, state.order.size)
     state.following, state.coming, state.position = nothing(), nothing(), 0
-    state.kept, state.values = np.empty(0, dtype=np.int64), KeptRows()
+    state.kept, state.kept_norms, state.values = np.empty(0, dtype=np.int64), nothing(), KeptRows()
     state.judged, state.epochs = problem.regularizer.weights(state.w).copy(), float(state.sweeps)
     state.paid = state.conjugates = 0.0
     return state
