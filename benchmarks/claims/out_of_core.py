@@ -182,20 +182,21 @@ def measure(options: argparse.Namespace) -> None:
 
 
 TRAIN = """
-import sys
+import json, sys
 from saddlesvm import LinearSVC, Store
 from saddlesvm.fit.checkpoint import Checkpoint
-store, memory, path, C, tol, loss = sys.argv[1:]
+store, path, given = sys.argv[1:]
 checkpoint = Checkpoint(path, every_steps=2)
 print("ready", flush=True)
-LinearSVC(loss=loss, C=float(C), tol=float(tol), random_state=0, memory=memory, checkpoint=checkpoint).fit(Store(store))
+LinearSVC(**json.loads(given), checkpoint=checkpoint).fit(Store(store))
 """
 
 
 def kill_and_resume(options: argparse.Namespace) -> None:
     """Kill training runs at random moments, resume them each time, and compare what they end with."""
     store = Store(options.store)
-    given = {"loss": options.loss, "C": options.C, "tol": options.tol, "random_state": 0, "memory": options.memory}
+    given = {"C": options.C, "tol": options.tol, "random_state": 0, "memory": options.memory, "solver": options.solver}
+    given |= {"multi_class": options.multi_class} if options.multi_class != "ovr" else {"loss": options.loss}
     began = time.perf_counter()
     undisturbed = LinearSVC(**given).fit(store)
     usual = time.perf_counter() - began
@@ -203,7 +204,7 @@ def kill_and_resume(options: argparse.Namespace) -> None:
     random, killed = np.random.default_rng(options.seed), 0
     with tempfile.TemporaryDirectory(dir=Path(options.store).resolve().parent) as folder:
         path = Path(folder) / "run.ckpt"
-        arguments = [options.store, options.memory, str(path), str(options.C), str(options.tol), options.loss]
+        arguments = [options.store, str(path), json.dumps(given)]
         while killed < options.kill:
             moment = float(random.uniform(0.0, 0.5 * usual))
             if run_and_kill([sys.executable, "-c", TRAIN, *arguments], moment):
@@ -251,6 +252,7 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=0.01)
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--solver", default="auto")
+    parser.add_argument("--multi-class", default="ovr", help="with --kill: a joint machine, of several classes")
     parser.add_argument("--ahead", type=int, default=0, help="buffers that plain reading asks for ahead")
     parser.add_argument("--warm", action="store_true")
     parser.add_argument("--kill", type=int, default=0)

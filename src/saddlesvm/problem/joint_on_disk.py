@@ -16,7 +16,7 @@ from scipy import sparse
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.crammer_singer import SIZED_VALUES, JointProblem, dual_sizes, make_joint_problem, rounded
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
-from saddlesvm.problem.on_disk import JudgedPoint, ProvenPoint, Rooms, StreamedProblem
+from saddlesvm.problem.on_disk import JudgedPoint, Rooms, StreamedProblem, told_by_sweep
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.rescaling import Candidate, candidates
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights, weights_shape
@@ -136,16 +136,15 @@ def evaluate_streamed_joint(
 ) -> Evaluation:
     """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
     certificate of the last iterate otherwise. A point without dual variables has the bound of zeros."""
-    if isinstance(point, ProvenPoint):
-        return point.proven
-    if isinstance(point, JudgedPoint):
-        if not exact:
-            return point.judged
-        if point.judged.certificate.relative_gap <= point.enough:
-            assert point.alpha is not None
-            proven = replace(point.judged, certificate=_certificate(problem, point.model, point.paid, point.alpha))
-            if proven.certificate.relative_gap <= point.enough:
-                return replace(proven, exact=True)
+
+    def proven(judged: JudgedPoint) -> Evaluation:
+        assert judged.alpha is not None
+        certificate = _certificate(problem, judged.model, judged.paid, judged.alpha)
+        return replace(judged.judged, certificate=certificate, exact=True)
+
+    told = told_by_sweep(point, exact, proven)
+    if told is not None:
+        return told
     alpha = np.broadcast_to(0.0, (problem.y.size, problem.n_classes)) if point.alpha is None else point.alpha
     W = pull_on_files(problem, alpha) if point.w is None else np.asarray(point.w, dtype=np.float64)
     own = problem.as_rows_have(W)

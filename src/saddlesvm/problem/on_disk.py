@@ -8,6 +8,7 @@ optimum, where a is one sweep newer than v. This certificate needs no pass of it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -207,20 +208,29 @@ class ProvenPoint(Point):
     proven: Evaluation = field(kw_only=True)
 
 
+def told_by_sweep(point: Point, exact: bool, prove: Callable[[JudgedPoint], Evaluation]) -> Evaluation | None:
+    """What a sweep has told of its own point, or of one that it judged, proven where that is asked for and worth it."""
+    if isinstance(point, ProvenPoint):
+        return point.proven
+    if not isinstance(point, JudgedPoint):
+        return None
+    if not exact:
+        return point.judged
+    if point.judged.certificate.relative_gap <= point.enough:
+        proven = prove(point)
+        if proven.certificate.relative_gap <= point.enough:
+            return proven
+    return None
+
+
 def evaluate_streamed(
     problem: StreamedProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
     """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
     certificate of the last iterate otherwise."""
-    if isinstance(point, ProvenPoint):
-        return point.proven
-    if isinstance(point, JudgedPoint):
-        if not exact:
-            return point.judged
-        if point.judged.certificate.relative_gap <= point.enough:
-            proven = _proven(problem, point)
-            if proven.certificate.relative_gap <= point.enough:
-                return proven
+    told = told_by_sweep(point, exact, lambda judged: _proven(problem, judged))
+    if told is not None:
+        return told
     plain = Point(point.w, point.alpha, point.tracks)
     return evaluate.dispatch(Problem)(problem, plain, exact=exact, given_offset=given_offset)
 
