@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -30,7 +29,7 @@ from saddlesvm.solvers.second_order.narrowing import SHARE, Posed, settle
 from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
 from saddlesvm.solvers.second_order.undecided import Findings, Question, find, undecided, width_of
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, streamed
+from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
 KINKED = [loss for loss in ALL_LOSSES if not is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
@@ -175,15 +174,7 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp
     def problem() -> StreamedProblem:
         return narrow(file, y, Hinge(), C=30.0)
 
-    undisturbed = fit(problem(), solver, limits)
-    assert undisturbed.outcome is Outcome.CERTIFIED
-    for stop_at in (1, 4, 8, 10):
-        path = tmp_path / f"run{stop_at}"
-        with pytest.raises(KeyboardInterrupt):
-            fit(problem(), solver, limits, callbacks=[StopAt(stop_at)], checkpoint=Checkpoint(path, 1e9, 1))
-        resumed = fit(problem(), solver, limits, checkpoint=Checkpoint(path))
-        assert np.array_equal(resumed.coef, undisturbed.coef)
-        assert resumed.certificate == undisturbed.certificate
+    resumes_to_the_same_bits(problem, solver, limits, (1, 4, 8, 10), tmp_path)
 
 
 def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.looks import TRIALS, Ask, Told, look
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, streamed
+from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 LATER = ("walk_base", "walk_matrix", "walk_inner_", "proof")  # beginnings of the names that old runs lack
@@ -194,15 +194,7 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, int
         return many_blocks(file, y, SquaredHinge(), C=1e3, intercept=intercept)
 
     limits = Limits(tol=1e-6, max_epochs=40)
-    undisturbed = fit(problem(), solver, limits)
-    assert undisturbed.outcome is Outcome.CERTIFIED
-    for stop_at in (1, 5, 8, 10):
-        path = tmp_path / f"run{stop_at}"
-        with pytest.raises(KeyboardInterrupt):
-            fit(problem(), solver, limits, callbacks=[StopAt(stop_at)], checkpoint=Checkpoint(path, 1e9, 1))
-        resumed = fit(problem(), solver, limits, checkpoint=Checkpoint(path))
-        assert np.array_equal(resumed.coef, undisturbed.coef)
-        assert resumed.certificate == undisturbed.certificate
+    undisturbed, path = resumes_to_the_same_bits(problem, solver, limits, (1, 5, 8, 10), tmp_path)
     ended = fit(problem(), solver, limits, checkpoint=Checkpoint(path))  # proven anew from the rows
     assert ended.outcome is Outcome.CERTIFIED
     assert np.array_equal(ended.coef, undisturbed.coef)

@@ -35,7 +35,7 @@ from saddlesvm.solvers.second_order.conjugate import Inner
 from saddlesvm.solvers.second_order.looks import Ask, Told, look
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
-from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, streamed
+from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
@@ -147,15 +147,7 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, int
         return on_files(file, y, SquaredHinge(), C=1e3, intercept=intercept)
 
     limits = Limits(tol=1e-6, max_epochs=120)
-    undisturbed = fit(problem(), solver, limits)
-    assert undisturbed.outcome is Outcome.CERTIFIED
-    for stop_at in (1, 7, 11, 15, 20):
-        path = tmp_path / f"run{stop_at}"
-        with pytest.raises(KeyboardInterrupt):
-            fit(problem(), solver, limits, callbacks=[StopAt(stop_at)], checkpoint=Checkpoint(path, 1e9, 1))
-        resumed = fit(problem(), solver, limits, checkpoint=Checkpoint(path))
-        assert np.array_equal(resumed.coef, undisturbed.coef)
-        assert resumed.certificate == undisturbed.certificate
+    resumes_to_the_same_bits(problem, solver, limits, (1, 7, 11, 15, 20), tmp_path)
 
 
 def test_with_another_memory_a_run_goes_on(tmp_path: Path) -> None:
