@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.class_weights import class_factors
+from saddlesvm.estimators.class_weights import checked_factors
 from saddlesvm.estimators.notebook import ShownWithCertificate
 from saddlesvm.estimators.sklearn_callbacks import in_use
 from saddlesvm.fit.limits import Limits
@@ -196,7 +196,5 @@ class Classes:
     def _times_class_weights(self, weights: np.ndarray | None, codes: np.ndarray) -> np.ndarray | None:
         if self.class_weight is None:
             return weights
-        factors = class_factors(self.class_weight, self.classes_, codes, weights)
-        if not (np.isfinite(factors) & (factors > 0)).all():
-            raise ValueError(f"class_weight must hold positive finite factors; got {self.class_weight!r}")
+        factors = checked_factors(self.class_weight, self.classes_, codes, weights)
         return factors[codes] * (1.0 if weights is None else weights)

@@ -12,6 +12,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import probabilities
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.on_cluster import over_blocks
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
 from saddlesvm.estimators.several_labels import SeveralLabels
 from saddlesvm.multiclass import splits
@@ -110,6 +111,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         self.n_iter_ = self._stream.passes
         return self
 
+    @over_blocks
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more, or labels.
 
@@ -123,6 +125,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             return vote(scores, self.classes_.size)
         return scores
 
+    @over_blocks
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind."""
         return self.decide(self._scores(X))
@@ -138,6 +141,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         return self.classes_[scores.argmax(axis=1)]
 
     @available_if(_gives_probabilities)
+    @over_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, shape (n, n_classes); for losses that have some, such as the logistic one.
 
@@ -160,6 +164,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
 
     @available_if(_gives_probabilities)
+    @over_blocks
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):

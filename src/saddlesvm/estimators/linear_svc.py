@@ -17,6 +17,7 @@ from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.leave_one_out import calibrated
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
+from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
@@ -28,6 +29,7 @@ from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
 from saddlesvm.runtime.words import (
     Calibration,
     ClassificationLoss,
+    ClusterSolver,
     DualOption,
     Intercept,
     MultiClass,
@@ -51,9 +53,8 @@ from saddlesvm.solvers.base import SolverBase
         "memory",
         "liblinear",
     ),
-    on_cluster="saddlesvm.estimators.dask:LinearSVC",
 )
-class LinearSVC(HasPath, LinearClassifier):
+class LinearSVC(HasPath, TakesClusters, LinearClassifier):
     """Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
@@ -102,6 +103,7 @@ class LinearSVC(HasPath, LinearClassifier):
         LIBLINEAR and scikit-learn weigh the rows of the class that a sub-problem is about so, and all the rest by 1.)
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
+        For rows on a cluster "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``), see Notes.
     width : float, default=1.0
         Width of the smooth hinge.
     probability : bool or {"sigmoid", "isotonic"}, default=False
@@ -133,7 +135,8 @@ class LinearSVC(HasPath, LinearClassifier):
         Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, CSR
         over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default more
         than half of the memory that is available, are read and trained on block by block. Rows that are in memory
-        already are always used in place.
+        already are always used in place. For rows on a cluster: bytes of rows of other workers that a worker may take,
+        256 MiB by default.
 
     Attributes
     ----------
@@ -167,8 +170,34 @@ class LinearSVC(HasPath, LinearClassifier):
     seconds_compiling_ : float
         What the fit spent on compiling kernels, which are kept for the next time; no part of the others, nor of
         `max_time`.
+    rounds_ : list of dict
+        Of a fit on a cluster: objectives and gap after each round, seconds of work (of the slowest partition) and of
+        communication, how much slower that one was than the mean, bytes up and down, sigma, and how often the fit
+        started again from kept dual variables.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
+
+    Notes
+    -----
+    Rows on a Dask cluster stay where they are: X may be a Dask array (dense, or of scipy CSR blocks) or DataFrame, or a
+    list of files or stores that the workers read. The fit needs a client (``distributed.Client``), counts its rounds in
+    ``n_iter_`` and `max_iter`, hands callbacks a dict a round (see ``rounds_``), and has no ``dual_coef_``. Predictions
+    for such rows are Dask arrays. `solver` is one of
+
+    - "newton": the second-order method, whose rounds are few whatever C is and however many partitions there are. For
+      smooth losses a partition sends a matrix, of the square of the number of features, for each class, or where that
+      is more than 64 MB a product of it with a vector, which takes more rounds; for the hinge and its relatives the
+      rows whose multiplier is undecided are brought together on a worker, and solved there.
+    - "gather": all rows are brought together on one worker, where an ordinary fit is done.
+    - "rounds": every partition descends on its own part of the dual, and sends a number per feature and class;
+      `passes` over its rows in a round (3 by default), more where communication is dear.
+    - "auto": Newton's method for smooth losses while the matrices of a partition are no more than 64 MB, and those of
+      eight rounds are fewer bytes than the rows; else "gather" where the rows fit into `memory`; else "newton" for
+      smooth losses (those with corners on about as many rows as features, at least), and for the hinge and its
+      relatives where there is room for enough rows; else "rounds".
+
+    Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"); the elastic net takes "gather"
+    and "rounds", a free intercept "gather" and "newton".
 
     Examples
     --------
@@ -206,7 +235,7 @@ class LinearSVC(HasPath, LinearClassifier):
         intercept: Intercept = "regularized",
         intercept_scaling: float = 1.0,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        solver: SolverName | SolverBase = "auto",
+        solver: SolverName | ClusterSolver | SolverBase = "auto",
         width: float = 1.0,
         probability: bool | Calibration = False,
         max_iter: int | None = None,
@@ -263,13 +292,15 @@ class LinearSVC(HasPath, LinearClassifier):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Store of shape (n, d)
-        y : array-like of shape (n,), or indicator matrix of shape (n, k), dense or sparse
+        X : array-like, sparse matrix, Store, or Dask array or DataFrame, of shape (n, d); or a list of files or stores
+            The workers of a cluster read such files.
+        y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
             Labels, at least two different ones. Left out: those of the store. Of an indicator matrix each column, of 0
             and 1, is a label that rows have or have not: k problems over the same rows, with a certificate each.
+            For a list of files the name of the label column, or None.
         sample_weight : array-like of shape (n,), optional
             Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice. Left out
-            with `y`: those of the store.
+            with `y`: those of the store. For a list of files the name of a column, or a list of an array a file.
         groups : array-like of shape (n,), optional
             For ``C="auto"`` where rows belong together (several images of one patient): C is chosen by leaving out
             whole groups, each alone or in ten folds.
@@ -282,12 +313,17 @@ class LinearSVC(HasPath, LinearClassifier):
         ------
         ValueError
             Bad data or options; the message says what was found and what is allowed.
+        ClusterLostError
+            The scheduler is gone, or no worker is left; ``error.model`` is the best model so far.
 
         Warns
         -----
         NotCertifiedWarning
             A limit was reached before the gap asked for was proven.
         """
+        if is_distributed(X):
+            given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
+            return fit_on_cluster(self, X, y, sample_weight, given)
         start = given_start(coef_init, intercept_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
@@ -347,7 +383,7 @@ class LinearSVC(HasPath, LinearClassifier):
 
     def _keep(self, results: list[FitResult]) -> None:
         super()._keep(results)
-        if self.multi_class in splits.JOINT and self.classes_.size == 2:
+        if self.multi_class in splits.JOINT and len(self.coef_) == self.classes_.size == 2:
             splits.use_two_class_form(self)
 
     def _made_solver(self) -> Any:

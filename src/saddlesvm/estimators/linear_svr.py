@@ -15,22 +15,22 @@ from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
+from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.runtime.words import DualOption, Intercept, Penalty, RegressionLoss, SolverName
+from saddlesvm.runtime.words import ClusterSolver, DualOption, Intercept, Penalty, RegressionLoss, SolverName
 from saddlesvm.solvers.base import SolverBase
 
 
 @register_estimator(
     task="regression",
     options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "liblinear"),
-    on_cluster="saddlesvm.estimators.dask_svr:LinearSVR",
 )
-class LinearSVR(HasPath, RegressorMixin, LinearModel):
+class LinearSVR(HasPath, TakesClusters, RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(x_i . w + b - y_i)``. See :class:`LinearSVC` for what is not listed.
@@ -89,7 +89,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         penalty: Penalty = "l2",
         l1_ratio: float = 0.15,
         dual: DualOption = "auto",
-        solver: SolverName | SolverBase = "auto",
+        solver: SolverName | ClusterSolver | SolverBase = "auto",
         max_iter: int | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
@@ -148,6 +148,9 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         coef_init, intercept_init : array-like of the shapes of ``coef_`` and ``intercept_``, optional
             A model to begin from.
         """
+        if is_distributed(X):
+            given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
+            return fit_on_cluster(self, X, y, sample_weight, given)
         start = given_start(coef_init, intercept_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
@@ -183,6 +186,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         targets = inputs.check_targets(y, n)
         return Training([SubProblem(0, "", targets)], self.check_options(), weights)
 
+    @over_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
         return self.decide(self._scores(X))
