@@ -20,9 +20,10 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
+from saddlesvm.runtime.allowed import CALLBACKS, KEEP, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
 from saddlesvm.runtime.compiling import seconds_compiling, telling
 from saddlesvm.runtime.deadline import beginning
+from saddlesvm.runtime.words import Keep
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
@@ -34,6 +35,7 @@ COMMON = {
     "intercept_scaling": POSITIVE,
     "n_jobs": THREADS,
     "callbacks": CALLBACKS,
+    "keep": KEEP,
 }
 PARAMETERS: dict[type, list[str]] = {}  # the names of each class's parameters, once they were asked for
 
@@ -80,6 +82,7 @@ class Estimator(ShownWithCertificate, BaseEstimator):
     max_iter: float | None
     max_time: float | None
     certify_every: float | None = None
+    keep: Keep = "best"
     callbacks: Sequence[Any] | None
     certificates_: list[Certificate]
     certificate_: Certificate
@@ -141,7 +144,7 @@ class Estimator(ShownWithCertificate, BaseEstimator):
         limited = most is not None or self.max_time is not None or solver.ends_itself
         if self.tol == 0 and not (limited or self.callbacks or in_use(self)):
             raise ValueError("tol=0 never ends a fit: give max_iter or max_time too, or a callback that stops it")
-        return Limits(self.tol, most, self.max_time, self.certify_every)
+        return Limits(self.tol, most, self.max_time, self.certify_every, keep=self.keep)
 
     def _strength(self) -> dict[str, float]:
         """C or lam, whichever is in force, checked."""

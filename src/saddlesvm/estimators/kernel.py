@@ -21,7 +21,7 @@ from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.kernels import Kernel
-from saddlesvm.runtime.words import ClassificationLoss, Intercept, KernelName, KernelSolver, ScoreShape
+from saddlesvm.runtime.words import ClassificationLoss, Intercept, Keep, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase, one_of
 
 
@@ -85,6 +85,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     certify_every : float, optional
         Epochs between certificates, and so between the rows of the trace and the calls of the callbacks; left out, at
         growing intervals and when the solver expects to be done.
+    keep : {"best", "last"}, default="best"
+        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
+        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
@@ -167,6 +170,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         max_iter: float | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -196,6 +200,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -329,7 +329,7 @@ class LinearModel(CallbackSupport, Estimator):
         else:
             given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
         former = start or self._former()
-        asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
+        asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0 or self.keep == "last"
         alone = asked or self.warm_start or start is not None
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(

@@ -32,6 +32,7 @@ from saddlesvm.runtime.words import (
     ClusterSolver,
     DualOption,
     Intercept,
+    Keep,
     MultiClass,
     Penalty,
     ScoreShape,
@@ -117,6 +118,9 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
     certify_every : float, optional
         Epochs between certificates, and so between the rows of the trace and the calls of the callbacks; left out, at
         growing intervals and when the solver expects to be done.
+    keep : {"best", "last"}, default="best"
+        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
+        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
     warm_start : bool, default=False
         Begin at the last fit's dual point, if it fits the problem.
     random_state : int, RandomState or None, default=None
@@ -241,6 +245,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         max_iter: int | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -269,6 +274,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -22,7 +22,7 @@ from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.runtime.words import ClusterSolver, DualOption, Intercept, Penalty, RegressionLoss, SolverName
+from saddlesvm.runtime.words import ClusterSolver, DualOption, Intercept, Keep, Penalty, RegressionLoss, SolverName
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -40,7 +40,7 @@ class LinearSVR(HasPath, TakesClusters, RegressorMixin, LinearModel):
     epsilon : float, default=0.0
         Half-width of the tube in which errors cost nothing, for the two epsilon losses.
     tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
-certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
+certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
@@ -93,6 +93,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         max_iter: int | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -116,6 +117,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -10,7 +10,7 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -45,9 +45,11 @@ FOR_ONE_MACHINE = {
     "probability": (False, "fit saddlesvm.LinearSVC to rows in memory"),
     "warm_start": (False, "path() begins each fit where the last one ended"),
     "certify_every": (None, "every round is certified"),
+    "keep": ("best", "the best certified model is kept"),
     "checkpoint": (None, "a fit goes on where workers die; save() keeps a model"),
     "n_jobs": (None, "the threads of the workers do the work"),
 }
+Method = TypeVar("Method", bound=Callable[..., Any])
 NOT_SENT = ("trace_", "rounds_", "dual_coef_", "feature_names_in_", "callbacks", "path_", "choice_")
 NO_WEIGHTS = np.empty(0)  # the record of a round has none
 
@@ -283,7 +285,7 @@ def search_on_cluster(search: Any, template: Any, X: Any, y: Any, sample_weight:
     return models
 
 
-def over_blocks(method: Callable[..., Any]) -> Callable[..., Any]:
+def over_blocks(method: Method) -> Method:
     """Let a method that takes rows take those of a cluster, too: its result is then a Dask array, not yet computed."""
 
     @functools.wraps(method)
@@ -307,7 +309,7 @@ def over_blocks(method: Callable[..., Any]) -> Callable[..., Any]:
         columns = getattr(model, "_columns", (None, None))
         return lazily(X, functools.partial(method, light), like, columns)
 
-    return of_any_rows
+    return cast(Method, of_any_rows)
 
 
 class TakesClusters:

@@ -21,7 +21,7 @@ from saddlesvm.problem.kernel import FEW
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import SHORTFALL, Novelty
 from saddlesvm.rows.kernels import Kernel
-from saddlesvm.runtime.words import KernelName, KernelSolver
+from saddlesvm.runtime.words import Keep, KernelName, KernelSolver
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -46,7 +46,7 @@ class OneClassSVM(OutlierMixin, SVM):
         Relative duality gap to prove.
     nu : float, default=0.5
         At most this share of the rows is outside the surface, and at least this share are support vectors.
-    shrinking, cache_size, verbose, max_iter, max_time, certify_every, solver, n_jobs, \
+    shrinking, cache_size, verbose, max_iter, max_time, certify_every, keep, solver, n_jobs, \
 callbacks, warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
 
@@ -92,6 +92,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         max_iter: float | None = -1,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -114,6 +115,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks

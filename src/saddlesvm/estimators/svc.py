@@ -15,7 +15,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
-from saddlesvm.runtime.words import ClassificationLoss, KernelName, KernelSolver, ScoreShape
+from saddlesvm.runtime.words import ClassificationLoss, Keep, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase
 
 CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_"), KERNEL.matrices)
@@ -72,6 +72,9 @@ class SVC(PairwiseClassifier):
         Seconds at most, for each pair.
     certify_every : float, optional
         Epochs between certificates; left out, at growing intervals and when the solver expects to be done.
+    keep : {"best", "last"}, default="best"
+        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
+        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
     loss : str or Loss, default="hinge"
         "hinge", "squared_hinge" or "smooth_hinge" (see `width`): scikit-learn has the first only.
     width : float, default=1.0
@@ -154,6 +157,7 @@ class SVC(PairwiseClassifier):
         random_state: Any = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
         loss: ClassificationLoss | Loss | type[Loss] = "hinge",
         width: float = 1.0,
         solver: KernelSolver | SolverBase = "auto",
@@ -183,6 +187,7 @@ class SVC(PairwiseClassifier):
         self.random_state = random_state
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
         self.loss = loss
         self.width = width
         self.solver = solver
@@ -244,7 +249,7 @@ class NuSVC(PairwiseClassifier):
         At most this share of the rows is inside the margin, and at least this share are support vectors. Twice the
         share of the smaller class at most.
     kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
-decision_function_shape, break_ties, random_state, max_time, certify_every, solver, n_jobs, \
+decision_function_shape, break_ties, random_state, max_time, certify_every, keep, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
@@ -285,6 +290,7 @@ callbacks, warm_start, checkpoint
         random_state: Any = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -308,6 +314,7 @@ callbacks, warm_start, checkpoint
         self.random_state = random_state
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks

@@ -1,16 +1,17 @@
-"""When a fit stops."""
+"""When a fit stops, and which of its points it returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.runtime.allowed import LIMIT, NOT_NEGATIVE, check
+from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, check
+from saddlesvm.runtime.words import Keep
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop.
+    """When to stop, and which point to return.
 
     Attributes
     ----------
@@ -26,6 +27,10 @@ class Limits:
         With `certify_every`: the interval is at least this share of the epochs done, so that certificates become rarer.
     certify_start : bool, default=False
         Certify the starting point before any work: it may suffice.
+    keep : {"best", "last"}, default="best"
+        The best model and the best dual point that the run had at a certificate, which a multiple of the weights may
+        still improve; or the solver's own last point, as it is, with the gap between its own two objectives. The gap of
+        the same point is the one to prove.
     """
 
     tol: float = 1e-4
@@ -34,11 +39,13 @@ class Limits:
     certify_every: float | None = None
     certify_growth: float = 0.0
     certify_start: bool = False
+    keep: Keep = "best"
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "max_time", "certify_every"):
             check(name, getattr(self, name), LIMIT)
         check("tol", self.tol, NOT_NEGATIVE)
+        check("keep", self.keep, KEEP)
 
     def reached(
         self, epochs: float, seconds: float, unit: str = "epochs", reserve: float = 0.0

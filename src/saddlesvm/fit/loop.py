@@ -173,6 +173,8 @@ class Fit:
         self.run = Run(problem, solver, limits, label)
         self.state = solver.init(problem, seed, start)
         self.mark = fingerprint(problem, solver) | checkpoint.marks(problem, seed) if checkpoint else {}
+        if checkpoint and limits.keep == "last":
+            self.mark["keep"] = limits.keep  # the checkpoint then holds the last point, too
         self.end: tuple[Outcome, str] | None = None
         self.tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
         stored = checkpoint.read(problem, self.mark, self.state) if checkpoint else None

@@ -17,7 +17,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.restored import is_borne_out, weighed
 from saddlesvm.fit.stall import StallWatch
 from saddlesvm.fit.trace import Record, Trace, read_only
-from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rescaling import better
 from saddlesvm.runtime.compiling import clock
@@ -101,12 +101,18 @@ class Run:
     def chosen(self) -> tuple[Evaluation, Evaluation]:
         """The model and the dual point that a fit would return if it ended now.
 
-        Both are those of the last certificate where it alone proves the gap asked for; else the best of each.
+        Both are those of the last certificate where it alone proves the gap asked for, or where the fit keeps the last
+        point; else the best of each.
         """
         assert self.best is not None
-        if self.last is not None and self.enough(self.last.certificate):
+        if self.last is not None and (self.keeps_last or self.enough(self.last.certificate)):
             return self.last, self.last
         return self.best, self.highest
+
+    @property
+    def keeps_last(self) -> bool:
+        """Whether the fit returns the solver's last point, whatever its objective."""
+        return self.limits.keep == "last"
 
     @property
     def highest(self) -> Evaluation:
@@ -184,13 +190,13 @@ class Run:
         """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
         self.watches.lap("solving")
         before = self.watches.certifying
-        point = self.solver.solution(self.problem, state)
+        point = self.point(state)
         fine = state.w.dtype == np.float64  # close to the optimum: what a glance leaves out is no longer small
         likely = ending or self.promising(state) or not point.tracks or (fine and not point.read)
-        evaluation = evaluate(self.problem, point, exact=likely)
+        evaluation = self.evaluated(point, exact=likely)
         self.passes += EXACT_PASSES if likely else GLANCE_PASSES
         if not evaluation.exact and self.decisive(evaluation):
-            evaluation = evaluate(self.problem, point)
+            evaluation = self.evaluated(point)
             self.passes += EXACT_PASSES
         self.looked_at = state.epochs
         if 0.0 <= state.estimate < np.inf:
@@ -202,9 +208,21 @@ class Run:
         self.glance = self.watches.certifying - before
         return state
 
+    def point(self, state: Any) -> Any:
+        """The point to certify: the one that the solver stands for, or its last one where the fit keeps that."""
+        return (self.solver.last_point if self.keeps_last else self.solver.solution)(self.problem, state)
+
+    def evaluated(self, point: Any, exact: bool = True) -> Evaluation:
+        """The certificate of a point; the last one of a primal solver has its own free intercept, not the best one."""
+        if self.keeps_last and isinstance(point, Point) and point.w is not None and not point.tracks:
+            return evaluate(self.problem, point, exact=exact, given_offset=True)
+        return evaluate(self.problem, point, exact=exact)
+
     def decisive(self, glance: Evaluation) -> bool:
         """Whether a glance says what only an exact certificate may say: that the gap is reached, or negative."""
         seen = glance.certificate
+        if self.keeps_last:
+            return self.enough(seen) or not seen.sound
         if self.best is not None and self.best.certificate.primal < seen.primal:
             seen = self.best.certificate.bounded_by(seen)
         if self.bound is not None:
@@ -213,7 +231,7 @@ class Run:
 
     def confirm(self, state: Any) -> None:
         """Put an exact certificate in the place of the last record's glance: the fit ends with it."""
-        self.keep(evaluate(self.problem, self.solver.solution(self.problem, state)))
+        self.keep(self.evaluated(self.point(state)))
         self.watches.lap("certifying")
         self.trace.pop()
         self.trace(self.record(state))
@@ -249,8 +267,11 @@ class Run:
     def improve(self) -> None:
         """Look for a better model among the multiples of the best one, and the best intercept alone.
 
-        It stands apart from the best one: a fit that goes on from here goes the way of an undisturbed one.
+        It stands apart from the best one: a fit that goes on from here goes the way of an undisturbed one. A fit that
+        keeps the last point leaves it as it is.
         """
+        if self.keeps_last:
+            return
         with working_for((self.limits.max_time or np.inf) - self.watches.total):
             point = better(self.problem, self.best)
         if point is not None:
@@ -268,6 +289,8 @@ class Run:
         points = [one for one in (self.improved, self.bound, self.best) if one is not None]
         if not points:
             return None
+        if self.keeps_last and self.last is not None:
+            return self.last, self.last
         if self.best is not None and (self.improved is None or self.enough(proof(*self.chosen))):
             return self.chosen
         model = min(points, key=lambda one: one.certificate.primal)
@@ -311,6 +334,8 @@ class Run:
             "phases": self.phases,
         }
         points = {"best": self.best, "bound": self.bound, "improved": self.improved}
+        if self.keeps_last:
+            points["last"] = self.last
         return Saved(state, numbers, {name: one for name, one in points.items() if one is not None}, self.trace)
 
     def restore(self, saved: Saved) -> None:
@@ -320,7 +345,7 @@ class Run:
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
         self.stall.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
-        self.improved = saved.points.get("improved")
+        self.improved, self.last = saved.points.get("improved"), saved.points.get("last")
         if self.bound is not None and self.bound.certificate.dual_rounding == 0.0 < self.bound.certificate.dual:
             self.bound = None  # of a version that did not count rounding: it proves nothing
         self.stall.phase = getattr(saved.state, "phase", "")

@@ -290,6 +290,7 @@ class LinearFits(Fits):
         if (
             limits.max_time is None
             or limits.max_epochs is not None
+            or limits.keep == "last"  # another try would be another run
             or self.checkpoint
             or self.side_by_side
             or len(results) == 1

@@ -273,6 +273,10 @@ class KernelDecomposition(SolverBase):
         beta = state.beta.copy()
         return KernelPoint(state.model, beta) if state.model.size else KernelPoint(beta)
 
+    def last_point(self, problem: KernelProblem, state: KernelState) -> KernelPoint:
+        """The last iterate alone."""
+        return KernelPoint(state.beta.copy())
+
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
         """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
         if state.model.size:
