@@ -19,6 +19,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import CALLBACKS, KEEP, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
 from saddlesvm.runtime.compiling import seconds_compiling, telling
@@ -186,18 +187,29 @@ class Classes:
             raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
         return codes
 
-    def _weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray | None:
-        """Row weights with the class weights multiplied in; every class must have a row of positive weight."""
+    def _weights(
+        self, sample_weight: Any, codes: np.ndarray, multi_class: str = "ovo"
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """As :meth:`_times_class_weights`; every class must have a row of positive weight."""
         weights = inputs.check_weights(sample_weight, codes.size)
         if weights is not None:
             left = np.bincount(codes[weights > 0], minlength=self.classes_.size)
             if not left.all():
                 absent = self.classes_.tolist()[int(np.argmin(left))]
                 raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
-        return self._times_class_weights(weights, codes)
+        return self._times_class_weights(weights, codes, multi_class)
 
-    def _times_class_weights(self, weights: np.ndarray | None, codes: np.ndarray) -> np.ndarray | None:
+    def _times_class_weights(
+        self, weights: np.ndarray | None, codes: np.ndarray, multi_class: str
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The weights of the rows in all sub-problems, and the factors of the classes.
+
+        Those of a class that has a sub-problem of its own multiply the weights of its rows there, as in LIBLINEAR and
+        scikit-learn. Others are in the weights already, and the factors are None.
+        """
         if self.class_weight is None:
-            return weights
+            return weights, None
         factors = checked_factors(self.class_weight, self.classes_, codes, weights)
-        return factors[codes] * (1.0 if weights is None else weights)
+        if has_factors(multi_class, self.classes_.size):
+            return weights, factors
+        return factors[codes] * (1.0 if weights is None else weights), None

@@ -17,7 +17,8 @@ from saddlesvm.estimators.option_names import OF_KERNELS, OVER_LANDMARKS
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
+from saddlesvm.multiclass.one_vs_one import vote
+from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.kernels import Kernel
@@ -77,7 +78,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
-        Positive factors for the weights of the classes.
+        Positive factors for the weights of the classes, as in :class:`LinearSVC`.
     max_iter : int, optional
         Epochs at most: visits of as many rows as there are.
     max_time : float, optional
@@ -237,10 +238,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         X = self._check_design(X, reset=True)
         codes = self._encode(y, X.shape[0])
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
-        weights = self._weights(sample_weight, codes)
+        weights, factors = self._weights(sample_weight, codes, self.multi_class)
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
-        split = one_vs_one if self.multi_class == "ovo" else multiclass.one_vs_rest
-        problems = split(codes, self.classes_)
+        problems = sub_problems_of(self.multi_class, codes, self.classes_, factors=factors)
         found = self._approximated(X, problems, loss, weights)
         if found is not None and self.exact_tol is None:
             results = found.results

@@ -96,7 +96,8 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             self.classes_ = known
         X = inputs.check_design(self, X, reset=first)
         codes = inputs.codes_among(inputs.check_labels(y, X.shape[0]), known)
-        weights = self._times_class_weights(inputs.check_weights(sample_weight, codes.size), codes)
+        own = inputs.check_weights(sample_weight, codes.size)
+        weights, factors = self._times_class_weights(own, codes, self.multi_class)
         inputs.finite_norms(rows.as_rows(X))
         if first:
             posed = self._posed()
@@ -105,8 +106,8 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
                 make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling, lam,
                 seed_of(self.random_state), posed.get("penalty"),
             )  # fmt: skip
-        problems = [make() for make in one_vs_rest(codes, known)]
-        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, [p.y for p in problems], weights)
+        problems = [make() for make in one_vs_rest(codes, known, factors)]
+        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, problems, weights)
         self.certificate_ = Certificate.total(self.certificates_)
         self.n_iter_ = self._stream.passes
         return self

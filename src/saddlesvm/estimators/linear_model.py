@@ -321,7 +321,8 @@ class LinearModel(CallbackSupport, Estimator):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
             split = getattr(self, "multi_class", "ovr")
-            solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2)
+            weighed = getattr(self, "class_weight", None) is not None and splits.has_factors(split, len(problems))
+            solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2, weighed)
             given = open_rows(
                 X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
                 most_rows=getattr(solver, "rows", 0),

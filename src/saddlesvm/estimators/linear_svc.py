@@ -60,8 +60,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
 
     Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
     within the fraction `tol` of the optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
-    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here (but see
-    `class_weight`).
+    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here.
 
     Parameters
     ----------
@@ -100,8 +99,9 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         ``fit_intercept=False``.
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
-        Positive factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more
-        LIBLINEAR and scikit-learn weigh the rows of the class that a sub-problem is about so, and all the rest by 1.)
+        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR: where each of three
+        classes or more has a sub-problem of its own ("ovr"), its factor counts there only, and the rows of the rest
+        keep their weights; otherwise a factor of 2 is the same as all rows of the class twice.
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
         For rows on a cluster "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``), see Notes.
@@ -346,8 +346,8 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
             self._learn_labels(y)
         else:
             codes = self._encode(y, X.shape[0])
-            weights = self._weights(sample_weight, codes)
-            problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k)
+            weights, factors = self._weights(sample_weight, codes, self.multi_class)
+            problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
         self.__dict__.pop("_stream", None)  # partial_fit begins anew
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks, start)
@@ -373,19 +373,20 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
             The labels are not those of the model.
         """
         if self.multilabel_:
-            makers, weights = self._labels_posed(y, sample_weight, n)
-            if len(makers) != self.classes_.size:
-                raise ValueError(f"y has {len(makers)} columns; the model knows {self.classes_.size} labels")
-            return Training([make() for make in makers], self.check_options(), weights)
+            labelled, weights = self._labels_posed(y, sample_weight, n)
+            if len(labelled) != self.classes_.size:
+                raise ValueError(f"y has {len(labelled)} columns; the model knows {self.classes_.size} labels")
+            return Training([make() for make in labelled], self.check_options(), weights)
         labels = inputs.check_labels(y, n)
         known = self.classes_.tolist()
         for unlike, what in ((np.setdiff1d(labels, known), "holds"), (np.setdiff1d(known, labels), "does not hold")):
             if unlike.size:
                 raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
         codes = np.searchsorted(self.classes_, labels)
-        problems = [make() for make in splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k)]
+        weights, factors = self._weights(sample_weight, codes, self.multi_class)
+        makers = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
         loss = splits.loss_for(self.multi_class, self.check_options())
-        return Training(problems, loss, self._weights(sample_weight, codes))
+        return Training([make() for make in makers], loss, weights)
 
     def _keep(self, results: list[FitResult]) -> None:
         super()._keep(results)

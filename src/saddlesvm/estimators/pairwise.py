@@ -57,7 +57,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         X = self._check_design(X, reset=True)
         codes = self._encode(y, X.shape[0])
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
-        weights = self._weights(sample_weight, codes)
+        weights, _ = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
         found = self._approximated(X, one_vs_one(codes, self.classes_), loss, weights)

@@ -178,8 +178,9 @@ class KernelFits(Fits):
     def problem(self, sub: SubProblem) -> KernelProblem:
         """The regularised risk problem behind a sub-problem."""
         problem, self.members[sub.index] = make_kernel_problem(
-            self.X, self.kernel, sub.y, self.loss, members=sub.members, facts=self.facts, **self.options
-        )
+            self.X, self.kernel, sub.y, self.loss, members=sub.members, facts=self.facts,
+            **sub.with_weights(self.options),
+        )  # fmt: skip
         return self.machine.posed(problem)
 
     def finished(self, fit: Fit) -> FitResult:
