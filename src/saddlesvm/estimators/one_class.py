@@ -153,7 +153,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
         [result] = self._shown(feature_fits(self, rows, made, SHORTFALL, weights, machine, self._made_solver()))
         self._keep_for_a_start(None)
-        [multipliers] = result.alpha
+        [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
         support = np.flatnonzero(multipliers)
         self._keep_one(result, Coefficients(support, multipliers[support]))
         self._keep_vectors(X, [result])

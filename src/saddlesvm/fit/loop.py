@@ -212,7 +212,7 @@ class Fit:
             self._look(stopped)
         if self.end is not None and self.unweighed:
             self._weigh()
-        if self.end is not None and self.end[0] not in (Outcome.CERTIFIED, Outcome.RULE_MET):
+        if self.end is not None and not self._is_as_asked(self.end[0]):
             self._improve()
         if going_on and self.checkpoint and (self.end is not None or self.checkpoint.due()):
             with self.checkpoint.warned():
@@ -237,6 +237,11 @@ class Fit:
         self.unweighed = False
         if not self.run.weigh() and self.end is not None and self.end[0] is Outcome.CERTIFIED:
             self.end = None
+
+    def _is_as_asked(self, outcome: Outcome) -> bool:
+        """Whether a fit ended with the point that it was asked for; a rule may also say that no weights are best."""
+        ruled = outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous
+        return ruled or outcome is Outcome.CERTIFIED
 
     def _improve(self) -> None:
         """Let a fit that ended early return no model that a number would make better, which may even be certified."""
@@ -278,7 +283,7 @@ class Fit:
         return FitResult(
             coef=model.coef,
             intercept=model.intercept,
-            alpha=bound.alpha,
+            alpha=(bound if run.problem.intercept.homogeneous else model).alpha,  # see :attr:`FitResult.alpha`
             certificate=certificate,
             outcome=self.end[0],
             tol=run.limits.tol,

@@ -23,7 +23,8 @@ class FitResult:
     coef : ndarray of shape (d,), float64
     intercept : float
     alpha : ndarray of shape (n_all,), float64
-        Dual point behind the certificate.
+        Dual point behind the certificate. Where its sum is given, and is not zero: the dual point whose weights the
+        model has, unless these are zero.
     certificate : Certificate
     outcome : Outcome
     tol : float

@@ -116,7 +116,8 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
     constant = np.full(problem.members.size, 0.0 if kind.constrained else problem.scale)
     alone = kind.best(terms, problem.members, constant, 0.0)
     rays = [(last, constant, alone)]
-    if model is not None and (model.coef.any() or model.intercept):
+    expanded = not kind.homogeneous  # such a model is that of feasible dual variables, of which no multiple is feasible
+    if model is not None and not expanded and (model.coef.any() or model.intercept):
         w, offset = kind.split(np.append(model.coef, model.intercept / (problem.scale or 1.0)))
         rays.append((w, margins(problem, w), offset))
     for w, z, offset in rays:
