@@ -35,6 +35,7 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
+from saddlesvm.runtime.internal import PublicDir, internal
 from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.words import CLUSTER_SOLVERS, Intercept
@@ -73,7 +74,7 @@ def whole_or_not_at_all(estimator: Any) -> Iterator[None]:
         raise
 
 
-class DistributedModel(BaseEstimator):
+class DistributedModel(PublicDir, BaseEstimator):
     """What both estimators share: the fit on partitions, and scores that stay lazy."""
 
     C: float
@@ -133,6 +134,7 @@ class DistributedModel(BaseEstimator):
         self._keep(solution, began)
         self._warn(solution)
 
+    @internal
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked.
 

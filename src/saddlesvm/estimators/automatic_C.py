@@ -46,8 +46,7 @@ class AutomaticC:
 
     Examples
     --------
-    >>> from saddlesvm import LinearSVC
-    >>> from saddlesvm.estimators.automatic_C import AutomaticC
+    >>> from saddlesvm import AutomaticC, LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> how = AutomaticC(low=1e-3, high=1.0, gap=0.1, size=4)

@@ -25,6 +25,7 @@ from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, check
 from saddlesvm.runtime.bar import Bar
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.interrupt import interruptible
 
 RULES = ("best", "one_standard_error")
@@ -144,6 +145,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    @internal
     def template(self) -> LinearSVC:
         """The estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator

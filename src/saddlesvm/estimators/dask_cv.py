@@ -17,6 +17,7 @@ from saddlesvm.cluster.model import Prepared
 from saddlesvm.cluster.rounds import Solution
 from saddlesvm.estimators.dask import LinearSVC
 from saddlesvm.estimators.path import check_Cs
+from saddlesvm.runtime.internal import internal
 
 OF_THE_BEST = (
     "classes_", "coef_", "intercept_", "certificate_", "n_features_in_", "feature_names_in_", "n_iter_"
@@ -107,6 +108,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.drop = drop
         self.verbose = verbose
 
+    @internal
     def template(self) -> LinearSVC:
         """The estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator

@@ -25,6 +25,7 @@ from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.problem.losses import Loss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import (
     Calibration,
     ClassificationLoss,
@@ -78,7 +79,7 @@ class LinearSVC(HasPath, LinearClassifier):
     C : float or "auto", default=1.0
         Weight of the losses, ``C = 1 / (lambda n)``. "auto" chooses the one that approximate leave-one-out prefers
         along a certified path from 1e-3 to 1e3, and fits there. An
-        :class:`~saddlesvm.estimators.automatic_C.AutomaticC`, or ``"auto:rule=one_standard_error,high=1e4"`` in words,
+        :class:`~saddlesvm.AutomaticC`, or ``"auto:rule=one_standard_error,high=1e4"`` in words,
         sets how. Where rows belong to groups, give `groups` to :meth:`fit`.
     lam : float, optional
         lambda instead of C; objectives are then reported in the lambda form.
@@ -314,6 +315,7 @@ class LinearSVC(HasPath, LinearClassifier):
             self.calibration_ = calibrated(self, X, y, sample_weight)
         return self
 
+    @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The sub-problems that this fitted model solves on such labels, their loss, and the weights of the rows.
 

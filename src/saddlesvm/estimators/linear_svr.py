@@ -21,6 +21,7 @@ from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import DualOption, Intercept, Penalty, RegressionLoss, SolverName
 from saddlesvm.solvers.base import SolverBase
 
@@ -174,6 +175,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
+    @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The problems, one a column, that this model solves on targets; see :meth:`LinearSVC.training_problems`."""
         weights = inputs.check_weights(sample_weight, n)
@@ -187,6 +189,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
         return self.decide(self._scores(X))
 
+    @internal
     def decide(self, scores: np.ndarray) -> np.ndarray:
         """The predicted targets for scores of shape (n, 1) or (n, k), shape (n,) or (n, k)."""
         return scores[:, 0] if scores.shape[1] == 1 else scores
