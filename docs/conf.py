@@ -33,6 +33,8 @@ extensions = [
 exclude_patterns = ["examples", "checks", "_ext", "_templates", "gallery/**/*.py"]
 templates_path = ["_templates"]
 nitpicky = False
+smartquotes = False  # quotes of options are copied into code
+toc_object_entries_show_parents = "hide"
 
 # Docstrings: numpydoc lays them out; public_members says which members of a class are shown.
 autosummary_generate = True

@@ -1,6 +1,7 @@
 """Which members of a class are in the reference: all that users call or read, inherited ones included.
 
-Shown are methods and properties; parameters and attributes stand in the docstring of the class. Left out are methods marked with :func:`saddlesvm.runtime.internal.internal`; what the fit's loop calls of a solver, which
+Shown are methods and properties; parameters and attributes stand in the docstring of the class. Left out are methods
+marked with :func:`saddlesvm.runtime.internal.internal`; what the fit's loop calls of a solver, which
 :class:`~saddlesvm.solvers.SolverBase` documents once; and the methods that scikit-learn makes for metadata routing.
 """
 

@@ -14,7 +14,9 @@ from distributed import Client
 
 from saddlesvm.dask import LinearSVC
 
-client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
+client = Client(
+    processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
+)
 
 random = np.random.default_rng(0)
 truth = random.normal(size=40)
@@ -37,7 +39,9 @@ print(f"{share:.3f} of the rows right; the same locally: {local.score(X, y):.3f}
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
-ax.semilogy(range(1, len(model.trace_) + 1), [row["relative_gap"] for row in model.trace_], "o-")
+ax.semilogy(
+    range(1, len(model.trace_) + 1), [row["relative_gap"] for row in model.trace_], "o-"
+)
 ax.axhline(1e-3, color="C7", linestyle=":")
 ax.set(xlabel="rounds", ylabel="relative gap, proven")
 client.close()

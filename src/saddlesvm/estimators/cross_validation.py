@@ -114,7 +114,9 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> from saddlesvm import LinearSVC, LinearSVCCV
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> search = LinearSVCCV(LinearSVC(random_state=0), Cs=[0.01, 1.0], cv=3).fit(notes.X, notes.y)
+    >>> search = LinearSVCCV(LinearSVC(random_state=0), Cs=[0.01, 1.0], cv=3).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> search.scores_.shape, search.C_ in (0.01, 1.0)
     ((2, 3), True)
     """

@@ -46,7 +46,9 @@ class LinearSVR(RegressorMixin, DistributedLinear):
     >>> from saddlesvm.dask import LinearSVR
     >>> X = da.random.default_rng(0).normal(size=(1000, 5), chunks=(500, 5))
     >>> with Client(processes=False, dashboard_address=None):
-    ...     model = LinearSVR(loss="squared", C=0.01, tol=1e-2, random_state=0).fit(X, X[:, 0] - X[:, 1])
+    ...     model = LinearSVR(loss="squared", C=0.01, tol=1e-2, random_state=0).fit(
+    ...         X, X[:, 0] - X[:, 1]
+    ...     )
     ...     print(model.outcome_)
     certified
     """

@@ -47,7 +47,11 @@ def save_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     >>> model = SVC().fit(notes.X, notes.y)
     >>> path = tempfile.mkdtemp() + "/notes.libsvm"
     >>> save_libsvm(model, path)
-    >>> bool((load(path).decision_function(notes.X) == model.decision_function(notes.X)).all())
+    >>> bool(
+    ...     (
+    ...         load(path).decision_function(notes.X) == model.decision_function(notes.X)
+    ...     ).all()
+    ... )
     True
     """
     kind = TYPES.get(type(model))

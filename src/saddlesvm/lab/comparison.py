@@ -145,7 +145,9 @@ def compare(
     >>> from saddlesvm.lab import compare
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> found = compare(notes.X, notes.y, solvers=["dcd", "sdca"], C=0.01, tol=1e-3, name="banknote")
+    >>> found = compare(
+    ...     notes.X, notes.y, solvers=["dcd", "sdca"], C=0.01, tol=1e-3, name="banknote"
+    ... )
     >>> sorted(set(found.trace["solver"])), bool(found.trace["relative_gap"].min() <= 1e-3)
     (['dcd', 'sdca'], True)
     """

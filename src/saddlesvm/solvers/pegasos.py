@@ -205,7 +205,9 @@ class Pegasos(SolverBase):
     >>> from saddlesvm import LinearSVC, Pegasos
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(solver=Pegasos(batch_size=16), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(
+    ...     solver=Pegasos(batch_size=16), C=0.01, tol=1e-2, random_state=0
+    ... ).fit(notes.X, notes.y)
     >>> print(model.outcome_)
     certified
     """

@@ -206,7 +206,9 @@ class Newton(SolverBase):
     >>> from saddlesvm import LinearSVC, Newton
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(solver=Newton(warm_up=0), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(solver=Newton(warm_up=0), C=0.01, tol=1e-2, random_state=0).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> print(model.outcome_)
     certified
     """
