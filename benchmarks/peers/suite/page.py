@@ -254,11 +254,11 @@ that were begun) on: {machine}.
 {command}
 ```
 
-Every solver minimises $\\tfrac12 \\lVert w \\rVert^2 + C \\sum_i \\phi(y_i x_i^\\top w)$ without an intercept, in a process of its own. Its fit is
-timed (reading, converting, importing, compiling and loading are not), from a rough setting to an exact one, each begun
-anew, and its objective is recomputed in float64. The distance from the optimum is `P / D - 1`, where D is the lower
-bound that this project's certificate proved for the cell. Seconds are those of the quickest setting that came near
-enough, medians of runs in turn. {bounds}
+Every solver minimises $\\tfrac12 \\lVert w \\rVert^2 + C \\sum_i \\phi(y_i x_i^\\top w)$ without an intercept, in a
+process of its own. Its fit is timed (reading, converting, importing, compiling and loading are not), from a rough
+setting to an exact one, each begun anew, and its objective is recomputed in float64. The distance from the optimum is
+`P / D - 1`, where D is the lower bound that this project's certificate proved for the cell. Seconds are those of the
+quickest setting that came near enough, medians of runs in turn. {bounds}
 
 Where a peer is ahead, the table says so in bold. A factor in brackets is of a cell where both need less than 5 ms: it
 counts neither for nor against. "> f" means that every peer that might have got there was stopped by its time limit, f

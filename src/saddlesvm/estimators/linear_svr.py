@@ -34,7 +34,11 @@ from saddlesvm.solvers.base import SolverBase
 class LinearSVR(HasPath, RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
 
-    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(x_i . w + b - y_i)``. See :class:`LinearSVC` for what is not listed.
+    Minimises
+
+    .. math:: \\tfrac12 \\lVert w \\rVert^2 + C \\sum_i s_i\\, \\phi(x_i^\\top w + b - y_i) .
+
+    See :class:`LinearSVC` for parameters that are not described here.
 
     Parameters
     ----------
@@ -54,8 +58,8 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
     coef_ : ndarray of shape (d,) or (k, d), float64
     intercept_ : float or ndarray of shape (k,)
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (k, n)
-    certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    n_features_in_, feature_names_in_
+    certificate_, certificates_, outcome_, trace_, n_iter_, phases_
+    seconds_solving_, seconds_certifying_, seconds_compiling_, n_features_in_, feature_names_in_
         As in :class:`LinearSVC`.
 
     Examples
