@@ -26,14 +26,17 @@ extensions = [
     "command_line",
     "front_picture",
     "markdown_twins",
+    "mathematics",
     "project_files",
     "public_members",
 ]
 exclude_patterns = ["examples", "checks", "_ext", "_templates", "gallery/**/*.py"]
 templates_path = ["_templates"]
 nitpicky = False
+smartquotes = False  # quotes of options are copied into code
+toc_object_entries_show_parents = "hide"
 
-# Docstrings: numpydoc lays them out; a class shows its own methods, not those of scikit-learn's base classes.
+# Docstrings: numpydoc lays them out; public_members says which members of a class are shown.
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_validation_checks: set[str] = set()
@@ -41,8 +44,11 @@ autodoc_default_options = {"members": True, "undoc-members": False, "member-orde
 autodoc_typehints = "none"
 
 # Pages: Markdown.
-myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline", "attrs_block"]
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline", "attrs_block", "dollarmath"]
 myst_heading_anchors = 4
+myst_dmath_allow_labels = False
+myst_dmath_allow_digits = False
+myst_dmath_double_inline = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -50,6 +56,8 @@ copybutton_prompt_is_regexp = True
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("saddlesvm",),
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,

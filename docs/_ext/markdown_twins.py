@@ -30,6 +30,12 @@ class PageConverter(MarkdownConverter):
     def convert_dd(self, el: Any, text: str, parent_tags: Any) -> str:
         return "\n" + text.strip() + "\n"
 
+    def convert_tex(self, el: Any, text: str, parent_tags: Any) -> str:
+        formula = el.get_text().strip()
+        if formula.startswith(r"\["):
+            return f"\n\n$$\n{formula[2:-2].strip()}\n$$\n\n"
+        return f"${formula[2:-2]}$"
+
 
 def language(pre: Any) -> str:
     """The language of a block of code, from the class that Sphinx gives to its frame."""
@@ -50,6 +56,8 @@ def markdown_of(body: str) -> str:
         address, hash_, place = link["href"].partition("#")
         if address.endswith(".html") and "://" not in address:
             link["href"] = address.removesuffix(".html") + ".md" + hash_ + place
+    for formula in soup.select(".math"):
+        formula.name = "tex"
     converter = PageConverter(heading_style="ATX", bullets="-", code_language_callback=language)
     return re.sub(r"\n{3,}", "\n\n", converter.convert_soup(soup)).strip() + "\n"
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pages import DOCS
 
@@ -46,3 +47,24 @@ def test_every_entry_has_an_example_that_runs(name: str, tmp_path: Path, monkeyp
     said: list[str] = []
     failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=said.append)
     assert not failed, "".join(said)
+
+
+FITTED = ("LinearSVC", "LinearSVR", "LinearSVCCV", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "KernelSVC")
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_every_fitted_attribute_is_documented(name: str) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    y = np.where(X[:, 0] + 0.3 * random.normal(size=60) > 0, 1, -1)
+    model = found(name)().fit(X, y)
+    attributes = [one for one in vars(model) if one.endswith("_") and not one.startswith("_")]
+    missing = [one for one in attributes if not re.search(rf"\b{one}(?!\w)", type(model).__doc__ or "")]
+    assert not missing, f"the docstring of {name} lacks {missing}"
+
+
+def test_internal_methods_are_not_offered() -> None:
+    model = saddlesvm.LinearSVC()
+    offered = set(dir(model))
+    assert {"fit", "predict", "path", "score", "top_features"} <= offered
+    assert not offered & {"training_problems", "judge_part", "posed_C", "check_options", "decide"}

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+import sys
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from bs4 import BeautifulSoup
+from pages import DOCS
+from test_reference import LISTED, found
+
+sys.path.insert(0, str(DOCS / "_ext"))
+from public_members import is_public
 
 SITE = Path(os.environ.get("SITE", ""))
 PAGES = sorted(set(SITE.rglob("*.html")) - set(SITE.glob("_static/**/*"))) if os.environ.get("SITE") else []
@@ -87,6 +93,19 @@ def test_a_newcomers_question_is_answered_within_two_clicks(question: str) -> No
     first = linked(front)
     assert answer in first or any(answer in linked(page) for page in first if page.is_file())
     assert not place or place in anchors(answer)
+
+
+@pytest.mark.parametrize("name", [name for name in LISTED if isinstance(found(name), type)])
+def test_the_page_of_a_class_shows_its_public_members(name: str) -> None:
+    kind = found(name)
+    home = [base for base in kind.__mro__ if base.__module__.startswith(("saddlesvm", "sklearn"))]
+    members = {key: item for base in reversed(home) for key, item in vars(base).items()}
+    shown = (property, cached_property)
+    expected = {key for key, item in members.items() if is_public(kind, key) and (callable(getattr(kind, key, None))
+                or isinstance(item, shown))}  # fmt: skip
+    full = f"saddlesvm.{name}"
+    there = {one.removeprefix(f"{full}.") for one in anchors(SITE / "reference" / "api" / f"{full}.html")}
+    assert expected <= there, sorted(expected - there)
 
 
 def linked(page: Path) -> set[Path]:

@@ -40,7 +40,7 @@ def run_session(block: Block, page: Path, names: dict[str, Any]) -> None:
 def run_commands(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
     """Run the lines that call the command line; every label that the page shows must be among what they printed."""
     shown = []
-    for line in block.code.splitlines():
+    for line in block.code.replace("\\\n", "").splitlines():  # a backslash continues a line
         if line.startswith("$ saddlesvm "):
             code = main(expanded(shlex.split(line.removeprefix("$ saddlesvm "))))
             assert code == 0, f"{line}: exit code {code}; {capsys.readouterr().err}"

@@ -15,25 +15,35 @@ from sklearn.preprocessing import StandardScaler
 from saddlesvm import LinearSVC, leave_one_out
 
 X, y = load_breast_cancer(return_X_y=True)
-X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, test_size=0.4, random_state=0, stratify=y
+)
 scaler = StandardScaler().fit(X_train)
 X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
 
 model = LinearSVC(C="auto", loss="logistic", random_state=0).fit(X_train, y_train)
 choice = model.choice_
-print(f"C = {choice.C:.3g}, {model.outcome_}, test accuracy {model.score(X_test, y_test):.3f}")
+print(
+    f"C = {choice.C:.3g}, {model.outcome_}, test accuracy {model.score(X_test, y_test):.3f}"
+)
 
 # %%
 # The estimate beside the truth: leave-one-out by training 60 times without a row, against the estimated scores.
-fitted = LinearSVC(C=choice.C, loss="logistic", tol=1e-8, random_state=0).fit(X_train, y_train)
+fitted = LinearSVC(C=choice.C, loss="logistic", tol=1e-8, random_state=0).fit(
+    X_train, y_train
+)
 estimate = leave_one_out(fitted, X_train, y_train)
 rows = np.random.default_rng(0).choice(len(y_train), 60, replace=False)
 exact = []
 for row in rows:
     others = np.delete(np.arange(len(y_train)), row)
-    alone = LinearSVC(C=choice.C, loss="logistic", tol=1e-8, random_state=0).fit(X_train[others], y_train[others])
+    alone = LinearSVC(C=choice.C, loss="logistic", tol=1e-8, random_state=0).fit(
+        X_train[others], y_train[others]
+    )
     exact.append(alone.decision_function(X_train[[row]])[0])
-print(f"largest error of an estimated score: {np.abs(np.array(exact) - estimate.margins[rows]).max():.1e}")
+print(
+    f"largest error of an estimated score: {np.abs(np.array(exact) - estimate.margins[rows]).max():.1e}"
+)
 
 # %%
 import matplotlib.pyplot as plt

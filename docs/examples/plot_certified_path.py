@@ -17,7 +17,13 @@ from saddlesvm.data import load_bundled
 heart = load_bundled("heart")
 X, y = StandardScaler().fit_transform(heart.X), heart.y
 path = LinearSVC.path(X, y, C=(1e-3, 1e2), gap=1e-2, loss="hinge", random_state=0)
-print(path.outcome, "with", path.Cs.size, "fits; the largest gap anywhere is", f"{path.proven_gap:.2e}")
+print(
+    path.outcome,
+    "with",
+    path.Cs.size,
+    "fits; the largest gap anywhere is",
+    f"{path.proven_gap:.2e}",
+)
 
 # %%
 # A model for any C, whether it was fitted or not, with its own certificate.
@@ -32,12 +38,20 @@ import matplotlib.pyplot as plt
 
 grid = path.grid(400)
 proven = np.array([path.certificate(C).relative_gap for C in grid])
-check = LinearSVC(C=0.037, loss="hinge", tol=1e-8, random_state=0).fit(X, y).certificate_
-assert path.certificate(0.037).dual <= check.primal <= path.certificate(0.037).primal * (1 + 1e-8)
+check = (
+    LinearSVC(C=0.037, loss="hinge", tol=1e-8, random_state=0).fit(X, y).certificate_
+)
+assert (
+    path.certificate(0.037).dual
+    <= check.primal
+    <= path.certificate(0.037).primal * (1 + 1e-8)
+)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.loglog(grid, np.maximum(proven, 1e-6), label="proven for every C")
-left.plot(path.Cs, [path.certificate(C).relative_gap for C in path.Cs], "o", label="fits")
+left.plot(
+    path.Cs, [path.certificate(C).relative_gap for C in path.Cs], "o", label="fits"
+)
 left.axhline(path.gap, color="C7", linestyle=":", label="asked for")
 left.set(xlabel="C", ylabel="relative gap", ylim=(1e-6, 3e-2))
 left.legend(loc="lower left")

@@ -22,12 +22,22 @@ X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 C, lam = 1.0, 1.0 / len(y)
 
-warnings.simplefilter("ignore")  # LIBLINEAR and SGD say that they have not converged; how much it matters, we compute
+warnings.simplefilter(
+    "ignore"
+)  # LIBLINEAR and SGD say that they have not converged; how much it matters, we compute
 models = {
     "LinearSVC": (Liblinear(C=C, loss="hinge", random_state=0), "hinge", True),
-    "LinearSVC, 10 passes": (Liblinear(C=C, loss="hinge", max_iter=10, random_state=0), "hinge", True),
+    "LinearSVC, 10 passes": (
+        Liblinear(C=C, loss="hinge", max_iter=10, random_state=0),
+        "hinge",
+        True,
+    ),
     "SGDClassifier": (SGDClassifier(alpha=lam, random_state=0), "hinge", False),
-    "SGDClassifier, averaged": (SGDClassifier(alpha=lam, average=True, random_state=0), "hinge", False),
+    "SGDClassifier, averaged": (
+        SGDClassifier(alpha=lam, average=True, random_state=0),
+        "hinge",
+        False,
+    ),
     "LogisticRegression": (LogisticRegression(C=C), "logistic", False),
 }
 

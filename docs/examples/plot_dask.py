@@ -14,7 +14,9 @@ from distributed import Client
 
 from saddlesvm import LinearSVC
 
-client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
+client = Client(
+    processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
+)
 
 random = np.random.default_rng(0)
 truth = random.normal(size=40)
@@ -36,7 +38,9 @@ print(f"{share:.3f} of the rows right; the same locally: {model.score(X, y):.3f}
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
-ax.semilogy(range(1, model.n_iter_ + 1), [row["relative_gap"] for row in model.rounds_], "o-")
+ax.semilogy(
+    range(1, model.n_iter_ + 1), [row["relative_gap"] for row in model.rounds_], "o-"
+)
 ax.axhline(1e-3, color="C7", linestyle=":")
 ax.set(xlabel="rounds", ylabel="relative gap, proven")
 client.close()

@@ -46,9 +46,17 @@ labelled = [25, 50, 100, 200, 400]
 scores: dict[str, list[float]] = {"pixels": [], "embeddings": []}
 gaps = []
 for count in labelled:
-    train, test = next(StratifiedShuffleSplit(1, train_size=count, test_size=400, random_state=1).split(X, y))
+    train, test = next(
+        StratifiedShuffleSplit(
+            1, train_size=count, test_size=400, random_state=1
+        ).split(X, y)
+    )
     for name, features in (("pixels", X), ("embeddings", embeddings)):
-        probe = LinearSVCCV(LinearSVC(loss="squared_hinge", tol=1e-3, random_state=0), Cs=np.logspace(-2, 2, 5), cv=3)
+        probe = LinearSVCCV(
+            LinearSVC(loss="squared_hinge", tol=1e-3, random_state=0),
+            Cs=np.logspace(-2, 2, 5),
+            cv=3,
+        )
         probe.fit(features[train], y[train])
         scores[name].append(probe.best_estimator_.score(features[test], y[test]))
         gaps.append(probe.certificate_.relative_gap)
@@ -60,7 +68,12 @@ import matplotlib.pyplot as plt
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, marker in (("pixels", "s--"), ("embeddings", "o-")):
     ax.semilogx(labelled, scores[name], marker, label=name)
-ax.set(xlabel="labelled rows", ylabel="test accuracy", xticks=labelled, xticklabels=labelled)
+ax.set(
+    xlabel="labelled rows",
+    ylabel="test accuracy",
+    xticks=labelled,
+    xticklabels=labelled,
+)
 ax.minorticks_off()
 ax.grid(alpha=0.3)
 ax.legend()

@@ -27,7 +27,9 @@ import matplotlib.pyplot as plt
 
 from saddlesvm.lab import compare
 
-trace = compare(X, y, solvers="sdca", C=0.1, tol=1e-5, certify_every=1.0, name="banknote").trace
+trace = compare(
+    X, y, solvers="sdca", C=0.1, tol=1e-5, certify_every=1.0, name="banknote"
+).trace
 above, below = trace["primal"].cummin(), trace["dual"].cummax()
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
@@ -47,6 +49,8 @@ import warnings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    early = LinearSVC(loss="hinge", C=0.1, solver="sdca", max_iter=2, random_state=0).fit(X, y)
+    early = LinearSVC(
+        loss="hinge", C=0.1, solver="sdca", max_iter=2, random_state=0
+    ).fit(X, y)
 print(early.outcome_, "-", early.outcome_.advice)
 print(f"at most {100 * early.certificate_.excess:.1f} % above the optimum")

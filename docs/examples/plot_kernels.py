@@ -22,7 +22,8 @@ machines = {
     "linear": LinearSVC(loss="hinge", random_state=0),
     "rbf kernel": KernelSVC(C=1.0, gamma=1.0, random_state=0),
     "30 landmarks, linear": make_pipeline(
-        Nystroem(gamma=1.0, n_components=30, random_state=0), LinearSVC(loss="hinge", random_state=0)
+        Nystroem(gamma=1.0, n_components=30, random_state=0),
+        LinearSVC(loss="hinge", random_state=0),
     ),
 }
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
@@ -49,18 +50,27 @@ pixels, odd = pixels / 16.0, digits % 2
 train, test = np.arange(0, 1200), np.arange(1200, 1797)
 exact = KernelSVC(C=10.0, gamma=0.05, random_state=0).fit(pixels[train], odd[train])
 plain = LinearSVC(loss="hinge", C=1.0, random_state=0).fit(pixels[train], odd[train])
-print(f"exact: {exact.support_.size} support vectors, gap {exact.certificate_.relative_gap:.1e}")
+print(
+    f"exact: {exact.support_.size} support vectors, gap {exact.certificate_.relative_gap:.1e}"
+)
 
 landmarks = [10, 30, 100, 300, 1000]
 scores = []
 for count in landmarks:
     features = Nystroem(gamma=0.05, n_components=count, random_state=0)
-    machine = make_pipeline(features, LinearSVC(loss="hinge", C=10.0, tol=1e-3, random_state=0))
+    machine = make_pipeline(
+        features, LinearSVC(loss="hinge", C=10.0, tol=1e-3, random_state=0)
+    )
     scores.append(machine.fit(pixels[train], odd[train]).score(pixels[test], odd[test]))
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.semilogx(landmarks, scores, "o-", label="landmarks and a linear machine")
 ax.axhline(exact.score(pixels[test], odd[test]), color="C1", label="exact kernel")
-ax.axhline(plain.score(pixels[test], odd[test]), color="C7", linestyle=":", label="linear, on the pixels")
+ax.axhline(
+    plain.score(pixels[test], odd[test]),
+    color="C7",
+    linestyle=":",
+    label="linear, on the pixels",
+)
 ax.set(xlabel="landmarks", ylabel="test accuracy")
 ax.legend(loc="lower right")

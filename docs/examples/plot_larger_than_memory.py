@@ -31,21 +31,37 @@ print(store, store.shape, f"{store.n_bytes / 1e6:.0f} MB on disk")
 # %%
 # Train with 24 MB, less than half of the rows. ``trace_`` has a row for each certificate; in this mode certificates
 # come with the reading and cost no pass of their own.
-small = LinearSVC(loss="squared_hinge", C=0.01, tol=1e-4, memory="24M", random_state=0).fit(store)
+small = LinearSVC(
+    loss="squared_hinge", C=0.01, tol=1e-4, memory="24M", random_state=0
+).fit(store)
 print(small.outcome_, small.certificate_)
 
 # %%
 # The same problem with all rows in memory ends at the same optimum: both are within their gaps of it.
-whole = LinearSVC(loss="squared_hinge", C=0.01, tol=1e-4, random_state=0).fit(np.array(store.X), np.array(store.y))
+whole = LinearSVC(loss="squared_hinge", C=0.01, tol=1e-4, random_state=0).fit(
+    np.array(store.X), np.array(store.y)
+)
 print(f"objectives {small.certificate_.primal:.4f} and {whole.certificate_.primal:.4f}")
-print(f"predictions that differ: {np.mean(small.predict(store.X) != whole.predict(store.X)):.5%}")
+print(
+    f"predictions that differ: {np.mean(small.predict(store.X) != whole.predict(store.X)):.5%}"
+)
 
 # %%
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
-ax.semilogy(small.trace_.column("epoch"), small.trace_.column("relative_gap"), "o-", label="24 MB, block by block")
-ax.semilogy(whole.trace_.column("epoch"), whole.trace_.column("relative_gap"), "s", label="all in memory")
+ax.semilogy(
+    small.trace_.column("epoch"),
+    small.trace_.column("relative_gap"),
+    "o-",
+    label="24 MB, block by block",
+)
+ax.semilogy(
+    whole.trace_.column("epoch"),
+    whole.trace_.column("relative_gap"),
+    "s",
+    label="all in memory",
+)
 ax.axhline(1e-4, color="C7", linestyle=":", label="asked for")
 ax.set(xlabel="passes over the rows", ylabel="relative gap, proven")
 ax.legend()

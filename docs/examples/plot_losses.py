@@ -16,7 +16,9 @@ margins, residuals = np.linspace(-2, 2.5, 300), np.linspace(-2, 2, 300)
 classification = {
     "hinge": np.maximum(0, 1 - margins),
     "squared hinge": np.maximum(0, 1 - margins) ** 2,
-    "smooth hinge, width 1": np.where(margins < 0, 0.5 - margins, np.maximum(0, 1 - margins) ** 2 / 2),
+    "smooth hinge, width 1": np.where(
+        margins < 0, 0.5 - margins, np.maximum(0, 1 - margins) ** 2 / 2
+    ),
     "logistic": np.log1p(np.exp(-margins)),
 }
 regression = {
@@ -47,8 +49,15 @@ target[wrong] = random.uniform(3, 6, wrong.sum())
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 ax.plot(x, target, ".", color="C7", alpha=0.5)
 for loss, line in (("squared", "--"), ("absolute", "-")):
-    model = LinearSVR(loss=loss, C=10.0, intercept="free", random_state=0).fit(x[:, None], target)
-    ax.plot([-1, 1], model.predict(np.array([[-1.0], [1.0]])), line, label=f"{loss}: slope {model.coef_[0]:.2f}")
+    model = LinearSVR(loss=loss, C=10.0, intercept="free", random_state=0).fit(
+        x[:, None], target
+    )
+    ax.plot(
+        [-1, 1],
+        model.predict(np.array([[-1.0], [1.0]])),
+        line,
+        label=f"{loss}: slope {model.coef_[0]:.2f}",
+    )
     print(loss, model.outcome_, model.certificate_)
 ax.plot([-1, 1], [-1.5, 2.5], ":", color="k", label="truth: slope 2.00")
 ax.legend()

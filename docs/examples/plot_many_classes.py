@@ -21,9 +21,14 @@ train, test = np.arange(0, 1200), np.arange(1200, len(y))
 models = {}
 for split in ("ovr", "ovo", "crammer_singer"):
     began = time.perf_counter()
-    models[split] = LinearSVC(multi_class=split, loss="hinge", C=0.5, tol=1e-3, random_state=0)
+    models[split] = LinearSVC(
+        multi_class=split, loss="hinge", C=0.5, tol=1e-3, random_state=0
+    )
     models[split].fit(X[train], y[train])
-    accuracy, seconds = models[split].score(X[test], y[test]), time.perf_counter() - began
+    accuracy, seconds = (
+        models[split].score(X[test], y[test]),
+        time.perf_counter() - began,
+    )
     print(f"{split:15s} {len(models[split].certificates_):3d} problems   {models[split].certificate_.relative_gap:.1e} "
           f"  accuracy {accuracy:.3f}   {seconds:.2f} s (compiling included)")  # fmt: skip
 
@@ -34,5 +39,10 @@ import matplotlib.pyplot as plt
 weights = models["ovr"].coef_.reshape(-1, 8, 8)
 figure, axes = plt.subplots(2, 5, figsize=(8, 3.6), layout="constrained")
 for digit, ax in enumerate(axes.flat):
-    ax.imshow(weights[digit], cmap="RdBu", vmin=-np.abs(weights).max(), vmax=np.abs(weights).max())
+    ax.imshow(
+        weights[digit],
+        cmap="RdBu",
+        vmin=-np.abs(weights).max(),
+        vmax=np.abs(weights).max(),
+    )
     ax.set(title=str(digit), xticks=[], yticks=[])

@@ -23,13 +23,27 @@ figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", share
 for ax, nu in zip(axes, (0.8, 0.4, 0.1), strict=True):
     model = NuSVR(nu=nu, C=10.0, gamma=0.5).fit(x[:, None], y)
     errors = np.abs(y - model.predict(x[:, None]))
-    width = np.sort(errors)[::-1][int(nu * len(y))]  # the largest error but for a share nu
+    width = np.sort(errors)[::-1][
+        int(nu * len(y))
+    ]  # the largest error but for a share nu
     centre = model.predict(grid)
-    ax.fill_between(grid[:, 0], centre - width, centre + width, color="C0", alpha=0.2, label="tube")
+    ax.fill_between(
+        grid[:, 0], centre - width, centre + width, color="C0", alpha=0.2, label="tube"
+    )
     ax.plot(grid[:, 0], centre, color="C0")
     ax.plot(x, y, ".", color="C7", label="rows")
-    ax.plot(x[model.support_], y[model.support_], "o", mfc="none", color="C1", label="support vectors")
-    ax.set(title=f"nu = {nu}: {model.support_.size} of {len(y)} are support vectors", xlabel="x")
+    ax.plot(
+        x[model.support_],
+        y[model.support_],
+        "o",
+        mfc="none",
+        color="C1",
+        label="support vectors",
+    )
+    ax.set(
+        title=f"nu = {nu}: {model.support_.size} of {len(y)} are support vectors",
+        xlabel="x",
+    )
     ax.title.set_fontsize(9)
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 

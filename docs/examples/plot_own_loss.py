@@ -18,7 +18,12 @@ INF = float("inf")
 
 
 @register_loss(
-    "expectile", task="regression", shape="cornered", parabolic=True, exponentials=False, options={"tau": SHARE}
+    "expectile",
+    task="regression",
+    shape="cornered",
+    parabolic=True,
+    exponentials=False,
+    options={"tau": SHARE},
 )
 class Expectile(NamedTuple):
     tau: float = 0.5
@@ -64,7 +69,9 @@ line = np.array([[-1.0], [1.0]])
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.plot(x, y, ".", color="C7", alpha=0.4)
 for tau in (0.1, 0.5, 0.9):
-    model = LinearSVR(loss=f"expectile:tau={tau}", C=10.0, intercept="free", random_state=0).fit(x[:, None], y)
+    model = LinearSVR(
+        loss=f"expectile:tau={tau}", C=10.0, intercept="free", random_state=0
+    ).fit(x[:, None], y)
     print(f"tau = {tau}: {model.outcome_}, {model.certificate_}")
     ax.plot(line, model.predict(line), label=f"expectile {tau}")
 ax.legend()

@@ -15,14 +15,21 @@ from sklearn.model_selection import train_test_split
 
 from saddlesvm import LinearSVC
 
-X, y = make_classification(12_000, 30, n_informative=6, class_sep=0.7, flip_y=0.05, random_state=1)
+X, y = make_classification(
+    12_000, 30, n_informative=6, class_sep=0.7, flip_y=0.05, random_state=1
+)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
 
 models = {
     "logistic loss": LinearSVC(loss="logistic", intercept="free", random_state=0),
-    "hinge, calibrated": CalibratedClassifierCV(LinearSVC(loss="hinge", random_state=0), cv=5, ensemble=False),
+    "hinge, calibrated": CalibratedClassifierCV(
+        LinearSVC(loss="hinge", random_state=0), cv=5, ensemble=False
+    ),
     "smooth hinge, calibrated": CalibratedClassifierCV(
-        LinearSVC(loss="smooth_hinge", random_state=0), method="isotonic", cv=5, ensemble=False
+        LinearSVC(loss="smooth_hinge", random_state=0),
+        method="isotonic",
+        cv=5,
+        ensemble=False,
     ),
 }
 

@@ -21,8 +21,12 @@ X, line = x[:, None], np.linspace(0, 3, 50)[:, None]
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(x, y, ".", color="C7", alpha=0.4)
 for tau in (0.1, 0.5, 0.9):
-    model = LinearSVR(loss=f"pinball:tau={tau}", C=10.0, intercept="free", tol=1e-6, random_state=0).fit(X, y)
-    print(f"tau = {tau}: {np.mean(y < model.predict(X)):.3f} of the targets below; {model.outcome_}")
+    model = LinearSVR(
+        loss=f"pinball:tau={tau}", C=10.0, intercept="free", tol=1e-6, random_state=0
+    ).fit(X, y)
+    print(
+        f"tau = {tau}: {np.mean(y < model.predict(X)):.3f} of the targets below; {model.outcome_}"
+    )
     ax.plot(line, model.predict(line), label=f"quantile {tau}")
 ax.set(xlabel="x", ylabel="target")
 ax.legend()

@@ -18,7 +18,9 @@ plain = heart.X
 scaled = StandardScaler().fit_transform(plain)
 for name, X in (("as they are", plain), ("scaled", scaled)):
     model = LinearSVC(loss="hinge", random_state=0).fit(X, heart.y)
-    print(f"{name}: {model.outcome_}, {model.n_iter_} epochs, accuracy {model.score(X, heart.y):.3f}")
+    print(
+        f"{name}: {model.outcome_}, {model.n_iter_} epochs, accuracy {model.score(X, heart.y):.3f}"
+    )
     for remark in filter(None, model.trace_.column("remark")):
         print("   ", remark)
 
@@ -31,7 +33,15 @@ from saddlesvm.lab import compare
 figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 for name, X, line in (("as they are", plain, "--"), ("scaled", scaled, "-")):
     for solver, colour in (("dcd", "C0"), ("auto", "C1")):
-        trace = compare(X, heart.y, solvers=solver, C=1.0, tol=1e-5, budget=0.5, name="heart").trace
-        ax.loglog(trace["epoch"], trace["relative_gap"].cummin(), line, color=colour, label=f"{solver}, {name}")
+        trace = compare(
+            X, heart.y, solvers=solver, C=1.0, tol=1e-5, budget=0.5, name="heart"
+        ).trace
+        ax.loglog(
+            trace["epoch"],
+            trace["relative_gap"].cummin(),
+            line,
+            color=colour,
+            label=f"{solver}, {name}",
+        )
 ax.set(xlabel="epochs", ylabel="relative gap")
 ax.legend()

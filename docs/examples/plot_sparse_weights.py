@@ -38,12 +38,19 @@ for name, options in {
     "l1": {"penalty": "l1"},
 }.items():
     models = [
-        LinearSVC(C=C, loss="squared_hinge", tol=1e-4, random_state=0, **options).fit(X_train, y_train) for C in Cs
+        LinearSVC(C=C, loss="squared_hinge", tol=1e-4, random_state=0, **options).fit(
+            X_train, y_train
+        )
+        for C in Cs
     ]
     assert max(model.certificate_.relative_gap for model in models) <= 1e-4
-    found[name] = [(np.count_nonzero(model.coef_), model.score(X_test, y_test)) for model in models]
+    found[name] = [
+        (np.count_nonzero(model.coef_), model.score(X_test, y_test)) for model in models
+    ]
     best = max(found[name], key=lambda pair: pair[1])
-    print(f"{name:27s} best test accuracy {best[1]:.3f} with {best[0]} of {X.shape[1]} features")
+    print(
+        f"{name:27s} best test accuracy {best[1]:.3f} with {best[0]} of {X.shape[1]} features"
+    )
 
 # %%
 import matplotlib.pyplot as plt
@@ -62,8 +69,12 @@ left.legend()
 # A path begins at :func:`saddlesvm.C_max`, the largest C at which no feature has a weight.
 from saddlesvm.lab import PathDisplay
 
-path = LinearSVC.path(X_train, y_train, Cs=15, penalty="l1", loss="squared_hinge", random_state=0)
-print(f"from {path.n_features_selected[0]} features at C = {path.Cs[0]:.3g} to {path.n_features_selected[-1]}")
+path = LinearSVC.path(
+    X_train, y_train, Cs=15, penalty="l1", loss="squared_hinge", random_state=0
+)
+print(
+    f"from {path.n_features_selected[0]} features at C = {path.Cs[0]:.3g} to {path.n_features_selected[-1]}"
+)
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
 PathDisplay.from_path(path, kind="weights", ax=left)
 PathDisplay.from_path(path, kind="features", ax=right)

@@ -15,7 +15,9 @@ from sklearn.datasets import make_classification
 
 from saddlesvm import LinearSVC, NotCertifiedWarning
 
-X, y = make_classification(20_000, 60, n_informative=20, class_sep=0.6, flip_y=0.2, random_state=0)
+X, y = make_classification(
+    20_000, 60, n_informative=20, class_sep=0.6, flip_y=0.2, random_state=0
+)
 options = {"loss": "hinge", "solver": "dcd", "C": 0.01, "tol": 1e-4, "random_state": 0}
 
 # %%
@@ -42,9 +44,18 @@ print(model.outcome_, f"after {epochs[-1]} epochs in all")
 # the same call goes on from it, whatever ended the first one.
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name, "run.ckpt")
-stopped = LinearSVC(checkpoint=path, callbacks=[lambda record: record.epoch >= 2], **options | {"tol": 1e-6})
+stopped = LinearSVC(
+    checkpoint=path,
+    callbacks=[lambda record: record.epoch >= 2],
+    **options | {"tol": 1e-6},
+)
 stopped.fit(X, y)
-print(stopped.outcome_, f"{stopped.certificate_.relative_gap:.1e}", "checkpoint written:", path.exists())
+print(
+    stopped.outcome_,
+    f"{stopped.certificate_.relative_gap:.1e}",
+    "checkpoint written:",
+    path.exists(),
+)
 resumed = LinearSVC(checkpoint=path, **options | {"tol": 1e-6}).fit(X, y)
 print(resumed.outcome_, f"{resumed.certificate_.relative_gap:.1e}")
 folder.cleanup()

@@ -40,15 +40,28 @@ print(f"accuracy of the last ten batches: {np.mean(accuracies[-10:]):.3f}")
 X, y = batch(12_000)
 whole = LinearSVC(lam=1e-3, loss="hinge", random_state=0).fit(X, y)
 X_new, y_new = batch(5_000)
-print(f"all rows at once: {whole.score(X_new, y_new):.3f}; the stream: {stream.score(X_new, y_new):.3f}")
+print(
+    f"all rows at once: {whole.score(X_new, y_new):.3f}; the stream: {stream.score(X_new, y_new):.3f}"
+)
 
 # %%
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 smooth = np.convolve(accuracies, np.ones(5) / 5, mode="valid")
-ax.plot(np.arange(1, 60) * 200, accuracies, ".", alpha=0.4, label="each batch, before learning from it")
+ax.plot(
+    np.arange(1, 60) * 200,
+    accuracies,
+    ".",
+    alpha=0.4,
+    label="each batch, before learning from it",
+)
 ax.plot(np.arange(3, 58) * 200, smooth, label="mean of five")
-ax.axhline(whole.score(X_new, y_new), color="C7", linestyle=":", label="fitted to all rows at once")
+ax.axhline(
+    whole.score(X_new, y_new),
+    color="C7",
+    linestyle=":",
+    label="fitted to all rows at once",
+)
 ax.set(xlabel="rows seen", ylabel="accuracy")
 ax.legend(loc="lower right")

@@ -42,11 +42,19 @@ from sklearn.pipeline import make_pipeline
 
 from saddlesvm import LinearSVC
 
-train, test, y_train, y_test = train_test_split(documents, labels, test_size=0.3, random_state=0, stratify=labels)
-words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True, dtype=np.float32)
-model = make_pipeline(words, LinearSVC(loss="hinge", C=1.0, tol=1e-4, random_state=0)).fit(train, y_train)
+train, test, y_train, y_test = train_test_split(
+    documents, labels, test_size=0.3, random_state=0, stratify=labels
+)
+words = TfidfVectorizer(
+    ngram_range=(1, 2), min_df=3, sublinear_tf=True, dtype=np.float32
+)
+model = make_pipeline(
+    words, LinearSVC(loss="hinge", C=1.0, tol=1e-4, random_state=0)
+).fit(train, y_train)
 machine = model[-1]
-print(f"{len(words.vocabulary_):,} features; test accuracy {model.score(test, y_test):.3f}")
+print(
+    f"{len(words.vocabulary_):,} features; test accuracy {model.score(test, y_test):.3f}"
+)
 print(machine.outcome_, machine.certificate_)
 
 # %%

@@ -29,4 +29,8 @@ figures.suboptimality(found.trace, "epochs", right)
 
 # %%
 # Everything is in one tidy table, a row a certificate.
-print(found.trace[["solver", "repeat", "epoch", "primal", "dual", "relative_gap"]].tail(3).to_string(index=False))
+print(
+    found.trace[["solver", "repeat", "epoch", "primal", "dual", "relative_gap"]]
+    .tail(3)
+    .to_string(index=False)
+)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from saddlesvm import losses as losses
     from saddlesvm import solvers as solvers
     from saddlesvm.data.store import Store
+    from saddlesvm.estimators.automatic_C import AutomaticC, Choice
+    from saddlesvm.estimators.certified_path import CertifiedPath
     from saddlesvm.estimators.certify import certify
     from saddlesvm.estimators.certify_kernel import certify_kernel
     from saddlesvm.estimators.cross_validation import LinearSVCCV
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.linear_svc import LinearSVC
     from saddlesvm.estimators.linear_svr import LinearSVR
     from saddlesvm.estimators.one_class import OneClassSVM
+    from saddlesvm.estimators.path import RegularizationPath
+    from saddlesvm.estimators.persistence import load, save, save_liblinear
     from saddlesvm.estimators.register import register_estimator
     from saddlesvm.estimators.svc import SVC, NuSVC
     from saddlesvm.estimators.svr import SVR, NuSVR
@@ -41,8 +45,11 @@ __all__ = [
     "SVC",
     "SVR",
     "Auto",
+    "AutomaticC",
     "C_max",
     "Certificate",
+    "CertifiedPath",
+    "Choice",
     "KernelDecomposition",
     "KernelPegasos",
     "KernelSDCA",
@@ -58,19 +65,26 @@ __all__ = [
     "OneClassSVM",
     "Outcome",
     "Pegasos",
+    "RegularizationPath",
     "Store",
     "certify",
     "certify_kernel",
     "leave_one_out",
+    "load",
     "register_estimator",
     "register_loss",
     "register_solver",
+    "save",
+    "save_liblinear",
     "warmup",
 ]
 
 HOMES = {
+    "AutomaticC": "saddlesvm.estimators.automatic_C",
     "C_max": "saddlesvm.estimators.first_weight",
     "Certificate": "saddlesvm.problem.certificate",
+    "CertifiedPath": "saddlesvm.estimators.certified_path",
+    "Choice": "saddlesvm.estimators.automatic_C",
     "DCD": "saddlesvm.solvers",
     "SDCA": "saddlesvm.solvers",
     "Auto": "saddlesvm.solvers",
@@ -89,15 +103,19 @@ HOMES = {
     "OneClassSVM": "saddlesvm.estimators.one_class",
     "Outcome": "saddlesvm.fit.outcome",
     "Pegasos": "saddlesvm.solvers",
+    "RegularizationPath": "saddlesvm.estimators.path",
     "SVC": "saddlesvm.estimators.svc",
     "SVR": "saddlesvm.estimators.svr",
     "Store": "saddlesvm.data.store",
     "certify": "saddlesvm.estimators.certify",
     "certify_kernel": "saddlesvm.estimators.certify_kernel",
     "leave_one_out": "saddlesvm.estimators.leave_one_out",
+    "load": "saddlesvm.estimators.persistence",
     "register_estimator": "saddlesvm.estimators.register",
     "register_loss": "saddlesvm.losses",
     "register_solver": "saddlesvm.solvers",
+    "save": "saddlesvm.estimators.persistence",
+    "save_liblinear": "saddlesvm.estimators.persistence",
     "warmup": "saddlesvm.estimators.warmup",
     # rooms that were always there after ``import saddlesvm``
     "data": "",

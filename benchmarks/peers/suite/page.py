@@ -202,6 +202,12 @@ def profile_times(cells: dict, target: float, cores: int) -> profiles.Times:  # 
     return told
 
 
+def wrapped(command: str) -> str:
+    """A command in lines that fit the column of a page."""
+    lines = textwrap.wrap(command, 86, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return " \\\n".join(lines)
+
+
 def page(frame: pd.DataFrame, picture: Path) -> str:
     """The whole page; the picture is drawn where `picture` says."""
     cells = complete_cells(frame)
@@ -214,7 +220,7 @@ def page(frame: pd.DataFrame, picture: Path) -> str:
     lines = [INTRODUCTION.format(
         cells=len(cells), machine=", and ".join(shown["machine"].unique()), picture=picture.name,
         begun=len(frame.groupby(results.CELL)), cores=words_of_cores(cores[0]), bounds=loosest_bound(cells),
-        command="\n".join(f"python benchmarks/peers/suite/{one}" for one in shown["command"].unique()),
+        command="\n".join(wrapped(f"python benchmarks/peers/suite/{one}") for one in shown["command"].unique()),
     )]  # fmt: skip
     for used in cores:
         lines += ["", f"## Time to accuracy, {words_of_cores(used)}", *speed_table(cells, used)]
@@ -248,11 +254,11 @@ that were begun) on: {machine}.
 {command}
 ```
 
-Every solver minimises `1/2 ||w||^2 + C sum phi(y_i x_i.w)` without an intercept, in a process of its own. Its fit is
-timed (reading, converting, importing, compiling and loading are not), from a rough setting to an exact one, each begun
-anew, and its objective is recomputed in float64. The distance from the optimum is `P / D - 1`, where D is the lower
-bound that this project's certificate proved for the cell. Seconds are those of the quickest setting that came near
-enough, medians of runs in turn. {bounds}
+Every solver minimises $\\tfrac12 \\lVert w \\rVert^2 + C \\sum_i \\phi(y_i x_i^\\top w)$ without an intercept, in a
+process of its own. Its fit is timed (reading, converting, importing, compiling and loading are not), from a rough
+setting to an exact one, each begun anew, and its objective is recomputed in float64. The distance from the optimum is
+`P / D - 1`, where D is the lower bound that this project's certificate proved for the cell. Seconds are those of the
+quickest setting that came near enough, medians of runs in turn. {bounds}
 
 Where a peer is ahead, the table says so in bold. A factor in brackets is of a cell where both need less than 5 ms: it
 counts neither for nor against. "> f" means that every peer that might have got there was stopped by its time limit, f

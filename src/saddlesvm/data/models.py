@@ -2,7 +2,13 @@
 
 The file holds ``model.json`` and one ``NAME.npy`` for each array, so `numpy.load` opens it too. The header is::
 
-    {"format": "saddlesvm-model", "version": 1, "kind": "LinearSVC", "arrays": ["coef", ...], "meta": {...}}
+    {
+        "format": "saddlesvm-model",
+        "version": 1,
+        "kind": "LinearSVC",
+        "arrays": ["coef", ...],
+        "meta": {...},
+    }
 
 Its version grows when an old reader could no longer make sense of a new file; every reader reads all older versions.
 """

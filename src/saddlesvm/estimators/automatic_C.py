@@ -46,8 +46,7 @@ class AutomaticC:
 
     Examples
     --------
-    >>> from saddlesvm import LinearSVC
-    >>> from saddlesvm.estimators.automatic_C import AutomaticC
+    >>> from saddlesvm import AutomaticC, LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> how = AutomaticC(low=1e-3, high=1.0, gap=0.1, size=4)
@@ -96,7 +95,9 @@ class Choice:
     >>> from saddlesvm import LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(C="auto:low=1e-3,high=1.0,gap=0.1,size=4", random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(C="auto:low=1e-3,high=1.0,gap=0.1,size=4", random_state=0).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> model.choice_.Cs.shape, model.choice_.C == model.C_
     ((4,), True)
     """

@@ -24,6 +24,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import CALLBACKS, KEEP, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
 from saddlesvm.runtime.compiling import seconds_compiling, telling
 from saddlesvm.runtime.deadline import beginning
+from saddlesvm.runtime.internal import PublicDir, internal
 from saddlesvm.runtime.words import Keep
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
@@ -72,7 +73,7 @@ def all_or_nothing(
     return whole
 
 
-class Estimator(ShownWithCertificate, BaseEstimator):
+class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
     """Options that every estimator has, and the facts that every fit leaves behind."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON
@@ -125,6 +126,7 @@ class Estimator(ShownWithCertificate, BaseEstimator):
             check(name, getattr(self, name), allowed)
         self._strength()
 
+    @internal
     def check_options(self) -> Any:
         """Check every option that does not depend on the data, and return the loss where there is one.
 

@@ -30,7 +30,7 @@ GRID = 61  # values of C in a default grid: ten per factor of 10, over six such 
 
 @dataclass(frozen=True, eq=False)
 class CertifiedPath:
-    """Models, and proofs, for every C between two ends.
+    r"""Models, and proofs, for every C between two ends.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class CertifiedPath:
     gap : float
         The relative gap that was asked for everywhere.
     n : int
-        Rows that define ``lambda = 1 / (n C)``.
+        Rows that define :math:`\lambda = 1 / (n C)`.
     uses_lambda : bool
         The path was asked for in lambda; certificates are in the lambda form.
     outcome : Outcome

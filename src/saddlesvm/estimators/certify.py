@@ -42,7 +42,7 @@ def certify(
     epsilon: float = 0.0,
     refine: int = 0,
 ) -> Certificate:
-    """How far a linear model is from the optimum of its own training problem, at most.
+    r"""How far a linear model is from the optimum of its own training problem, at most.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ def certify(
     intercept : float, default=0.0
     loss : str or Loss, default="squared_hinge"
     C, lam : float
-        One of the two, ``C = 1 / (lambda n)``.
+        One of the two, :math:`C = 1 / (\lambda n)` for n rows.
     dual : array-like of shape (n,), optional
-        A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef = sum_i dual_i x_i``.
-        Without it one is derived from the margins: the bound is true, but may be loose.
+        A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef`` is :math:`\sum_i \beta_i
+        x_i`. Without it one is derived from the margins: the bound is true, but may be loose.
     sample_weight : array-like of shape (n,), optional
     penalized_intercept : bool, optional
         Whether the intercept is the weight of a constant feature of value `intercept_scaling`, and penalised (as in

@@ -26,6 +26,7 @@ from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, check
 from saddlesvm.runtime.bar import Bar
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.interrupt import interruptible
 
 RULES = ("best", "one_standard_error")
@@ -114,7 +115,9 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
     >>> from saddlesvm import LinearSVC, LinearSVCCV
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> search = LinearSVCCV(LinearSVC(random_state=0), Cs=[0.01, 1.0], cv=3).fit(notes.X, notes.y)
+    >>> search = LinearSVCCV(LinearSVC(random_state=0), Cs=[0.01, 1.0], cv=3).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> search.scores_.shape, search.C_ in (0.01, 1.0)
     ((2, 3), True)
     """
@@ -145,6 +148,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         tags.input_tags.sparse = True
         return tags
 
+    @internal
     def template(self) -> LinearSVC:
         """The estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator

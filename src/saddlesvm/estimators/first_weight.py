@@ -48,7 +48,10 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     >>> notes = load_bundled("banknote")
     >>> model = LinearSVC(penalty="l1", loss="logistic")
     >>> first = C_max(model, notes.X, notes.y)
-    >>> [model.set_params(C=first * k).fit(notes.X, notes.y).n_features_selected_ for k in (0.99, 1.01)]
+    >>> [
+    ...     model.set_params(C=first * k).fit(notes.X, notes.y).n_features_selected_
+    ...     for k in (0.99, 1.01)
+    ... ]
     [0, 1]
     """
     template = clone(model)

@@ -86,7 +86,7 @@ class HasPath:
 
         Returns
         -------
-        saddlesvm.estimators.path.RegularizationPath or saddlesvm.estimators.certified_path.CertifiedPath
+        RegularizationPath or CertifiedPath
 
         Raises
         ------

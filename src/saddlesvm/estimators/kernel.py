@@ -34,17 +34,20 @@ from saddlesvm.solvers.base import SolverBase, one_of
     asked_by="kernel",
 )
 class KernelSVC(Classes, ClassifierMixin, KernelMachine):
-    """Support vector classification with a kernel, trained to a certified relative duality gap.
+    r"""Support vector classification with a kernel, trained to a certified relative duality gap.
 
-    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (w . psi(x_i) + b))`` over the feature space of the kernel
-    ``k(x, z) = psi(x) . psi(z)``, and stops when the duality gap proves that this is within the fraction `tol` of the
-    optimum. Parameters that scikit-learn's ``SVC`` has mean the same here, but for `tol`, and `multi_class`, which is
-    one-vs-one there.
+    Minimises
+
+    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i\, \phi\bigl(y_i (w^\top \psi(x_i) + b)\bigr)
+
+    over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, and stops when the duality gap proves
+    that the objective is within the fraction `tol` of its optimum. Parameters that scikit-learn's ``SVC`` has mean the
+    same here, but for `tol`, and `multi_class`, which is one-vs-one there.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, ``C = 1 / (lambda n)``.
+        Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows.
     kernel : str or callable, default="rbf"
         "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``, "precomputed" (X is then the
         matrix of kernel values), or a function of two matrices of rows that gives the matrix of kernel values.
@@ -65,7 +68,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         "kernel-sdca" is stochastic dual ascent, "kernel-pegasos" and ``KernelPegasos(batch_size=10)`` are the primal
         sub-gradient method.
     tol : float, default=1e-3
-        Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
+        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0 a fit needs another limit.
     multi_class : {"ovr", "ovo"}, default="ovr"
         More than two classes: one against the rest, or each against each other and a vote.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"

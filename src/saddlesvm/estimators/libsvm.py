@@ -40,15 +40,18 @@ def save_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> from saddlesvm import SVC
+    >>> from saddlesvm import SVC, load
     >>> from saddlesvm.estimators.libsvm import save_libsvm
-    >>> from saddlesvm.estimators.persistence import load
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> model = SVC().fit(notes.X, notes.y)
     >>> path = tempfile.mkdtemp() + "/notes.libsvm"
     >>> save_libsvm(model, path)
-    >>> bool((load(path).decision_function(notes.X) == model.decision_function(notes.X)).all())
+    >>> bool(
+    ...     (
+    ...         load(path).decision_function(notes.X) == model.decision_function(notes.X)
+    ...     ).all()
+    ... )
     True
     """
     kind = TYPES.get(type(model))

@@ -23,6 +23,7 @@ from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.register import make_solver
@@ -131,6 +132,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind."""
         return self.decide(self._scores(X))
 
+    @internal
     def decide(self, scores: np.ndarray) -> np.ndarray:
         """The predicted class for scores of shape (n, 1), (n, n_classes) or (n, n_pairs), shape (n,), or the labels."""
         if self.multilabel_:

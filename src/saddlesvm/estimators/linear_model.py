@@ -33,6 +33,7 @@ from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_squa
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights, linear_scores
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.blocks import Blocks
@@ -155,6 +156,7 @@ class LinearModel(CallbackSupport, Estimator):
         scaled = {"C": strength["C"] / share} if "C" in strength else {"lam": strength["lam"] * share}
         return {**scaled, "penalty": penalty, "share": share}
 
+    @internal
     def posed_C(self, n: int) -> float:
         """The C of the problems that a fit to n rows solves: larger than its own where an l1 norm takes a share."""
         posed = self._posed()
@@ -173,11 +175,13 @@ class LinearModel(CallbackSupport, Estimator):
         phases = getattr(self, "_phases", [])
         return FormerFit(getattr(self, "dual_coef_", None), coef, intercept, self._fitted_C, uses_lambda, phases)
 
+    @internal
     def duals_of(self, k: int) -> np.ndarray:
         """Row k of ``dual_coef_`` as an array of shape (n,)."""
         duals = self.dual_coef_
         return np.ravel(duals[[k]].toarray() if sparse.issparse(duals) else duals[k])
 
+    @internal
     def begin_at(self, coef: Any, intercept: Any, duals: Any, C: float, like: LinearModel) -> None:
         """Let the next fit begin at given weights and dual variables, as if a fit with `C` had found them.
 
@@ -220,6 +224,7 @@ class LinearModel(CallbackSupport, Estimator):
         worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
+    @internal
     def rows_for_parts(self, X: Any, problems: int) -> MemoryRows | None:
         """The rows of X, ready for fits to parts of them; None where they are read block by block."""
         if self.goes_by_blocks(X):
@@ -227,6 +232,7 @@ class LinearModel(CallbackSupport, Estimator):
         jobs = multiclass.workers(problems, self.n_jobs)
         return self._memory_rows(X, self._intercept_kind(), jobs, self.n_jobs)
 
+    @internal
     def fit_part(self, X: Any, posed: Training, ready: MemoryRows | None) -> list[FitResult]:
         """Fit the sub-problems `posed` over rows that are checked already, and keep the results; no warnings.
 
@@ -246,6 +252,7 @@ class LinearModel(CallbackSupport, Estimator):
         self._keep(results)
         return results
 
+    @internal
     def fit_together(self, X: Any, models: Sequence[LinearModel], posed: Sequence[Training]) -> None:
         """Fit several parts of the rows of files, whose readings serve all; no warnings, and no dual variables.
 
@@ -274,11 +281,13 @@ class LinearModel(CallbackSupport, Estimator):
             model._keep(results[done : done + len(one.problems)])
             done += len(one.problems)
 
+    @internal
     def part_problem(self, sub: SubProblem, posed: Training, ready: MemoryRows) -> Problem:
         """The regularised risk problem behind one of the sub-problems `posed`, over rows of :meth:`rows_for_parts`."""
         options = {"weights": posed.weights, "intercept": self._intercept_kind(), **self._posed()}
         return ready.problem(sub, posed.loss, options)
 
+    @internal
     def judge_part(self, near: Sequence[LeftOut], posed: Training, ready: MemoryRows) -> None:
         """Take over the weights that lead from a neighbour's solution, with what they prove: no fit.
 
@@ -353,6 +362,7 @@ class LinearModel(CallbackSupport, Estimator):
         """A context that shows a progress bar for `count` sub-problems, if `verbose` asks for one."""
         return ProgressBar(self.tol, count, self.max_iter, self.max_time) if self.verbose else contextlib.nullcontext()
 
+    @internal
     def goes_by_blocks(self, X: Any, solver: Any = None) -> bool:
         """Whether the rows are read block by block, because they do not fit into memory.
 

@@ -26,6 +26,7 @@ from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.problem.losses import Loss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import (
     Calibration,
     ClassificationLoss,
@@ -56,18 +57,23 @@ from saddlesvm.solvers.base import SolverBase
     ),
 )
 class LinearSVC(HasPath, TakesClusters, LinearClassifier):
-    """Linear support vector classification, trained to a certified relative duality gap.
+    r"""Linear support vector classification, trained to a certified relative duality gap.
 
-    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(y_i (x_i . w + b))``, and stops when the duality gap proves that this is
-    within the fraction `tol` of the optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
+    Minimises
+
+    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i\, \phi\bigl(y_i (x_i^\top w + b)\bigr)
+
+    with row weights :math:`s_i` and the loss :math:`\phi`, and stops when the duality gap proves that the objective is
+    within the fraction `tol` of its optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
     used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here.
 
     Parameters
     ----------
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
-        Half the square of the weights' norm; or ``||w||_1``, or ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1``
-        in its place, which make weights exactly zero. The l1 norm takes the solvers "auto" and "columns", and charges a
-        regularised intercept like the other weights (as LIBLINEAR does); the elastic net takes "dcd" and "sdca", too.
+        Half the square of the weights' norm; or :math:`\lVert w \rVert_1`; or, with `l1_ratio` as :math:`\rho`,
+        :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The last two make weights exactly zero.
+        The l1 norm takes the solvers "auto" and "columns", and charges a regularised intercept like the other weights
+        (as LIBLINEAR does); the elastic net takes "dcd" and "sdca", too.
     loss : str or Loss, default="squared_hinge"
         "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or a registered loss of your own.
     l1_ratio : float, default=0.15
@@ -75,12 +81,12 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
     dual : "auto" or bool, default="auto"
         Kept for compatibility, without effect: both values lead to the same optimum.
     tol : float, default=1e-4
-        Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
+        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0 a fit needs another limit.
     C : float or "auto", default=1.0
-        Weight of the losses, ``C = 1 / (lambda n)``. "auto" chooses the one that approximate leave-one-out prefers
-        along a certified path from 1e-3 to 1e3, and fits there. An
-        :class:`~saddlesvm.estimators.automatic_C.AutomaticC`, or ``"auto:rule=one_standard_error,high=1e4"`` in words,
-        sets how. Where rows belong to groups, give `groups` to :meth:`fit`.
+        Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the one that approximate
+        leave-one-out prefers along a certified path from 1e-3 to 1e3, and fits there. An
+        :class:`~saddlesvm.AutomaticC`, or ``"auto:rule=one_standard_error,high=1e4"`` in words, sets how. Where rows
+        belong to groups, give `groups` to :meth:`fit`.
     lam : float, optional
         lambda instead of C; objectives are then reported in the lambda form.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}, default="ovr"
@@ -151,9 +157,9 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         Whether the model was fitted to an indicator matrix, of n_classes labels; `classes_` then are their columns.
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
         Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` comes close to
-        ``coef_`` as the gap closes: with "ovr" and "ovo" each row is at most ``sqrt(2 gap)`` away, the gap being that
-        of its sub-problem in the C form. Absent with "multinomial", where the weights determine it:
-        ``C s_i (e_{y_i} - predict_proba(x_i))``.
+        ``coef_`` as the gap closes: with "ovr" and "ovo" each row is at most :math:`\sqrt{2\,\text{gap}}` away, the gap
+        being that of its sub-problem in the C form. Absent with "multinomial", where the weights determine it: ``C s_i
+        (e_{y_i} - predict_proba(x_i))``.
     certificate_ : Certificate
         Primal, dual and gap; summed over the sub-problems where there are several.
     certificates_ : list of Certificate
@@ -172,8 +178,8 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         Seconds of solving in each phase, by the name of the phase.
     seconds_solving_, seconds_certifying_ : float
     seconds_compiling_ : float
-        What the fit spent on compiling kernels, which are kept for the next time; no part of the others, nor of
-        `max_time`.
+        The time spent compiling kernels, which are kept for the next fit. It is not part of the other two times, nor
+        of `max_time`.
     rounds_ : list of dict
         Of a fit on a cluster: objectives and gap after each round, seconds of work (of the slowest partition) and of
         communication, how much slower that one was than the mean, bytes up and down, sigma, and how often the fit
@@ -356,6 +362,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
             self.calibration_ = calibrated(self, X, y, sample_weight)
         return self
 
+    @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The sub-problems that this fitted model solves on such labels, their loss, and the weights of the rows.
 

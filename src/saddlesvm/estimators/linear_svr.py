@@ -22,6 +22,7 @@ from saddlesvm.multiclass.linear_fit import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import ClusterSolver, DualOption, Intercept, Keep, Penalty, RegressionLoss, SolverName
 from saddlesvm.solvers.base import SolverBase
 
@@ -33,7 +34,11 @@ from saddlesvm.solvers.base import SolverBase
 class LinearSVR(HasPath, TakesClusters, RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
 
-    Minimises ``1/2 ||w||^2 + C sum_i s_i phi(x_i . w + b - y_i)``. See :class:`LinearSVC` for what is not listed.
+    Minimises
+
+    .. math:: \\tfrac12 \\lVert w \\rVert^2 + C \\sum_i s_i\\, \\phi(x_i^\\top w + b - y_i) .
+
+    See :class:`LinearSVC` for parameters that are not described here.
 
     Parameters
     ----------
@@ -53,8 +58,8 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
     coef_ : ndarray of shape (d,) or (k, d), float64
     intercept_ : float or ndarray of shape (k,)
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (k, n)
-    certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    n_features_in_, feature_names_in_
+    certificate_, certificates_, outcome_, trace_, n_iter_, phases_
+    seconds_solving_, seconds_certifying_, seconds_compiling_, n_features_in_, feature_names_in_
         As in :class:`LinearSVC`.
 
     Examples
@@ -179,6 +184,7 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
+    @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The problems, one a column, that this model solves on targets; see :meth:`LinearSVC.training_problems`."""
         weights = inputs.check_weights(sample_weight, n)
@@ -193,6 +199,7 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
         """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
         return self.decide(self._scores(X))
 
+    @internal
     def decide(self, scores: np.ndarray) -> np.ndarray:
         """The predicted targets for scores of shape (n, 1) or (n, k), shape (n,) or (n, k)."""
         return scores[:, 0] if scores.shape[1] == 1 else scores

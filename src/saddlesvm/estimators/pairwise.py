@@ -27,6 +27,7 @@ from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import Machine
 from saddlesvm.rows.kernels import Kernel, expand
 from saddlesvm.runtime.allowed import check
+from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import one_of
 
@@ -231,6 +232,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @internal
     def pair_duals(self) -> np.ndarray:
         """The coefficients of the support vectors in each pair's score, shape (pairs, n_support)."""
         K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])

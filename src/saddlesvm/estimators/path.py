@@ -111,7 +111,7 @@ class RegularizationPath:
         return self.Cs
 
     def score(self, X: Any, y: Any, Cs: Any = None) -> np.ndarray:
-        """The score of the model for each C, or for some of them, shape (k,): accuracy, or R^2 for regression."""
+        """The score of the model for each C, or for some, shape (k,): accuracy, or :math:`R^2` for regression."""
         return np.array([self.model(C).score(X, y) for C in (self.Cs if Cs is None else Cs)])
 
     def best(self, X: Any, y: Any) -> float:

@@ -64,8 +64,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     Examples
     --------
     >>> import tempfile
-    >>> from saddlesvm import LinearSVC
-    >>> from saddlesvm.estimators.persistence import load, save
+    >>> from saddlesvm import LinearSVC, load, save
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
@@ -118,8 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Examples
     --------
     >>> import tempfile
-    >>> from saddlesvm import LinearSVC
-    >>> from saddlesvm.estimators.persistence import load, save
+    >>> from saddlesvm import LinearSVC, load, save
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
@@ -201,8 +199,7 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> from saddlesvm import LinearSVC
-    >>> from saddlesvm.estimators.persistence import load, save_liblinear
+    >>> from saddlesvm import LinearSVC, load, save_liblinear
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)

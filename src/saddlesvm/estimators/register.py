@@ -3,8 +3,7 @@
 An estimator from outside the package registers as those inside do::
 
     @register_estimator(task="regression", options=("delta",))
-    class Mine(LinearModel):
-        ...
+    class Mine(LinearModel): ...
 
 :func:`register_estimator` says what a class must provide, and what it gets in return.
 """
@@ -125,9 +124,23 @@ def register_estimator(
     >>> from saddlesvm import LinearSVR, register_estimator
     >>> @register_estimator(task="regression", options=("epsilon",))
     ... class MedianRegression(LinearSVR):
-    ...     def __init__(self, *, loss="absolute", intercept="free", C=1.0, epsilon=0.0, tol=1e-4, random_state=None):
+    ...     def __init__(
+    ...         self,
+    ...         *,
+    ...         loss="absolute",
+    ...         intercept="free",
+    ...         C=1.0,
+    ...         epsilon=0.0,
+    ...         tol=1e-4,
+    ...         random_state=None,
+    ...     ):
     ...         super().__init__(
-    ...             loss=loss, intercept=intercept, C=C, epsilon=epsilon, tol=tol, random_state=random_state
+    ...             loss=loss,
+    ...             intercept=intercept,
+    ...             C=C,
+    ...             epsilon=epsilon,
+    ...             tol=tol,
+    ...             random_state=random_state,
     ...         )
     >>> MedianRegression().get_params()["loss"]
     'absolute'

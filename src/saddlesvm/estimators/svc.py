@@ -28,12 +28,16 @@ CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_"), KERNEL.mat
     linear=False,
 )
 class SVC(PairwiseClassifier):
-    """Support vector classification with a kernel, trained to a certified relative duality gap.
+    r"""Support vector classification with a kernel, trained to a certified relative duality gap.
 
-    Minimises ``1/2 ||w||^2 + C sum_i s_i max(0, 1 - y_i (w . psi(x_i) + b))`` over the feature space of the kernel
-    ``k(x, z) = psi(x) . psi(z)``, for each pair of classes, and stops when the duality gap proves that this is within
-    the fraction `tol` of the optimum. Parameters and attributes are those of ``sklearn.svm.SVC``, but that `tol` is the
-    relative gap to prove and that `max_iter` counts epochs; the parameters after `random_state` are added.
+    Minimises
+
+    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \max\bigl(0, 1 - y_i (w^\top \psi(x_i) + b)\bigr)
+
+    over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, for each pair of classes, and stops
+    when the duality gap proves that the objective is within the fraction `tol` of its optimum. Parameters and
+    attributes are those of ``sklearn.svm.SVC``, but that `tol` is the relative gap to prove and that `max_iter` counts
+    epochs; the parameters after `random_state` are added.
 
     Parameters
     ----------
@@ -238,10 +242,17 @@ class SVC(PairwiseClassifier):
 class NuSVC(PairwiseClassifier):
     """Support vector classification with a given share of margin errors, certified.
 
-    Minimises ``1/2 ||w||^2 + sum_i s_i max(0, rho - y_i (w . psi(x_i) + b)) - nu rho sum_i s_i`` over the feature space
-    of the kernel, b and rho, for each pair of classes. The model is divided by rho, so that its margin is 1: it is that
-    of the C form for ``C = 1 / rho``. Parameters and attributes are those of ``sklearn.svm.NuSVC``, but that `tol` is
-    the relative gap to prove; the parameters after `random_state` are added.
+    Minimises
+
+    .. math::
+
+        \\tfrac12 \\lVert w \\rVert^2 + \\sum_i s_i \\max\\bigl(0, \\rho - y_i (w^\\top \\psi(x_i) + b)\\bigr)
+        - \\nu \\rho \\sum_i s_i
+
+    over the feature space of the kernel, b and :math:`\\rho`, for each pair of classes. The model is divided by
+    :math:`\\rho`, so that its margin is 1: it is the model of the C form for :math:`C = 1 / \\rho`. Parameters and
+    attributes are those of ``sklearn.svm.NuSVC``, but that `tol` is the relative gap to prove; the parameters after
+    `random_state` are added.
 
     Parameters
     ----------

@@ -44,9 +44,13 @@ class Regressor(RegressorMixin, SVM):
 class SVR(Regressor):
     """Support vector regression with a kernel, trained to a certified relative duality gap.
 
-    Minimises ``1/2 ||w||^2 + C sum_i s_i max(0, |w . psi(x_i) + b - y_i| - epsilon)`` over the feature space of the
-    kernel. Parameters and attributes are those of ``sklearn.svm.SVR``, but that `tol` is the relative gap to prove; the
-    parameters after `max_iter` are added.
+    Minimises
+
+    .. math:: \\tfrac12 \\lVert w \\rVert^2 + C \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert -
+    \\epsilon\\bigr)
+
+    over the feature space of the kernel. Parameters and attributes are those of ``sklearn.svm.SVR``, but that `tol` is
+    the relative gap to prove; the parameters after `max_iter` are added.
 
     Parameters
     ----------
@@ -74,8 +78,8 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     dual_coef_ : ndarray of shape (1, n_support)
     intercept_ : ndarray of shape (1,)
     n_support_ : ndarray of shape (1,)
-    fit_status_, certificate_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    kernel_, n_features_in_, feature_names_in_, coef_
+    fit_status_, certificate_, certificates_, outcome_, trace_, n_iter_
+    seconds_solving_, seconds_certifying_, seconds_compiling_, kernel_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVC`.
 
     Examples
@@ -181,9 +185,15 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
 class NuSVR(Regressor):
     """Support vector regression whose tube leaves a given share of the rows outside, certified.
 
-    Minimises ``1/2 ||w||^2 + C (nu epsilon sum_i s_i + sum_i s_i max(0, |w . psi(x_i) + b - y_i| - epsilon))`` over the
-    feature space of the kernel, b and epsilon. Parameters and attributes are those of ``sklearn.svm.NuSVR``, but that
-    `tol` is the relative gap to prove; the parameters after `max_iter` are added.
+    Minimises
+
+    .. math::
+
+        \\tfrac12 \\lVert w \\rVert^2 + C \\Bigl( \\nu \\epsilon \\sum_i s_i
+        + \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr) \\Bigr)
+
+    over the feature space of the kernel, b and :math:`\\epsilon`. Parameters and attributes are those of
+    ``sklearn.svm.NuSVR``, but that `tol` is the relative gap to prove; the parameters after `max_iter` are added.
 
     Parameters
     ----------
@@ -197,8 +207,8 @@ solver, n_jobs, callbacks, warm_start, checkpoint
 
     Attributes
     ----------
-    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, outcome_, trace_, n_iter_
-    seconds_solving_, seconds_certifying_, seconds_compiling_, kernel_, n_features_in_, feature_names_in_, coef_
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
+    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_, kernel_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVR`.
 
     Examples

@@ -23,6 +23,7 @@ from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation
 from saddlesvm.rows.files import mapping_of
 from saddlesvm.runtime.durable import restored, stored_fields
+from saddlesvm.runtime.internal import internal
 
 FORMAT = "saddlesvm checkpoint 3"
 # Format 1 stored an array once per name; neither format holds the marks form, seed and version.
@@ -88,16 +89,19 @@ class Checkpoint:
         if not os.access(self.path.parent, os.W_OK | os.X_OK):
             raise ValueError(f"the folder of the checkpoint {self.path} cannot be written to")
 
+    @internal
     def marks(self, problem: Any, seed: int) -> dict[str, Any]:
         """The marks, besides problem and solver, in which a checkpoint and the fit that resumes it must agree."""
         form = "lambda" if problem.uses_lambda else "C"
         return {"form": form, "seed": seed if self.seeded else None, "version": version("saddlesvm")}
 
+    @internal
     def due(self) -> bool:
         """Whether it is time to write; asked after each step."""
         self.steps += 1
         return time.monotonic() - self.written >= self.every or self.steps >= (self.every_steps or np.inf)
 
+    @internal
     def write(self, mark: dict[str, Any], saved: Saved) -> None:
         """Write everything under a temporary name and rename it."""
         arrays: dict[str, Any] = {}
@@ -130,6 +134,7 @@ class Checkpoint:
             np.savez(file, header=text, **{name: one for name, one in arrays.items() if name not in same})
         self.wrote()
 
+    @internal
     @contextmanager
     def warned(self) -> Iterator[None]:
         """Do a write without which the fit can do: where it fails, warn, and try again when the next one is due."""
@@ -142,10 +147,12 @@ class Checkpoint:
             warnings.warn(told, CheckpointWarning, stacklevel=2)
             self.wrote()
 
+    @internal
     def wrote(self) -> None:
         """The file was written now, or could not be."""
         self.written, self.steps = time.monotonic(), 0
 
+    @internal
     def read(self, problem: Any, mark: dict[str, Any], state: Any) -> Saved | None:
         """What was stored, the state in the shape of the fresh `state`; None when there is no file.
 

@@ -54,7 +54,9 @@ class Record:
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> seen = []
-    >>> model = LinearSVC(callbacks=[lambda record: seen.append(record.relative_gap)]).fit(notes.X, notes.y)
+    >>> model = LinearSVC(callbacks=[lambda record: seen.append(record.relative_gap)]).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> seen[-1] == model.certificate_.relative_gap
     True
     """

@@ -82,7 +82,7 @@ def compare(
     progress: bool = False,
     command: str | None = None,
 ) -> Comparison:
-    """Run solvers side by side on one's own data.
+    r"""Run solvers side by side on one's own data.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def compare(
         ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``. Left out: dcd, sdca and pegasos;
         with a kernel kernel-decomposition, kernel-sdca and kernel-pegasos.
     C, lam : float or sequence of float
-        One of them: the weight of the losses, ``C = 1 / (lambda n)``, or lambda; ``C=1.0`` when both are left out. With
-        `lam`, objectives are those of the lambda form, and tables and figures speak of lambda.
+        One of them: the weight of the losses, :math:`C = 1 / (\lambda n)`, or lambda; ``C=1.0`` when both are left out.
+        With `lam`, objectives are those of the lambda form, and tables and figures speak of lambda.
     losses : str, Loss, or sequence of them, optional
         Default: the hinge, for a regression the epsilon-insensitive loss.
     repeats : int, default=1
@@ -145,7 +145,9 @@ def compare(
     >>> from saddlesvm.lab import compare
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> found = compare(notes.X, notes.y, solvers=["dcd", "sdca"], C=0.01, tol=1e-3, name="banknote")
+    >>> found = compare(
+    ...     notes.X, notes.y, solvers=["dcd", "sdca"], C=0.01, tol=1e-3, name="banknote"
+    ... )
     >>> sorted(set(found.trace["solver"])), bool(found.trace["relative_gap"].min() <= 1e-3)
     (['dcd', 'sdca'], True)
     """

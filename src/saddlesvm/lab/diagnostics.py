@@ -46,7 +46,9 @@ class Diagnostics:
     >>> from saddlesvm.lab import Diagnostics
     >>> notes = load_bundled("banknote")
     >>> seen = Diagnostics(notes.X, notes.y)
-    >>> model = LinearSVC(loss="hinge", certify_every=1, callbacks=[seen], random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(
+    ...     loss="hinge", certify_every=1, callbacks=[seen], random_state=0
+    ... ).fit(notes.X, notes.y)
     >>> len(seen.rows) == len(model.trace_), sorted(seen.rows[-1])[:3]
     (True, ['epoch', 'error_0', 'error_1'])
     """

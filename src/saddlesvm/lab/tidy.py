@@ -110,7 +110,9 @@ def write_trace(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     >>> from saddlesvm.lab import compare, read_trace, write_trace
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> trace = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote").trace
+    >>> trace = compare(
+    ...     notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote"
+    ... ).trace
     >>> path = tempfile.mkdtemp() + "/banknote.csv"
     >>> write_trace(trace, path)
     >>> len(read_trace(path)) == len(trace)
@@ -138,7 +140,9 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
     >>> from saddlesvm.lab import compare, read_trace, write_trace
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> trace = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote").trace
+    >>> trace = compare(
+    ...     notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote"
+    ... ).trace
     >>> path = tempfile.mkdtemp() + "/banknote.csv"
     >>> write_trace(trace, path)
     >>> len(read_trace(path)) == len(trace)

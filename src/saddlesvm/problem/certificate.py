@@ -64,13 +64,14 @@ def relative(gap: float, primal: float, dual: float) -> float:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proven bound on how far a model is from the optimum.
+    r"""A proven bound on how far a model is from the optimum.
 
     Attributes
     ----------
     primal : float
-        Objective of the model: ``1/2 ||w||^2 + C sum_i s_i phi_i`` in the C form,
-        ``lambda/2 ||w||^2 + 1/n sum_i s_i phi_i`` in the lambda form. An upper bound: rounded up by `primal_rounding`.
+        Objective of the model: :math:`\tfrac12 \lVert w \rVert^2 + C \sum_i s_i \phi_i` in the C form,
+        :math:`\tfrac{\lambda}{2} \lVert w \rVert^2 + \tfrac1n \sum_i s_i \phi_i` in the lambda form. An upper bound:
+        rounded up by `primal_rounding`.
     dual : float
         A lower bound on the objective of every model, rounded down by `dual_rounding`.
     form : {"C", "lambda"}

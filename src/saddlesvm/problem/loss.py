@@ -63,10 +63,10 @@ class Shape(Enum):
 
 
 class Loss(Protocol):
-    """The methods of a loss.
+    r"""The methods of a loss.
 
-    A loss may have more. ``ridge()``: the number r for which ``phi*(-a) = -a y + r a^2 / 2`` wherever a is within its
-    bounds; the kernel solvers need it. ``tube()``: the number t for which ``t |a|`` is added to that.
+    A loss may have more. ``ridge()``: the number r for which :math:`\phi^*(-a) = -a y + r a^2 / 2` wherever a is within
+    its bounds; the kernel solvers need it. ``tube()``: the number t of a further term :math:`t \lvert a \rvert`.
     ``probability(scores)``: the probability of the label +1 at an array of scores; ``predict_proba`` needs it.
 
     Examples
@@ -80,19 +80,19 @@ class Loss(Protocol):
     """
 
     def value(self, z: float, y: float) -> float:
-        """phi(z)."""
+        r""":math:`\phi(z)`."""
 
     def subgradient(self, z: float, y: float) -> float:
         """An element of the sub-differential of phi at z; ``a = -s`` times it is dual feasible."""
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        """``s phi*(-a / s)``: what a row of weight s subtracts from the dual; infinite where a is not feasible."""
+        r""":math:`s \phi^*(-a / s)`: the share of a row of weight s in the dual; infinite where a is not feasible."""
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
-        """The change d of `a` that maximises ``-s phi*(-(a + d) / s) - d z - q d^2 / 2``."""
+        r"""The change d of `a` that maximises :math:`-s \phi^*(-(a + d) / s) - d z - q d^2 / 2`."""
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
-        """Left and right slope of ``s phi*(-a / s) + a z`` along ``a y`` (classification) or ``a`` (regression).
+        r"""Left and right slope of :math:`s \phi^*(-a / s) + a z` along ``a y`` (classification) or ``a`` (regression).
 
         Infinite where a bound of `a` does not let it move; `a` is optimal where they have zero between them.
         """

@@ -76,10 +76,20 @@ def register(
     >>> from typing import NamedTuple
     >>> from saddlesvm import register_loss
     >>> from saddlesvm.losses import Absolute, make_loss
-    >>> @register_loss("median", task="regression", shape="kinked", parabolic=True, exponentials=False)
+    >>> @register_loss(
+    ...     "median", task="regression", shape="kinked", parabolic=True, exponentials=False
+    ... )
     ... class Median(NamedTuple):
-    ...     value, subgradient, curvature = Absolute.value, Absolute.subgradient, Absolute.curvature
-    ...     conjugate, bounds, dual_step = Absolute.conjugate, Absolute.bounds, Absolute.dual_step
+    ...     value, subgradient, curvature = (
+    ...         Absolute.value,
+    ...         Absolute.subgradient,
+    ...         Absolute.curvature,
+    ...     )
+    ...     conjugate, bounds, dual_step = (
+    ...         Absolute.conjugate,
+    ...         Absolute.bounds,
+    ...         Absolute.dual_step,
+    ...     )
     ...     slopes, largest_curvature = Absolute.slopes, Absolute.largest_curvature
     >>> make_loss("median").value(1.0, 3.0)
     2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.dcd import DCD
@@ -23,6 +24,7 @@ __all__ = [
     "Columns",
     "Newton",
     "Pegasos",
+    "SolverBase",
     "make_solver",
     "parse_solver",
     "register_solver",

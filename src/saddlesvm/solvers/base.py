@@ -193,7 +193,16 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class SolverBase:
-    """What the solvers share: their options print, compare, copy, pickle and can be searched over."""
+    """The base class of solvers: their options print, compare, copy, pickle and can be searched over.
+
+    A solver adds the methods of :class:`saddlesvm.solvers.base.Solver`: ``init``, ``step`` and ``solution``.
+
+    Examples
+    --------
+    >>> from saddlesvm import Pegasos
+    >>> Pegasos(batch_size=64).get_params()["batch_size"]
+    64
+    """
 
     name: ClassVar[str] = ""
     any_penalty: ClassVar[bool] = False  # whether the solver takes any penalty; else only half the squared norm

@@ -165,7 +165,9 @@ class Blocks(SolverBase):
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> store = Store.create(tempfile.mkdtemp() + "/notes.store", notes.X, notes.y)
-    >>> model = LinearSVC(solver=Blocks(passes=4), C=0.01, tol=1e-3, random_state=0).fit(store)
+    >>> model = LinearSVC(solver=Blocks(passes=4), C=0.01, tol=1e-3, random_state=0).fit(
+    ...     store
+    ... )
     >>> print(model.outcome_)
     certified
     """

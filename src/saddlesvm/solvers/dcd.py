@@ -322,7 +322,9 @@ class DCD(SolverBase):
     >>> from saddlesvm import DCD, LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(solver=DCD(shrinking=False), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(
+    ...     solver=DCD(shrinking=False), C=0.01, tol=1e-2, random_state=0
+    ... ).fit(notes.X, notes.y)
     >>> print(model.outcome_)
     certified
     """

@@ -179,15 +179,15 @@ class PegasosState(State):
 
 @dataclass(frozen=True)
 class Pegasos(SolverBase):
-    """Primal estimated sub-gradient descent.
+    r"""Primal estimated sub-gradient descent.
 
     Parameters
     ----------
     batch_size : int, default=1
         Rows per iteration, from 1 to n.
     projection : bool, default=False
-        Project onto the ball of radius ``1 / sqrt(lambda)`` (times the root of the mean loss at w = 0 for losses other
-        than the hinge), which holds the optimum.
+        Project onto the ball of radius :math:`1 / \sqrt{\lambda}` (times the root of the mean loss at w = 0 for losses
+        other than the hinge), which holds the optimum.
     sampling : {"permutation", "replacement", "subset"}, default="permutation"
         A new random order each epoch; independent draws, in which a batch may hold a row twice; or, as published, an
         independent batch of different rows each iteration.
@@ -195,17 +195,19 @@ class Pegasos(SolverBase):
         The average of the last iterates (30 to 50 % of them: the end is not known beforehand), the last iterate, the
         average of all iterates, or a random one.
     delay : float, default=0.0
-        Iterations by which the step sizes are put off: ``eta_t = 1 / (lambda (t + delay))``. With 0, as published, the
-        first iteration multiplies the start by zero; a start that is worth keeping needs about as many as it would have
-        taken to get there, such as an epoch's. Losses with unbounded slopes have a delay of their own, the larger one
-        counts.
+        Iterations by which the step sizes are put off: :math:`\eta_t = 1 / (\lambda (t + \text{delay}))`. With 0, as
+        published, the first iteration multiplies the start by zero; a start that is worth keeping needs about as many
+        as it would have taken to get there, such as an epoch's. Losses with unbounded slopes have a delay of their own,
+        the larger one counts.
 
     Examples
     --------
     >>> from saddlesvm import LinearSVC, Pegasos
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(solver=Pegasos(batch_size=16), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(
+    ...     solver=Pegasos(batch_size=16), C=0.01, tol=1e-2, random_state=0
+    ... ).fit(notes.X, notes.y)
     >>> print(model.outcome_)
     certified
     """

@@ -174,7 +174,9 @@ class SDCA(SolverBase):
     >>> from saddlesvm import SDCA, LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(solver=SDCA(start="sgd"), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(solver=SDCA(start="sgd"), C=0.01, tol=1e-2, random_state=0).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> print(model.outcome_)
     certified
     """

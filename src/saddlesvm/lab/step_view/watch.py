@@ -43,7 +43,9 @@ class Watch:
     >>> from saddlesvm.data import load_bundled
     >>> from saddlesvm.lab import watch
     >>> toy = load_bundled("toy")
-    >>> seen = watch(toy.X, toy.y, solver="pegasos", against="dcd", C=1.0, epochs=2, name="toy")
+    >>> seen = watch(
+    ...     toy.X, toy.y, solver="pegasos", against="dcd", C=1.0, epochs=2, name="toy"
+    ... )
     >>> seen.report(tempfile.mkdtemp() + "/steps.html").name
     'steps.html'
     """
@@ -139,7 +141,9 @@ def watch(
     >>> from saddlesvm.data import load_bundled
     >>> from saddlesvm.lab import watch
     >>> toy = load_bundled("toy")
-    >>> seen = watch(toy.X, toy.y, solver="pegasos", against="dcd", C=1.0, epochs=2, name="toy")
+    >>> seen = watch(
+    ...     toy.X, toy.y, solver="pegasos", against="dcd", C=1.0, epochs=2, name="toy"
+    ... )
     >>> seen.report(tempfile.mkdtemp() + "/steps.html").name
     'steps.html'
     """

@@ -140,7 +140,9 @@ class Auto(SolverBase):
     >>> from saddlesvm import Auto, LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(solver=Auto(memory=2e9), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(solver=Auto(memory=2e9), C=0.01, tol=1e-2, random_state=0).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> print(model.outcome_)
     certified
     """

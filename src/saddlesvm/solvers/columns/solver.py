@@ -134,7 +134,9 @@ class Columns(SolverBase):
     >>> from saddlesvm import LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(solver="columns", penalty="elasticnet", tol=1e-9).fit(notes.X, notes.y)
+    >>> model = LinearSVC(solver="columns", penalty="elasticnet", tol=1e-9).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> print(model.outcome_)
     certified
     """

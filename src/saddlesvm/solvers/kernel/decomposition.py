@@ -132,7 +132,9 @@ class KernelDecomposition(SolverBase):
     >>> from saddlesvm import KernelDecomposition, KernelSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = KernelSVC(solver=KernelDecomposition(working_set=256), random_state=0).fit(notes.X, notes.y)
+    >>> model = KernelSVC(solver=KernelDecomposition(working_set=256), random_state=0).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> print(model.outcome_)
     certified
     """

@@ -193,7 +193,9 @@ class KernelPegasos(SolverBase):
     >>> from saddlesvm import KernelPegasos, KernelSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = KernelSVC(solver=KernelPegasos(batch_size=10), lam=1e-2, tol=0.2, random_state=0).fit(notes.X, notes.y)
+    >>> model = KernelSVC(
+    ...     solver=KernelPegasos(batch_size=10), lam=1e-2, tol=0.2, random_state=0
+    ... ).fit(notes.X, notes.y)
     >>> print(model.outcome_)
     certified
     """

@@ -200,7 +200,9 @@ class KernelSDCA(SolverBase):
     >>> from saddlesvm import KernelSDCA, KernelSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = KernelSVC(solver=KernelSDCA(), intercept="regularized", random_state=0).fit(notes.X, notes.y)
+    >>> model = KernelSVC(solver=KernelSDCA(), intercept="regularized", random_state=0).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> print(model.outcome_)
     certified
     """

@@ -186,7 +186,7 @@ class NewtonState(State):
 
 @dataclass(frozen=True)
 class Newton(SolverBase):
-    """The second-order finish, as a solver of its own.
+    r"""The second-order finish, as a solver of its own.
 
     Parameters
     ----------
@@ -194,10 +194,10 @@ class Newton(SolverBase):
         Epochs of dual coordinate descent before the first step, where no starting point is given. For smooth losses on
         many more rows than features, a few Newton steps on samples of the rows replace them. 0: begin at zero.
     proximity : float, optional
-        The proximal term to begin with, in units of the median ``C ||x_i||^2`` (the curvature of a coordinate step).
-        Left out: 1 for the piecewise linear losses (where the dual variables have a given sum other than zero, a tenth
-        of the size of the first margins), 0.01 for those with corners in their derivative once fewer rows
-        bend than there are features, 0 otherwise.
+        The proximal term to begin with, in units of the median :math:`C \lVert x_i \rVert^2`, the curvature of a
+        coordinate step. Left out: 1 for the piecewise linear losses (where the dual variables have a given sum other
+        than zero, a tenth of the size of the first margins), 0.01 for those with corners in their derivative once fewer
+        rows bend than there are features, 0 otherwise.
     memory : float, default=1e9
         Bytes that factored matrices may take; where they do not fit, conjugate gradients solve the equations.
 
@@ -206,7 +206,9 @@ class Newton(SolverBase):
     >>> from saddlesvm import LinearSVC, Newton
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(solver=Newton(warm_up=0), C=0.01, tol=1e-2, random_state=0).fit(notes.X, notes.y)
+    >>> model = LinearSVC(solver=Newton(warm_up=0), C=0.01, tol=1e-2, random_state=0).fit(
+    ...     notes.X, notes.y
+    ... )
     >>> print(model.outcome_)
     certified
     """
