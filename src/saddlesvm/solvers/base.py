@@ -231,11 +231,7 @@ class SolverBase:
     def check(self) -> None:
         """Raise ValueError for an option out of range."""
 
-    def solution(self, problem: Any, state: Any) -> Any:
-        """Return the point to certify; every solver overrides this."""
-        raise NotImplementedError
-
-    def last_point(self, problem: Any, state: Any) -> Any:
+    def last_point(self: Any, problem: Any, state: Any) -> Any:
         """Return the point to certify; a solver whose solution is the best point so far overrides this."""
         return self.solution(problem, state)
 
