@@ -114,7 +114,7 @@ def test_each_class_has_its_factor_in_its_own_problem(solver: str, client: Any) 
     A, b = split(X, y)
     for weight in ({"a": 4.0, "c": 0.5}, "balanced"):
         given: dict[str, Any] = {"class_weight": weight, "tol": 1e-6, "loss": "hinge", "C": 0.05}
-        model, reference = on_dask.LinearSVC(**given, solver=solver).fit(A, b), LinearSVC(**given).fit(X, y)
+        model, reference = LinearSVC(**given, solver=solver).fit(A, b), LinearSVC(**given).fit(X, y)
         found = [one.primal for one in model.certificates_]
         assert found == pytest.approx([one.primal for one in reference.certificates_], rel=2e-6)
 
