@@ -20,7 +20,7 @@ from saddlesvm.data import DataError, Store
 from saddlesvm.data.store import is_store
 from saddlesvm.estimators import register
 from saddlesvm.estimators.cross_validation import LinearSVCCV
-from saddlesvm.estimators.on_cluster import TakesClusters
+from saddlesvm.estimators.on_cluster import TakesClusters, checked
 from saddlesvm.runtime.words import CLUSTER_SOLVERS, SOLVER_NAMES
 
 PARTS_A_THREAD = 2
@@ -169,7 +169,7 @@ def fit_on_cluster(
     asked = clone(model).set_params(callbacks=None, verbose=int(model.verbose))
     if isinstance(options.C, tuple):
         asked.set_params(C=1.0)
-    asked.check_options()
+    checked(asked)
     with connected(cluster_of(options.dask)) as client, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")  # rows that are in memory here must be sent
         threads = sum(client.nthreads().values())

@@ -31,6 +31,7 @@ from saddlesvm.runtime.randomness import seed_of
 
 __all__ = [
     "TakesClusters",
+    "checked",
     "fit_on_cluster",
     "is_distributed",
     "models_along",
@@ -121,14 +122,17 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
     return fits.ClusterFits(partitions, plan, solver, memory, functools.partial(_watch, model, rounds.narrate))
 
 
-def _checked_loss(model: Any, multi_class: str) -> Loss:
-    """The loss; options are checked before anything is sent.
+def checked(model: Any) -> tuple[Loss, Any, int]:
+    """The loss, the solver on a cluster, and the bytes of rows that may be brought together on a worker.
 
     Raises
     ------
     ValueError
         An option is not one, or goes on one machine only.
     """
+    from saddlesvm.cluster.methods import cluster_solver
+
+    multi_class = getattr(model, "multi_class", "ovr")
     if model.C is not None and not isinstance(model.C, NUMBER):
         raise ValueError(f"C={model.C!r} is chosen on one machine; on a cluster LinearSVCCV chooses C")
     for name, (usual, instead) in FOR_ONE_MACHINE.items():
@@ -137,7 +141,7 @@ def _checked_loss(model: Any, multi_class: str) -> Loss:
     loss: Loss = loss_for(multi_class, model.check_options())
     if multi_class in JOINT and model.penalty != "l2":
         raise ValueError(f"multi_class={multi_class!r} has half a square as its penalty, 'l2'; got {model.penalty!r}")
-    return loss
+    return loss, cluster_solver(model.solver), MEMORY if model.memory is None else memory_bytes(model.memory)
 
 
 def _learned(model: Any, classes: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
