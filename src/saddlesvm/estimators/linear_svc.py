@@ -76,6 +76,9 @@ class LinearSVC(HasPath, LinearClassifier):
         Kept for compatibility, without effect: both values lead to the same optimum.
     tol : float, default=1e-4
         Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
+    gap : float, default=0.0
+        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
+        sub-problem; 0 never does. With ``tol=0`` it alone counts.
     C : float or "auto", default=1.0
         Weight of the losses, ``C = 1 / (lambda n)``. "auto" chooses the one that approximate leave-one-out prefers
         along a certified path from 1e-3 to 1e3, and fits there. An
@@ -217,6 +220,7 @@ class LinearSVC(HasPath, LinearClassifier):
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -246,6 +250,7 @@ class LinearSVC(HasPath, LinearClassifier):
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
