@@ -220,7 +220,7 @@ class LinearModel(CallbackSupport, Estimator):
         self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
         worst = multiclass.worst_outcome(results)
-        unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
+        unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and max(self.tol, self.gap) > 0.0
         worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
@@ -339,8 +339,8 @@ class LinearModel(CallbackSupport, Estimator):
         else:
             given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
         former = start or self._former()
-        asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0 or self.keep == "last"
-        alone = asked or self.warm_start or start is not None
+        asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
+        alone = asked or self.warm_start or start is not None or self.keep == "last" or self.gap > 0.0
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(
             makers=problems,

@@ -82,6 +82,9 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         Kept for compatibility, without effect: both values lead to the same optimum.
     tol : float, default=1e-4
         Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0 a fit needs another limit.
+    gap : float, default=0.0
+        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
+        sub-problem; 0 never does. With ``tol=0`` it alone counts.
     C : float or "auto", default=1.0
         Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the one that approximate
         leave-one-out prefers along a certified path from 1e-3 to 1e3, and fits there. An
@@ -252,6 +255,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -281,6 +285,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -45,7 +45,7 @@ class LinearSVR(HasPath, TakesClusters, RegressorMixin, LinearModel):
     epsilon : float, default=0.0
         Half-width of the tube in which errors cost nothing, for the two epsilon losses.
     tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
-certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
+certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
@@ -99,6 +99,7 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -123,6 +124,7 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -47,6 +47,7 @@ FOR_ONE_MACHINE = {
     "warm_start": (False, "path() begins each fit where the last one ended"),
     "certify_every": (None, "every round is certified"),
     "keep": ("best", "the best certified model is kept"),
+    "gap": (0.0, "give tol, the relative gap"),
     "checkpoint": (None, "a fit goes on where workers die; save() keeps a model"),
     "n_jobs": (None, "the threads of the workers do the work"),
 }
