@@ -91,7 +91,9 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     certificates = getattr(model, "certificates_", [])
     meta = {
         "params": {name: _plain(name, given) for name, given in params.items() if name not in UNSAVED},
-        "numbers": {name: getattr(model, name) for name in saved.numbers if hasattr(model, name)},
+        "numbers": {
+            name: getattr(model, name) for name in saved.numbers if hasattr(model, name) and name not in arrays
+        },
         "certificates": [dataclasses.asdict(one) for one in certificates],
         "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
         "outcome": str(getattr(model, "outcome_", "")),

@@ -18,7 +18,7 @@ from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
 from saddlesvm.runtime.words import ClassificationLoss, Keep, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase
 
-CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_"), KERNEL.matrices)
+CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
 
 
 @register_estimator(
