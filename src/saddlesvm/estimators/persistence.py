@@ -15,6 +15,7 @@ from saddlesvm.data.archives import DAMAGE, short
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
+from saddlesvm.data.sources import refuse_special
 from saddlesvm.estimators import kernel, one_class, register, svc, svr  # noqa: F401 (they register their estimators)
 from saddlesvm.estimators.libsvm import load_libsvm
 from saddlesvm.estimators.linear_model import LinearModel
@@ -130,6 +131,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file")
+    refuse_special(path)
     if not is_model(path):
         return load_libsvm(path) if is_libsvm_model(path) else _from_liblinear(path)
     kind, arrays, meta = load_model(path)
