@@ -48,6 +48,11 @@ Model = TypeVar("Model", bound="Estimator")
 Given = ParamSpec("Given")
 
 
+def store(given: dict[str, Any]) -> None:
+    """Keep the parameters of a constructor, which calls ``store(locals())``, as attributes of the same names."""
+    vars(given["self"]).update((name, one) for name, one in given.items() if name not in ("self", "__class__"))
+
+
 def all_or_nothing(
     fit: Callable[Concatenate[Itself, Given], Model],
 ) -> Callable[Concatenate[Itself, Given], Model]:

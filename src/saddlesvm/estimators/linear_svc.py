@@ -10,7 +10,7 @@ import numpy as np
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
-from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.calibration import METHODS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
@@ -264,35 +264,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         checkpoint: Any = None,
         memory: int | str | None = None,
     ) -> None:
-        self.penalty = penalty
-        self.l1_ratio = l1_ratio
-        self.loss = loss
-        self.dual = dual
-        self.tol = tol
-        self.C = C
-        self.lam = lam
-        self.multi_class = multi_class
-        self.top_k = top_k
-        self.decision_function_shape = decision_function_shape
-        self.fit_intercept = fit_intercept
-        self.intercept = intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.solver = solver
-        self.width = width
-        self.probability = probability
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.memory = memory
+        store(locals())
 
     @all_or_nothing
     @with_callbacks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
-from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.option_names import OF_CLASSIFIERS, OVER_LANDMARKS
 from saddlesvm.estimators.pairwise import PairwiseClassifier
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
@@ -176,34 +176,7 @@ class SVC(PairwiseClassifier):
         approximation: int | Literal["auto"] | None = None,
         exact_tol: float | None = None,
     ) -> None:
-        self.C = C
-        self.approximation = approximation
-        self.exact_tol = exact_tol
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.loss = loss
-        self.width = width
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
+        store(locals())
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
@@ -314,30 +287,7 @@ callbacks, warm_start, checkpoint
         warm_start: bool = False,
         checkpoint: Any = None,
     ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
+        store(locals())
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
