@@ -214,6 +214,8 @@ class LinearModel(CallbackSupport, Estimator):
         fits = self._fits(X, problems, loss, weights, n_jobs, start=start)
         fits.told = lambda sub: [*(self.callbacks or ()), *tasks.callback(sub)]
         fits.bar = bar if self.verbose else None
+        if fits.bar is not None and self.reads_blocks:
+            fits.bar.work = "reading and solving"
         fits.watch = self.watch
         with bar, fits:
             results = fits.solve()

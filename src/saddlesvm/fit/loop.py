@@ -177,6 +177,7 @@ class Fit:
             self.mark["keep"] = limits.keep  # the checkpoint then holds the last point, too
         self.end: tuple[Outcome, str] | None = None
         self.tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
+        self.awaiting = [callback.certifying for callback in callbacks if hasattr(callback, "certifying")]
         stored = checkpoint.read(problem, self.mark, self.state) if checkpoint else None
         self.unweighed = stored is not None and not weighs(problem)
         if stored is not None:
@@ -254,6 +255,8 @@ class Fit:
     def _certify(self) -> None:
         """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
         run = self.run
+        for begins in self.awaiting:
+            begins()
         self.state = run.look(self.state, ending=self.end is not None or self.state.epochs == 0.0)
         if run.best is None:
             self.end = self.end or (Outcome.FAILED, "no point with a finite objective")
