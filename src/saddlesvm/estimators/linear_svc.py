@@ -23,7 +23,7 @@ from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.linear_fit import given_start
+from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.problem.losses import Loss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
 from saddlesvm.runtime.internal import internal
@@ -276,6 +276,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         groups: Any = None,
         coef_init: Any = None,
         intercept_init: Any = None,
+        dual_coef_init: Any = None,
     ) -> Self:
         """Train to the relative gap `tol`.
 
@@ -294,9 +295,14 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
             For ``C="auto"`` where rows belong together (several images of one patient): C is chosen by leaving out
             whole groups, each alone or in ten folds.
         coef_init : array-like of the shape of ``coef_``, optional
-            Weights to begin from. Dual solvers begin at the sub-gradients of these weights' margins.
+            Weights to begin from. Dual solvers begin at the sub-gradients of these weights' margins. Pegasos begins at
+            them as published: its first iteration judges rows by them, and multiplies them by zero, unless its steps
+            are put off (see :class:`~saddlesvm.Pegasos`).
         intercept_init : array-like of the shape of ``intercept_``, optional
             Intercepts to begin from; zero when left out.
+        dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
+            Dual variables in the C form, within their bounds, at which the dual solvers begin exactly, instead of
+            weights.
 
         Raises
         ------
@@ -312,11 +318,11 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         """
         if is_distributed(X):
             given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
-            return fit_on_cluster(self, X, y, sample_weight, given)
-        start = given_start(coef_init, intercept_init)
+            return fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
+        start = given_start(coef_init, intercept_init, dual_coef_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
-                raise ValueError("coef_init is for a given C; C='auto' begins where the paths of its choice lead")
+                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         loss = self.check_options()

@@ -18,7 +18,7 @@ from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
-from saddlesvm.multiclass.linear_fit import given_start
+from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
@@ -120,6 +120,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         groups: Any = None,
         coef_init: Any = None,
         intercept_init: Any = None,
+        dual_coef_init: Any = None,
     ) -> Self:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`.
 
@@ -133,14 +134,16 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
             For ``C="auto"``: rows that are left out together.
         coef_init, intercept_init : array-like of the shapes of ``coef_`` and ``intercept_``, optional
             A model to begin from.
+        dual_coef_init : array-like of the shape of ``dual_coef_``, optional
+            Dual variables to begin at, in the place of weights.
         """
         if is_distributed(X):
             given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
-            return fit_on_cluster(self, X, y, sample_weight, given)
-        start = given_start(coef_init, intercept_init)
+            return fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
+        start = given_start(coef_init, intercept_init, dual_coef_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
-                raise ValueError("coef_init is for a given C; C='auto' begins where the paths of its choice lead")
+                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         self.check_options()
