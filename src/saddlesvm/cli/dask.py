@@ -24,6 +24,7 @@ from saddlesvm.runtime.words import CLUSTER_SOLVERS, SOLVER_NAMES
 PARTS_A_THREAD = 2
 REFUSED = {  # options that a fit on a cluster does not have, and what it has instead
     "n_jobs": "the threads of the workers do the work",
+    "gap": "give --tol, the relative one",
     "keep": "a fit returns the best model of its rounds",
     "checkpoint": "a fit goes on where workers die; a model is kept in the file of --model",
 }

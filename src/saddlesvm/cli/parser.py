@@ -132,6 +132,7 @@ def fill_train(parser: Parser) -> None:
     strength.add_argument("--C", type=kinds.strength, help=f"{texts['C']} Several, with commas: see --cv.")
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
     add_shared(parser, texts)
+    parser.add_argument("--gap", type=float, help=texts["gap"])
     parser.add_argument("--keep", choices=KEPT, help=texts["keep"])
     parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
     parser.add_argument("--model", metavar="PATH", help="write the model here")
@@ -170,7 +171,9 @@ def fill_path(parser: Parser) -> None:
         action="store_true",
         help="prove every C between the ends with them, too",
     )
-    parser.add_argument("--gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default")
+    parser.add_argument(
+        "--gap", dest="proven_gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default"
+    )
     parser.add_argument("--validation", metavar="DATA", help="rows to measure the error along the path on")
     parser.add_argument(
         "--leave-one-out", dest="leave_one_out", action="store_true", help="estimate the error without other rows"
@@ -182,7 +185,11 @@ def fill_path(parser: Parser) -> None:
     add_options_of_estimators(parser, faces, texts)
     add_reading(parser)
     parser.set_defaults(
-        run=Later("saddlesvm.cli.path:run"), keep=None, reads=("data", "validation"), writes=("report", "model")
+        run=Later("saddlesvm.cli.path:run"),
+        keep=None,
+        gap=None,
+        reads=("data", "validation"),
+        writes=("report", "model"),
     )
 
 

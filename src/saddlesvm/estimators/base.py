@@ -29,6 +29,7 @@ from saddlesvm.solvers.register import make_solver
 
 COMMON = {
     "tol": NOT_NEGATIVE,
+    "gap": NOT_NEGATIVE,
     "max_iter": LIMIT,
     "max_time": LIMIT,
     "certify_every": LIMIT,
@@ -83,6 +84,7 @@ class Estimator(ShownWithCertificate, BaseEstimator):
     max_time: float | None
     certify_every: float | None = None
     keep: Keep = "best"
+    gap: float = 0.0
     callbacks: Sequence[Any] | None
     certificates_: list[Certificate]
     certificate_: Certificate
@@ -142,9 +144,9 @@ class Estimator(ShownWithCertificate, BaseEstimator):
         """When a fit stops; ValueError where it never would."""
         most = self._most_epochs()
         limited = most is not None or self.max_time is not None or solver.ends_itself
-        if self.tol == 0 and not (limited or self.callbacks or in_use(self)):
-            raise ValueError("tol=0 never ends a fit: give max_iter or max_time too, or a callback that stops it")
-        return Limits(self.tol, most, self.max_time, self.certify_every, keep=self.keep)
+        if self.tol == self.gap == 0 and not (limited or self.callbacks or in_use(self)):
+            raise ValueError("tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that stops it")
+        return Limits(self.tol, most, self.max_time, self.certify_every, keep=self.keep, gap=self.gap)
 
     def _strength(self) -> dict[str, float]:
         """C or lam, whichever is in force, checked."""

@@ -65,6 +65,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         sub-gradient method.
     tol : float, default=1e-3
         Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
+    gap : float, default=0.0
+        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
+        sub-problem; 0 never does. With ``tol=0`` it alone counts.
     multi_class : {"ovr", "ovo"}, default="ovr"
         More than two classes: one against the rest, or each against each other and a vote.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -171,6 +174,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -201,6 +205,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -23,7 +23,8 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
-from saddlesvm.multiclass.linear_fit import FormerFit, GivenStart, LinearFits, MemoryRows, in_memory
+from saddlesvm.multiclass.given_start import GivenStart, GivenWeights
+from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import OfSomeRows, SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
@@ -216,7 +217,7 @@ class LinearModel(CallbackSupport, Estimator):
         self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
         worst = multiclass.worst_outcome(results)
-        unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
+        unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and max(self.tol, self.gap) > 0.0
         worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
@@ -263,7 +264,7 @@ class LinearModel(CallbackSupport, Estimator):
         start = None
         if all(hasattr(model, "coef_") for model in models):
             coefs, intercepts = ([getattr(one, name) for one in models] for name in ("coef_", "intercept_"))
-            start = GivenStart(np.vstack(coefs), np.hstack(intercepts))
+            start = GivenWeights(np.vstack(coefs), np.hstack(intercepts))
         fits = self._fits(X, OfSomeRows(subs), posed[0].loss, None, self.n_jobs, start=start)
         fits.told, fits.keeps_duals = lambda sub: self.callbacks or (), False
         with fits:
@@ -312,8 +313,6 @@ class LinearModel(CallbackSupport, Estimator):
         """The fits of the sub-problems, over X in memory (where it is `ready`, over that) or block by block."""
         solver, kind = self._made_solver(), self._intercept_kind()
         plain = self._penalty().penalty.identity()
-        if start is not None and solver.forgets_start:
-            raise ValueError(f"{solver!r} forgets coef_init in its first iteration: give delay, such as an epoch's")
         limits = self._limits(solver)
         given: MemoryRows | FileRows
         self.__dict__.pop("reads_blocks", None)
@@ -329,8 +328,8 @@ class LinearModel(CallbackSupport, Estimator):
         else:
             given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
         former = start or self._former()
-        asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0 or self.keep == "last"
-        alone = asked or self.warm_start or start is not None
+        asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
+        alone = asked or self.warm_start or start is not None or self.keep == "last" or self.gap > 0.0
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(
             makers=problems,

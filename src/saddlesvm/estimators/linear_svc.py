@@ -22,7 +22,7 @@ from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.linear_fit import given_start
+from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.problem.losses import Loss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
 from saddlesvm.runtime.words import (
@@ -76,6 +76,9 @@ class LinearSVC(HasPath, LinearClassifier):
         Kept for compatibility, without effect: both values lead to the same optimum.
     tol : float, default=1e-4
         Relative duality gap to prove, ``(primal - dual) / primal``. 0 never stops: only together with another end.
+    gap : float, default=0.0
+        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
+        sub-problem; 0 never does. With ``tol=0`` it alone counts.
     C : float or "auto", default=1.0
         Weight of the losses, ``C = 1 / (lambda n)``. "auto" chooses the one that approximate leave-one-out prefers
         along a certified path from 1e-3 to 1e3, and fits there. An
@@ -217,6 +220,7 @@ class LinearSVC(HasPath, LinearClassifier):
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -246,6 +250,7 @@ class LinearSVC(HasPath, LinearClassifier):
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -264,6 +269,7 @@ class LinearSVC(HasPath, LinearClassifier):
         groups: Any = None,
         coef_init: Any = None,
         intercept_init: Any = None,
+        dual_coef_init: Any = None,
     ) -> Self:
         """Train to the relative gap `tol`.
 
@@ -280,9 +286,14 @@ class LinearSVC(HasPath, LinearClassifier):
             For ``C="auto"`` where rows belong together (several images of one patient): C is chosen by leaving out
             whole groups, each alone or in ten folds.
         coef_init : array-like of the shape of ``coef_``, optional
-            Weights to begin from. Dual solvers begin at the sub-gradients of these weights' margins.
+            Weights to begin from. Dual solvers begin at the sub-gradients of these weights' margins. Pegasos begins at
+            them as published: its first iteration judges rows by them, and multiplies them by zero, unless its steps
+            are put off (see :class:`~saddlesvm.Pegasos`).
         intercept_init : array-like of the shape of ``intercept_``, optional
             Intercepts to begin from; zero when left out.
+        dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
+            Dual variables in the C form, within their bounds, at which the dual solvers begin exactly, instead of
+            weights.
 
         Raises
         ------
@@ -294,10 +305,10 @@ class LinearSVC(HasPath, LinearClassifier):
         NotCertifiedWarning
             A limit was reached before the gap asked for was proven.
         """
-        start = given_start(coef_init, intercept_init)
+        start = given_start(coef_init, intercept_init, dual_coef_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
-                raise ValueError("coef_init is for a given C; C='auto' begins where the paths of its choice lead")
+                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         loss = self.check_options()

@@ -17,7 +17,7 @@ from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
-from saddlesvm.multiclass.linear_fit import given_start
+from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
@@ -40,7 +40,7 @@ class LinearSVR(HasPath, RegressorMixin, LinearModel):
     epsilon : float, default=0.0
         Half-width of the tube in which errors cost nothing, for the two epsilon losses.
     tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
-certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
+certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
@@ -94,6 +94,7 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -118,6 +119,7 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -136,6 +138,7 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
         groups: Any = None,
         coef_init: Any = None,
         intercept_init: Any = None,
+        dual_coef_init: Any = None,
     ) -> Self:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`.
 
@@ -149,11 +152,13 @@ certify_every, keep, warm_start, random_state, n_jobs, verbose, callbacks, check
             For ``C="auto"``: rows that are left out together.
         coef_init, intercept_init : array-like of the shapes of ``coef_`` and ``intercept_``, optional
             A model to begin from.
+        dual_coef_init : array-like of the shape of ``dual_coef_``, optional
+            Dual variables to begin at, in the place of weights.
         """
-        start = given_start(coef_init, intercept_init)
+        start = given_start(coef_init, intercept_init, dual_coef_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
-                raise ValueError("coef_init is for a given C; C='auto' begins where the paths of its choice lead")
+                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         self.check_options()

@@ -46,7 +46,7 @@ class OneClassSVM(OutlierMixin, SVM):
         Relative duality gap to prove.
     nu : float, default=0.5
         At most this share of the rows is outside the surface, and at least this share are support vectors.
-    shrinking, cache_size, verbose, max_iter, max_time, certify_every, keep, solver, n_jobs, \
+    shrinking, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
 
@@ -93,6 +93,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -116,6 +117,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks

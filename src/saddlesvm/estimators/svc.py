@@ -54,6 +54,9 @@ class SVC(PairwiseClassifier):
         Fit a sigmoid for each class to the scores of rows in five folds that are left out, for ``predict_proba``.
     tol : float, default=1e-3
         Relative duality gap to prove for each pair.
+    gap : float, default=0.0
+        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
+        pair; 0 never does. With ``tol=0`` it alone counts.
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
@@ -158,6 +161,7 @@ class SVC(PairwiseClassifier):
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         loss: ClassificationLoss | Loss | type[Loss] = "hinge",
         width: float = 1.0,
         solver: KernelSolver | SolverBase = "auto",
@@ -188,6 +192,7 @@ class SVC(PairwiseClassifier):
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.loss = loss
         self.width = width
         self.solver = solver
@@ -249,7 +254,7 @@ class NuSVC(PairwiseClassifier):
         At most this share of the rows is inside the margin, and at least this share are support vectors. Twice the
         share of the smaller class at most.
     kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
-decision_function_shape, break_ties, random_state, max_time, certify_every, keep, solver, n_jobs, \
+decision_function_shape, break_ties, random_state, max_time, certify_every, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
@@ -291,6 +296,7 @@ callbacks, warm_start, checkpoint
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -315,6 +321,7 @@ callbacks, warm_start, checkpoint
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks

@@ -58,7 +58,7 @@ class SVR(Regressor):
         Weight of the losses.
     epsilon : float, default=0.1
         Half-width of the tube in which errors cost nothing.
-    shrinking, verbose, max_iter, max_time, certify_every, keep, solver, n_jobs, \
+    shrinking, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
@@ -105,6 +105,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive",
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
@@ -130,6 +131,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.loss = loss
         self.solver = solver
         self.n_jobs = n_jobs
@@ -191,7 +193,7 @@ class NuSVR(Regressor):
         At most this share of the rows is outside the tube, and at least this share are support vectors.
     C : float, default=1.0
         Weight of the losses.
-    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, certify_every, keep, \
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, \
 solver, n_jobs, callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
@@ -228,6 +230,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         max_time: float | None = None,
         certify_every: float | None = None,
         keep: Keep = "best",
+        gap: float = 0.0,
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -248,6 +251,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         self.max_time = max_time
         self.certify_every = certify_every
         self.keep = keep
+        self.gap = gap
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, check
 from saddlesvm.runtime.words import Keep
 
@@ -16,7 +18,9 @@ class Limits:
     Attributes
     ----------
     tol : float, default=1e-4
-        Relative duality gap to prove; 0 never stops on the gap.
+        Relative duality gap to prove; 0 never stops on it.
+    gap : float, default=0.0
+        Duality gap to prove in the units of the objective, which ends the fit, too; 0 never does.
     max_epochs : float, optional
     max_time : float, optional
         Seconds, certificates included.
@@ -40,12 +44,32 @@ class Limits:
     certify_growth: float = 0.0
     certify_start: bool = False
     keep: Keep = "best"
+    gap: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "max_time", "certify_every"):
             check(name, getattr(self, name), LIMIT)
         check("tol", self.tol, NOT_NEGATIVE)
+        check("gap", self.gap, NOT_NEGATIVE)
         check("keep", self.keep, KEEP)
+
+    def prove(self, certificate: Certificate) -> bool:
+        """Whether a certificate proves a gap asked for; False where none is."""
+        relative = self.tol > 0.0 and certificate.relative_gap <= self.tol
+        return relative or (self.gap > 0.0 and certificate.gap <= self.gap)
+
+    def proven(self, certificate: Certificate) -> str:
+        """The gap that such a certificate proves, in words: the relative one where that was asked for and is."""
+        if certificate.relative_gap <= self.tol:
+            return f"relative gap {certificate.relative_gap:.2g}"
+        return f"gap {certificate.gap:.2g}"
+
+    def aim(self, certificate: Certificate | None) -> float:
+        """The relative gap to reach: the larger of `tol` and, once a certificate tells the objective, of `gap`."""
+        if not self.gap or certificate is None:
+            return self.tol
+        size = max(abs(certificate.primal), abs(certificate.dual))
+        return max(self.tol, self.gap / size) if 0.0 < size < math.inf else self.tol
 
     def reached(
         self, epochs: float, seconds: float, unit: str = "epochs", reserve: float = 0.0

@@ -244,7 +244,7 @@ class Fit:
         if self.run.told is not None and self.end is not None and self.end[0] is not Outcome.FAILED:
             certificate = proof(*self.run.told)
             if certificate.sound and self.run.enough(certificate):
-                self.end = Outcome.CERTIFIED, f"relative gap {certificate.relative_gap:.2g}"
+                self.end = Outcome.CERTIFIED, self.run.limits.proven(certificate)
 
     def _certify(self) -> None:
         """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
@@ -282,6 +282,7 @@ class Fit:
             certificate=certificate,
             outcome=self.end[0],
             tol=run.limits.tol,
+            gap=run.limits.gap,
             epochs=float(state.epochs),
             rows_touched=int(state.rows_touched),
             seconds_solving=run.watches.solving,
@@ -304,7 +305,7 @@ def fit(
     stop: threading.Event | None = None,
     label: str = "",
 ) -> FitResult:
-    """Drive `solver` on `problem` until its relative gap is proven to be at most ``limits.tol``, or a limit is reached.
+    """Drive `solver` on `problem` until the gap that `limits` ask for is proven, or a limit is reached.
 
     Parameters
     ----------

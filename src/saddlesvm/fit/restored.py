@@ -53,7 +53,7 @@ FINITE = (
     "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
     "walk_base", "walk_matrix", "proof", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
-    "course_seen", "near", "kept_norms", "base", "gradient", "direction", "moves", "turns", "told", "pull",
+    "course_seen", "near", "kept_norms", "base", "first", "gradient", "direction", "moves", "turns", "told", "pull",
     "walk_inner_step", "walk_inner_residual", "walk_inner_direction", "walk_inner_diagonal",
 )  # fmt: skip
 

@@ -124,7 +124,12 @@ class Run:
 
     def enough(self, certificate: Certificate) -> bool:
         """Whether a certificate proves the gap asked for; False where the fit asks for none."""
-        return self.limits.tol > 0.0 and certificate.relative_gap <= self.limits.tol
+        return self.limits.prove(certificate)
+
+    @property
+    def aim(self) -> float:
+        """The relative gap to reach; 0 where the fit asks for none."""
+        return self.limits.aim(None if self.best is None else self.best.certificate)
 
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
@@ -144,7 +149,7 @@ class Run:
 
     def threshold(self) -> float:
         """The estimate below which a certificate is due, given the last quotient of gap and estimate."""
-        return EAGERNESS * self.limits.tol / self.ratio
+        return EAGERNESS * self.aim / self.ratio
 
     def next_look(self, state: Any) -> float:
         """The epoch of the next scheduled certificate."""
@@ -152,7 +157,7 @@ class Run:
             return self.looked_at + max(self.limits.certify_every, self.limits.certify_growth * self.looked_at)
         if getattr(state, "proves_itself", False):  # a certificate costs nothing
             return self.looked_at + 1.0
-        if self.looked_at == 0.0 and self.limits.tol >= ROUGH and not state.proven:
+        if self.looked_at == 0.0 and self.aim >= ROUGH and not state.proven:
             return 1.0
         share = ESTIMATED_SHARE if np.isfinite(state.estimate) else CERTIFICATE_SHARE
         return max((self.passes + GLANCE_PASSES) * self.sharers / share, 1.3 * self.looked_at)
@@ -186,7 +191,7 @@ class Run:
 
     def promising(self, state: Any) -> bool:
         """Whether the solver's estimate says that the gap asked for is reached."""
-        return self.limits.tol > 0.0 and state.estimate <= self.threshold()
+        return self.aim > 0.0 and state.estimate <= self.threshold()
 
     def look(self, state: Any, ending: bool) -> Any:
         """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
@@ -229,7 +234,7 @@ class Run:
             seen = self.best.certificate.bounded_by(seen)
         if self.bound is not None:
             seen = seen.better_of(seen.bounded_by(self.bound.certificate))
-        return seen.relative_gap <= self.limits.tol or not seen.sound
+        return self.enough(seen) or not seen.sound
 
     def confirm(self, state: Any) -> None:
         """Put an exact certificate in the place of the last record's glance: the fit ends with it."""
@@ -362,11 +367,11 @@ class Run:
         told = proof(*self.chosen)
         gap = told.relative_gap
         if self.enough(told):
-            return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
+            return Outcome.CERTIFIED, self.limits.proven(told)
         # The targets of a regression are rounded too: an objective that their last places explain is as good as zero.
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
-        if self.last is not None and self.last.exact and told.limited(self.limits.tol, noise):
+        if self.last is not None and self.last.exact and told.limited(self.aim, noise):
             return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {told.rounding_share:.2g} of it rounding"
-        if self.stall.stalled(state.effort, certificate, getattr(state, "phase", "")) and self.limits.tol > 0.0:
+        if self.stall.stalled(state.effort, certificate, getattr(state, "phase", "")) and self.aim > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} during the last half of the work"
         return None

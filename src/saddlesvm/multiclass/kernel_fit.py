@@ -122,7 +122,7 @@ class KernelFits(Fits):
         watched = self.bar or self.checkpoint is not None or self.starts is not None or self.told is not tell_nobody
         limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
         usual = self.machine is PLAIN and is_classification(self.loss) and given.get("lam") is None
-        usual = usual and limits.keep == "best"
+        usual = usual and limits.keep == "best" and limits.gap == 0.0
         if watched or limited or not usual or not isinstance(pairs, Pairs) or type(solver) is not KernelDecomposition:
             return None
         free = make_intercept(given["intercept"], given["scale"]).constrained

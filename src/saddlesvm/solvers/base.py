@@ -198,6 +198,7 @@ class SolverBase:
     name: ClassVar[str] = ""
     any_penalty: ClassVar[bool] = False  # whether the solver takes any penalty; else only half the squared norm
     without_square: ClassVar[bool] = False  # whether it takes those that hold no square, such as the l1 norm
+    begins_at_duals: ClassVar[bool] = True  # whether given dual variables are where a run begins
     by_parts: ClassVar[bool] = False  # whether it takes sums of a square and an absolute value only
 
     @property
@@ -211,11 +212,6 @@ class SolverBase:
 
     def begins_at_weights(self, problem: Any) -> bool:
         """Whether the weights of a start are all that a run takes of it, and it begins at them."""
-        return False
-
-    @property
-    def forgets_start(self) -> bool:
-        """Whether a given starting point makes no difference."""
         return False
 
     def on_stall(self, problem: Any, state: Any) -> Any:

@@ -141,6 +141,7 @@ class Columns(SolverBase):
 
     name: ClassVar[str] = "columns"
     any_penalty: ClassVar[bool] = True
+    begins_at_duals: ClassVar[bool] = False
     without_square: ClassVar[bool] = True
     by_parts: ClassVar[bool] = True
     screening: bool = True

@@ -184,7 +184,7 @@ class KernelPegasos(SolverBase):
     block : int, default=64
         Kernel rows to compute at a time.
     output : {"last", "average"}, default="last"
-        The last iterate, as published, or the average of all, which the theorems are about.
+        The last iterate w_(T+1), as published, or the mean of w_1 = 0, ..., w_T, which the theorems are about.
     sampling : {"replacement", "subset"}, default="replacement"
         Independent draws, in which a batch may hold a row twice, or an independent batch of different rows each step.
 
@@ -292,6 +292,8 @@ class KernelPegasos(SolverBase):
 
     def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
         """The last iterate ``beta = alpha / (lambda t k)`` or the average, and its nearest feasible dual point."""
-        gathered = state.alpha if self.output == "last" else state.harmonic[0] * state.alpha - state.late
-        beta = gathered * (self.scale(problem) / max(1, state.steps))
+        steps, gathered = max(1, state.steps), state.alpha
+        if self.output == "average":
+            gathered = (state.harmonic[0] - 1.0 / steps) * state.alpha - state.late
+        beta = gathered * (self.scale(problem) / steps)
         return KernelPoint(beta, nearest_feasible(problem, beta))
