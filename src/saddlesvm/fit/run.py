@@ -174,6 +174,8 @@ class Run:
             return reached
         if state.satisfied:
             return Outcome.RULE_MET, state.rule
+        if self.solver.exhausted(state):
+            return Outcome.EPOCH_LIMIT, "the solver's own limit"
         return None
 
     def worked(self, phase: str) -> None:

@@ -215,6 +215,10 @@ class SolverBase:
         """Whether the solver has a stopping rule of its own, which ends a run besides the fit's tolerance."""
         return False
 
+    def exhausted(self, state: Any) -> bool:
+        """Whether a run has reached a limit that is an option of the solver."""
+        return False
+
     def begins_at_weights(self, problem: Any) -> bool:
         """Whether the weights of a start are all that a run takes of it, and it begins at them."""
         return False

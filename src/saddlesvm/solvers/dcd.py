@@ -195,8 +195,6 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
         m.satisfied = 1.0 if judged <= rules.threshold else 0.0
     elif judged <= rules.threshold or m.range == 0.0 or m.estimate <= floor:
         active = call_back(deck, rules, meters, active)
-    if m.passes >= rules.passes:
-        m.satisfied = 1.0
     return active
 
 
@@ -270,7 +268,7 @@ def descend(
             position = 0
             active = end_of_pass(deck, rules, w, before, meters)
             move_offset(w, offset)
-            if m.satisfied > 0.0 or m.estimate <= goal.target:
+            if m.satisfied > 0.0 or m.passes >= rules.passes or m.estimate <= goal.target:
                 break
     return position, active, done
 
@@ -341,6 +339,9 @@ class DCD(SolverBase):
     @property
     def ends_itself(self) -> bool:
         return self.stopping != "gap" or self.max_passes is not None
+
+    def exhausted(self, state: DCDState) -> bool:
+        return bool(state.meters["passes"][0] >= (self.max_passes or np.inf))
 
     def check(self) -> None:
         one_of("stopping", self.stopping, tuple(STOPPING))
