@@ -184,7 +184,7 @@ class KernelMachine(Estimator):
 
     def _keep_for_a_start(self, multipliers: sparse.csr_array | None) -> None:
         """Keep what a warm start needs beside the model: the C of the fit, and multipliers found over landmarks."""
-        self._fitted_C = self.C
+        self._fitted_C = getattr(self, "C_", self.C)
         self.__dict__.pop("multipliers_", None)  # of an earlier fit
         if multipliers is not None:
             self.multipliers_ = multipliers
@@ -209,7 +209,8 @@ class KernelMachine(Estimator):
         if len(found) != problems:
             raise ValueError(f"warm_start: the last fit had {len(found)} sub-problems, this one has {problems}")
         former = getattr(self, "_fitted_C", None)
-        factor = self.C / former if former and self.C else 1.0
+        C = getattr(self, "C_", self.C)
+        factor = C / former if former and C else 1.0
         return [factor * (beta if order is None else beta[order]) for beta in found]
 
     def _centres(self) -> Any:

@@ -70,7 +70,6 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
             order = np.argsort(codes, kind="stable") if self._shares(X) else None
             starts = None if found is None else found.multipliers
             results = self._solve_pairs(X, codes, loss, weights, machine, order, starts)
-            self._check_results(results)
             self._keep_pairs(codes, results, order)
         self._keep_vectors(X, results)
         if self.probability:
@@ -99,9 +98,6 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         if order is not None:
             X, codes, weights = X[order], codes[order], None if weights is None else weights[order]
         return self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine, order, starts)
-
-    def _check_results(self, results: list[FitResult]) -> None:
-        """Raise ValueError for results that no model can be made of."""
 
     def _keep_pairs(self, codes: np.ndarray, results: list[FitResult], order: np.ndarray | None) -> None:
         """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.

@@ -10,8 +10,6 @@ from saddlesvm.estimators.option_names import OF_CLASSIFIERS, OVER_LANDMARKS
 from saddlesvm.estimators.pairwise import PairwiseClassifier
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import check_share
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
@@ -42,7 +40,8 @@ class SVC(PairwiseClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses.
+        Weight of the losses. Infinite for the hard margin, that no row may be inside of: the fit then has a finite C
+        that no multiplier reaches, ``C_``, whose optimum is the same.
     kernel : str or callable, default="rbf"
         "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``, "precomputed" (X is then the
         matrix of kernel values), or a function of two matrices of rows that gives the matrix of kernel values.
@@ -181,7 +180,9 @@ class SVC(PairwiseClassifier):
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_classifier()
-        return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
+        loss = check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
+        self._check_hard_margin(loss)
+        return loss
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -199,7 +200,8 @@ class SVC(PairwiseClassifier):
         Raises
         ------
         ValueError
-            Bad data or options; the message says what was found and what is allowed.
+            Bad data or options; the message says what was found and what is allowed. Also where C is infinite and the
+            classes cannot be separated.
 
         Warns
         -----
@@ -295,13 +297,6 @@ callbacks, warm_start, checkpoint
         check_share("nu", self.nu)
         return SHORTFALL
 
-    def _check_results(self, results: list[FitResult]) -> None:
-        early = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
-        for result in results:
-            coefficients: Any = result.coef
-            if coefficients.rows.size == 0 and result.outcome not in early:
-                raise ValueError(f"nu={self.nu:g} leaves no margin between the classes: raise nu")
-
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train to the relative gap `tol`; see :meth:`SVC.fit`.
@@ -309,7 +304,13 @@ callbacks, warm_start, checkpoint
         Raises
         ------
         ValueError
-            Also where nu is larger than the smaller class of a pair allows, or leaves no margin.
+            Also where nu is larger than the smaller class of a pair allows.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            Also where nu leaves no margin between two classes: the optimum is then w = 0, and the model is
+            a point of the dual where pair steps have nothing to gain. Raise nu.
         """
         self.check_options()
         self._fit_pairs(X, y, sample_weight, make_loss("hinge"), NuClassification(float(self.nu)))

@@ -16,6 +16,7 @@ from saddlesvm.estimators.svm import SVM, check_share
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import SHORTFALL, NuRegression
+from saddlesvm.runtime.allowed import POSITIVE, check
 from saddlesvm.runtime.words import Keep, KernelName, KernelSolver, RegressionLoss
 from saddlesvm.solvers.base import SolverBase
 
@@ -124,7 +125,9 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
-        return check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
+        loss = check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
+        self._check_hard_margin(loss)
+        return loss
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -230,6 +233,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
+        check("C", self.C, POSITIVE)
         check_share("nu", self.nu)
         return SHORTFALL
 

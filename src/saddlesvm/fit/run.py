@@ -359,7 +359,7 @@ class Run:
         self.trace.extend(saved.trace)
 
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
-        """What the last certificate decides: certified, failed, limited by rounding, or no progress."""
+        """What the last certificate decides: certified, failed, rule met, limited by rounding, or no progress."""
         assert self.best is not None
         certificate = proof(self.best, self.highest)
         if not certificate.sound:
@@ -368,6 +368,8 @@ class Run:
         gap = told.relative_gap
         if self.enough(told):
             return Outcome.CERTIFIED, self.limits.proven(told)
+        if state.satisfied:
+            return Outcome.RULE_MET, state.rule
         # The targets of a regression are rounded too: an objective that their last places explain is as good as zero.
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
         if self.last is not None and self.last.exact and told.limited(self.aim, noise):
