@@ -21,14 +21,14 @@ from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
+from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NUMBER, POSITIVE, RELATIVE_GAP, THREADS, Allowed, check
 from saddlesvm.runtime.compiling import seconds_compiling, telling
 from saddlesvm.runtime.deadline import beginning
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
 COMMON = {
-    "tol": NOT_NEGATIVE,
+    "tol": RELATIVE_GAP,
     "max_iter": LIMIT,
     "max_time": LIMIT,
     "certify_every": LIMIT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.runtime.allowed import LIMIT, NOT_NEGATIVE, check
+from saddlesvm.runtime.allowed import LIMIT, RELATIVE_GAP, check
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("max_epochs", "max_time", "certify_every"):
             check(name, getattr(self, name), LIMIT)
-        check("tol", self.tol, NOT_NEGATIVE)
+        check("tol", self.tol, RELATIVE_GAP)
 
     def reached(
         self, epochs: float, seconds: float, unit: str = "epochs", reserve: float = 0.0
