@@ -21,7 +21,18 @@ from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import CALLBACKS, KEEP, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
+from saddlesvm.runtime.allowed import (
+    CALLBACKS,
+    KEEP,
+    LIMIT,
+    NOT_NEGATIVE,
+    NUMBER,
+    POSITIVE,
+    RELATIVE_GAP,
+    THREADS,
+    Allowed,
+    check,
+)
 from saddlesvm.runtime.compiling import seconds_compiling, telling
 from saddlesvm.runtime.deadline import beginning
 from saddlesvm.runtime.internal import PublicDir, internal
@@ -30,7 +41,7 @@ from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
 COMMON = {
-    "tol": NOT_NEGATIVE,
+    "tol": RELATIVE_GAP,
     "gap": NOT_NEGATIVE,
     "max_iter": LIMIT,
     "max_time": LIMIT,

@@ -24,7 +24,7 @@ from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
-from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, check
+from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, check
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import SolverBase, one_of
 
@@ -32,7 +32,7 @@ GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",
     lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
 )
-EXACT_TOL = Allowed("None or above 0", lambda given: given is None or POSITIVE.holds(given))
+EXACT_TOL = Allowed("None, or above 0 and below 1", lambda given: given is None or SHARE.holds(given))
 OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
 
 

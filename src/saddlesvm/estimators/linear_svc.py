@@ -116,9 +116,11 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         For rows on a cluster "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``), see Notes.
     width : float, default=1.0
         Width of the smooth hinge.
-    probability : bool or {"sigmoid", "isotonic"}, default=False
-        Fit a curve from scores to probabilities, for every loss, to leave-one-out estimates of the scores: without
-        further fits. True is "sigmoid" (Platt). Where the estimates cannot be trusted, five folds take their place.
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        Fit curves from scores to probabilities, for every loss, to leave-one-out estimates of the scores: without
+        further fits. True is "sigmoid" (Platt); "temperature" is the softmax of the scores divided by a number. Where
+        there are no estimates (they are for "ovr" and "l2"), or they cannot be trusted, five folds take their place.
+        Rows count with the weights of their classes. ``predict`` then returns the class with the largest probability.
         The logistic loss has probabilities of its own without it.
     max_iter : int, optional
         Epochs at most; no limit by default, since every problem ends certified.
@@ -173,8 +175,9 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         A row for each certificate on the way.
     n_iter_ : int
         Epochs.
-    calibration_ : ndarray of shape (k, 2) or (k, 2, m)
-        With `probability`: slope and offset of each sub-problem's sigmoid, or the corners of its isotonic curve.
+    calibration_ : ndarray of shape (k, 2), (k, 2, m) or (1,)
+        With `probability`: slope and offset of each sub-problem's sigmoid, the corners of its isotonic curve, or the
+        inverse temperature (of several labels one each).
     C_, choice_, path_ : float, Choice, CertifiedPath
         With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
     phases_ : dict of str to float
@@ -341,6 +344,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks, start)
         tasks.end()
+        self.__dict__.pop("calibration_", None)
         if self.probability:
             self.calibration_ = calibrated(self, X, y, sample_weight)
         return self
@@ -395,10 +399,9 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         kind = self.intercept if self.fit_intercept else "none"
         splits.check_split(self.multi_class, self.decision_function_shape, kind)
         check("top_k", self.top_k, COUNT_FROM_ONE)
-        if self.probability not in (False, True, *METHODS) or (self.probability and self.multi_class != "ovr"):
+        if self.probability not in (False, True, *METHODS):
             raise ValueError(
-                "probability must be True, False, 'sigmoid' or 'isotonic', and needs multi_class='ovr'; got "
-                f"{self.probability!r}, multi_class={self.multi_class!r}"
+                f"probability must be True, False or one of {', '.join(METHODS)}; got {self.probability!r}"
             )
         made: Loss = self._made_loss()
         return made

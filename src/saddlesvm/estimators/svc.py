@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.option_names import OF_CLASSIFIERS, OVER_LANDMARKS
 from saddlesvm.estimators.pairwise import PairwiseClassifier
@@ -13,7 +15,7 @@ from saddlesvm.estimators.svm import check_share
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
-from saddlesvm.runtime.words import ClassificationLoss, Keep, KernelName, KernelSolver, ScoreShape
+from saddlesvm.runtime.words import Calibration, ClassificationLoss, Keep, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase
 
 CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
@@ -53,8 +55,12 @@ class SVC(PairwiseClassifier):
         Constant of the polynomial and sigmoid kernels.
     shrinking : bool, default=True
         Set rows aside that stay outside the margin.
-    probability : bool, default=False
-        Fit a sigmoid for each class to the scores of rows in five folds that are left out, for ``predict_proba``.
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        For ``predict_proba``, fit a curve for each pair of classes to its scores of rows in five folds that are left
+        out: a sigmoid (True is the same), an isotonic curve, or sigmoids with one slope for all and no offsets. The
+        probabilities of several pairs are coupled (Wu, Lin and Weng, 2004), as in LIBSVM. Rows count with the weights
+        of their classes, and the only row of a class is not left out. ``predict`` then returns the class with the
+        largest probability.
     tol : float, default=1e-3
         Relative duality gap to prove for each pair.
     gap : float, default=0.0
@@ -119,6 +125,11 @@ class SVC(PairwiseClassifier):
     intercept_ : ndarray of shape (n_pairs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class.
+    probA_, probB_ : ndarray of shape (n_pairs,)
+        LIBSVM's parameters of the sigmoids; empty without them.
+    calibration_ : ndarray of shape (n_pairs, 2), (n_pairs, 2, m) or (1,)
+        With `probability`: slope and offset of each sigmoid of the scores that are positive for the later class; the
+        corners of each isotonic curve; or the slope that all share.
     classes_, class_weight_ : ndarray of shape (n_classes,)
     fit_status_ : int
         0 where the gap asked for was proven, else 1.
@@ -152,7 +163,7 @@ class SVC(PairwiseClassifier):
         gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
-        probability: bool = False,
+        probability: bool | Calibration = False,
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -270,7 +281,7 @@ callbacks, warm_start, checkpoint
         gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
-        probability: bool = False,
+        probability: bool | Calibration = False,
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -296,6 +307,11 @@ callbacks, warm_start, checkpoint
         self._check_classifier()
         check_share("nu", self.nu)
         return SHORTFALL
+
+    def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+        """nu, or the largest that the smallest class allows in its pairs."""
+        heavy = np.bincount(codes, weights)
+        return {"nu": min(self.nu, 2.0 * heavy.min() / (heavy.min() + heavy.max()))}
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
