@@ -162,10 +162,9 @@ def fits(problem: Problem) -> bool:
 
 @dataclass
 class SmallWork(Workspace):
-    """The matrix of the problem, and the point that the run stands at; a resumed run makes them anew."""
+    """The matrix of the problem, which a resumed run makes anew."""
 
     small: Small | None = None
-    at: Any = None
 
 
 @dataclass
@@ -182,6 +181,8 @@ class SmallState(State):
         Their objectives, in the C form.
     stuck : bool
         Whether rounding leaves nothing to gain.
+    at : Group
+        The point that the run stands at, as its solver has it.
     """
 
     proven: bool = True
@@ -190,7 +191,11 @@ class SmallState(State):
     dual: float = -np.inf
     stuck: bool = False
     steps: int = 0
+    at: Any = field(default=None, repr=False, metadata={"prefix": "at_"})
     work: SmallWork = field(default_factory=SmallWork, repr=False)
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, 0)
 
 
 @dataclass(frozen=True)
@@ -205,7 +210,7 @@ class SmallSolver(SolverBase):
         state.work.small = small = Small(problem)
         with blas_for(0.0), np.errstate(all="ignore"):
             u = small.start(start)
-            state.work.at = self.begin(small, u)
+            state.at = self.begin(small, u)
             if start is None or start.alpha is None or not start.alpha.any():
                 state.dual = 0.0  # phi*(0) = 0 for every loss
             else:
