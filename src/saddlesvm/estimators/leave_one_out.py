@@ -194,7 +194,7 @@ class Estimation:
         self.kind = model._intercept_kind()
         self.rows = model._memory_rows(design, self.kind, 1, None)
         self.several = bool(getattr(model, "multilabel_", False))
-        self.y = None if self.several else inputs.check_labels(y, design.shape[0])
+        self.y: Any = None if self.several else inputs.check_labels(y, design.shape[0])
         self.codes = (
             np.searchsorted(model.classes_, self.y) if hasattr(model, "classes_") and not self.several else None
         )

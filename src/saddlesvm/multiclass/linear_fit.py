@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import threading
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.inputs import finite_norms
-from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.loop import LATE, Batch, Fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
@@ -282,7 +281,7 @@ class LinearFits(Fits):
             seed=self.seed if self.side_by_side else self.seed + index,
             start=start,
             callbacks=self.callbacks(sub),
-            checkpoint=self._checkpoint(index),
+            checkpoint=checkpoint_of(self.checkpoint, index, len(self.makers), seeded=self.seeded),
             label=sub.label,
             index=index,
             watch=self.watch,
@@ -321,13 +320,3 @@ class LinearFits(Fits):
             coef=np.zeros(n_features(X)), alpha=sparse.csr_array((1, n_rows(X))),
         )  # fmt: skip
         return common, given["weights"]
-
-    def _checkpoint(self, index: int) -> Checkpoint | None:
-        given = self.checkpoint
-        if given is None:
-            return None
-        if not isinstance(given, Checkpoint):
-            given = Checkpoint(given if len(self.makers) == 1 else f"{given}.{index}")
-        own = copy.copy(given)
-        own.seeded = given.seeded and self.seeded
-        return own

@@ -35,6 +35,7 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
+from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import copy_items, deal, seeded
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
@@ -282,10 +283,21 @@ def near_rows(problem: Problem) -> int:
 class DCDState(DualState):
     """The dual state, the other arrays of the :class:`Deck`, and the weights of a pass ago (for the rule on w)."""
 
-    sequence: np.ndarray = field(default_factory=nothing)
+    sequence: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
     blocks: np.ndarray = field(default_factory=nothing)
     aside: np.ndarray = field(default_factory=nothing)
     before: np.ndarray = field(default_factory=nothing)
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, check_pass(self.meters[0], self.sequence.size))
+        demand((self.aside <= 1).all(), "its aside holds other numbers than 0 and 1")
+
+
+def check_pass(meters: Any, most: int) -> int:
+    """The rows of a pass under way, by its meters; ValueError where they are more than `most`."""
+    length = float(meters["length"])
+    demand(0.0 <= length <= most and length == int(length), f"its pass has {length:g} of {most} rows")
+    return int(length)
 
 
 def deck_of(problem: Problem, state: DCDState) -> Deck:
@@ -369,8 +381,8 @@ class DCD(SolverBase):
             offset=start_offset(problem, start),
             meters=meters,
             active=n,
-            sequence=np.empty_like(problem.members),
-            blocks=np.empty(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
+            sequence=problem.members.copy(),
+            blocks=np.zeros(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
             before=w.astype(np.float64) if self.stopping in ("weight_change", "both") else nothing(),
         )

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -166,7 +166,7 @@ class PegasosState(State):
     numbers: np.ndarray = field(default_factory=nothing)
     slope_sums: np.ndarray = field(default_factory=nothing)
     visits: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing)
+    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
     random: np.ndarray = field(default_factory=nothing)
     earlier: np.ndarray = field(default_factory=nothing)
     first: np.ndarray = field(default_factory=nothing)
@@ -176,6 +176,9 @@ class PegasosState(State):
     window_start: int = 0
     earlier_start: int = 0
     forgotten: int = 0
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, max(self.order.size - 1, 0))
 
 
 @dataclass(frozen=True)
