@@ -268,3 +268,11 @@ def test_callbacks_see_every_certificate_and_can_stop():
     assert model.outcome_ is Outcome.INTERRUPTED
     assert len(seen) == 1
     assert seen[0].gap >= 0.0
+
+
+@pytest.mark.parametrize("name", ["NuSVC", "NuSVR", "OneClassSVM"])
+def test_kernel_pegasos_refuses_the_machines_with_nu(name):
+    """It once wrote past the end of its arrays for NuSVR, whose rows stand in its problem twice."""
+    X = np.arange(12.0).reshape(6, 2)
+    with pytest.raises(ValueError, match="does not solve the machines with nu"):
+        getattr(ours, name)(solver="kernel-pegasos", max_iter=2).fit(X, [0, 1, 0, 1, 0, 1])

@@ -220,10 +220,12 @@ class KernelPegasos(SolverBase):
         Raises
         ------
         ValueError
-            A subset of the batch's size has more rows than there are, the kernel rows of a batch do not fit into the
-            cache, or the loss has unbounded slopes: without the
-            projection of section 2, which would need the norm of w, the first steps then run away.
+            The machine is one with nu, a subset of the batch's size has more rows than there are, the kernel rows of a
+            batch do not fit into the cache, or the loss has unbounded slopes: without the projection of section 2,
+            which would need the norm of w, the first steps then run away.
         """
+        if problem.views is not None or not problem.intercept.homogeneous:
+            raise ValueError("kernel Pegasos does not solve the machines with nu: use solver='auto' or 'kernel-sdca'")
         if not has_bounded_slopes(problem.loss):
             raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another solver")
         if self.sampling == "subset" and self.batch_size > problem.n:
