@@ -13,12 +13,17 @@ from sphinx.util.docutils import SphinxDirective
 from saddlesvm.cli.parser import make_parser
 
 
-def subcommands(parser: argparse.ArgumentParser) -> dict[str, tuple[argparse.ArgumentParser, str]]:
+def subcommands(
+    parser: argparse.ArgumentParser,
+) -> dict[str, tuple[argparse.ArgumentParser, str]]:
     """Name, parser and help text of each subcommand."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             helps = {one.dest: one.help or "" for one in action._choices_actions}
-            return {name: (choice, helps.get(name, "")) for name, choice in action.choices.items()}
+            return {
+                name: (choice, helps.get(name, ""))
+                for name, choice in action.choices.items()
+            }
     return {}
 
 
@@ -49,7 +54,9 @@ class CommandLine(SphinxDirective):
                 lines += [f"`{spelled(action)}`", f": {text}", ""]
         parent = nodes.section()
         parent.document = self.state.document
-        self.state.nested_parse(StringList(lines, "command line"), 0, parent, match_titles=True)
+        self.state.nested_parse(
+            StringList(lines, "command line"), 0, parent, match_titles=True
+        )
         return parent.children
 
 
