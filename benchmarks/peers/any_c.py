@@ -109,7 +109,9 @@ def main() -> None:
                     spent, model = timed(LinearSVC(tol=1e-6, max_time=options.max_time, **common), X, y)
                     bound = max(bound, model.certificate_.dual)
                     line += f" | {solver} 1e-3 {coarse:6.2f} s, 1e-6 {spent:6.2f} s"
-                    line += f" {model.outcome_!s:11s} {model.certificate_.relative_gap:7.1e} {model.n_iter_:5d} ep"
+                    line += (
+                        f" {model.outcome_!s:11s} {model.certificate_.relative_gap:7.1e} {np.max(model.n_iter_):5d} ep"
+                    )
                     if solver == "auto":
                         share = model.phases_.get(FINISH, 0.0) / max(model.seconds_solving_, 1e-9)
                         line += f" {100 * share:3.0f} % finish"

@@ -12,7 +12,7 @@ import dask.array as da
 import numpy as np
 from distributed import Client
 
-from saddlesvm.dask import LinearSVC
+from saddlesvm import LinearSVC
 
 client = Client(
     processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
@@ -30,17 +30,16 @@ model = LinearSVC(C=0.01, tol=1e-3, random_state=0).fit(rows, labels)
 print(model.outcome_, "after", model.n_iter_, "rounds:", model.certificate_)
 
 # %%
-# Predictions are Dask arrays, computed when they are asked for; ``to_local`` gives the ordinary estimator.
-share = (model.predict(rows) == labels).mean().compute()
-local = model.to_local()
-print(f"{share:.3f} of the rows right; the same locally: {local.score(X, y):.3f}")
+# Predictions for Dask arrays are Dask arrays, computed when they are asked for; the model takes rows in memory, too.
+share = model.score(rows, labels).compute()
+print(f"{share:.3f} of the rows right; the same locally: {model.score(X, y):.3f}")
 
 # %%
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.semilogy(
-    range(1, len(model.trace_) + 1), [row["relative_gap"] for row in model.trace_], "o-"
+    range(1, model.n_iter_ + 1), [row["relative_gap"] for row in model.rounds_], "o-"
 )
 ax.axhline(1e-3, color="C7", linestyle=":")
 ax.set(xlabel="rounds", ylabel="relative gap, proven")

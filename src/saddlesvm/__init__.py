@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from saddlesvm import estimators as estimators
     from saddlesvm import losses as losses
     from saddlesvm import solvers as solvers
+    from saddlesvm import svm as svm
     from saddlesvm.data.store import Store
     from saddlesvm.estimators.automatic_C import AutomaticC, Choice
     from saddlesvm.estimators.certified_path import CertifiedPath
@@ -127,6 +128,7 @@ HOMES = {
     "rows": "",
     "runtime": "",
     "solvers": "",
+    "svm": "",
 }
 
 if not TYPE_CHECKING:  # a name that is not there is then an error of the type checker

@@ -1,7 +1,11 @@
-"""Training on a Dask cluster: the public door to :mod:`saddlesvm.estimators.dask`."""
+"""The names of saddlesvm on a Dask cluster: the same classes as in :mod:`saddlesvm`, which take Dask arrays themselves.
 
-from saddlesvm.estimators.dask import ClusterLostError, LinearSVC
-from saddlesvm.estimators.dask_cv import LinearSVCCV
-from saddlesvm.estimators.dask_svr import LinearSVR
+New code writes ``from saddlesvm import LinearSVC``.
+"""
+
+from saddlesvm.cluster.fits import ClusterLostError
+from saddlesvm.estimators.cross_validation import LinearSVCCV
+from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear_svr import LinearSVR
 
 __all__ = ["ClusterLostError", "LinearSVC", "LinearSVCCV", "LinearSVR"]

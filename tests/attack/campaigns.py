@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from . import seeds
-from .certificates import Tally, certificates
 from .clocks import clocks
+from .fits import fits
 from .hunt import Findings, hunt
 from .kills import conversions, kills
 from .paths import paths
+from .tally import Tally
 from .workers import workers
 
 # Takes a folder to work in, a seed, the first case and their number.
@@ -24,11 +25,6 @@ def files(kind: str, folder: Path, seed: int, first: int, count: int) -> Finding
 
 
 CAMPAIGNS: dict[str, Campaign] = {kind: partial(files, kind) for kind in seeds.PATTERNS}
-
-
-def proofs(folder: Path, seed: int, first: int, count: int) -> Tally:
-    """Certificates of hostile problems, before an independent judge."""
-    return certificates(seed, first, count)
 
 
 def proven_paths(folder: Path, seed: int, first: int, count: int) -> Tally:
@@ -52,7 +48,7 @@ def workers_killed(folder: Path, seed: int, first: int, count: int) -> Tally:
 
 
 EVERYTHING: dict[str, Callable[[Path, int, int, int], Findings | Tally]] = CAMPAIGNS | {
-    "certificates": proofs,
+    "fits": fits,
     "paths": proven_paths,
     "clocks": time_limits,
     "kills": killed,

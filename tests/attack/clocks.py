@@ -17,7 +17,7 @@ from scipy import sparse
 from saddlesvm import SVC, SVR, KernelSVC, LinearSVC, LinearSVR, OneClassSVM
 from saddlesvm.runtime.compiling import seconds_compiling
 
-from .certificates import Tally
+from .tally import Tally
 
 SHARE, MORE = 1.1, 0.1  # of the seconds asked for, and seconds besides: what a fit may take
 Run = Callable[[float], Any]

@@ -1,109 +1,131 @@
-"""An independent judge of certificates: textbook formulas in 120 decimal digits, sharing no code with the package.
+"""An independent judge of claims: both objectives of a problem in 120 decimal digits, sharing no code with the package.
 
-Every float is taken for the number that it is. Products and sums of a few hundred of them, scaled over 1e12 and more,
-lose nothing that matters in 120 digits; ``exp`` and ``log`` are those of :mod:`decimal`, correctly rounded.
+A problem is posed over a space of models (:class:`LinearSpace`, :class:`KernelSpace`). With the weights w of the
+features, or the function f of a kernel's space, an offset b, and a pull ``v = sum_i beta_i x_i``, ``beta = C a``:
 
-Sources of the formulas: Shalev-Shwartz and Zhang (2013), Hsieh and others (2008), Ho and Lin (2012), Huber (1964),
-Koenker and Bassett (1978), Crammer and Singer (2001).
+    P = R(w) + C sum_i s_i phi_i(x_i . w + b)         D(a) = -C sum_i s_i phi_i*(-a_i / s_i) - R*(v)
+
+``R(w) = square / 2 ||w||^2 + l1 ||w||_1``; a regularised intercept is charged half a square, times `square`, or like
+the weights where there is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
-from typing import Any
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Protocol
 
-DIGITS = 120
-ZERO, ONE, TWO, HALF = Decimal(0), Decimal(1), Decimal(2), Decimal("0.5")
-TINY = Decimal("1e-50")  # whose cube, relative to it, is 1e-100
-Numbers = Sequence[Decimal]
+from .exact import ONE, ZERO, Numbers, combined, exact, forward, inner, matrix, numbers, triangular
+from .textbook import Joint, Textbook
+
+ULPS = Decimal(2) ** -50  # eight units in the last place: how far a dual variable may have moved as it was published
+
+
+class Space(Protocol):
+    """A space of models. Coefficients are those of a model, betas the multipliers of the rows."""
+
+    def scores(self, coef: Numbers) -> list[Decimal]:
+        """The scores of all rows, without the intercept."""
+
+    def charge(self, coef: Numbers) -> Decimal:
+        """``R`` of a model."""
+
+    def conjugate(self, beta: Numbers) -> tuple[Decimal, list[Decimal]]:
+        """``R*`` of the pull of these multipliers, and the scores of the model that they lead to."""
+
+    def domain(self, beta: Numbers) -> Decimal:
+        """The largest factor, at most 1, with which the pull of these multipliers has a finite ``R*``."""
 
 
 @dataclass(frozen=True)
-class Textbook:
-    """A loss: its value at a margin z, its conjugate at -a for a row of weight 1, the interval of the feasible a."""
+class LinearSpace:
+    """Weights of features."""
 
-    value: Callable[[Decimal, Decimal], Decimal]
-    conjugate: Callable[[Decimal, Decimal], Decimal]
-    bounds: Callable[[Decimal], tuple[Decimal | None, Decimal | None]]
+    rows: Sequence[Numbers]
+    square: Decimal = ONE
+    l1: Decimal = ZERO
 
+    def scores(self, coef: Numbers) -> list[Decimal]:
+        return [inner(row, coef) for row in self.rows]
 
-def textbook(name: str, option: float = 0.0) -> Textbook:
-    """The loss of a name, with its width, epsilon, delta or tau."""
-    o = Decimal(option)
-    match name:
-        case "hinge":
-            return Textbook(lambda z, y: max(ZERO, 1 - y * z), lambda a, y: -a * y, _signed(ONE))
-        case "squared_hinge":
-            return Textbook(
-                lambda z, y: max(ZERO, 1 - y * z) ** 2, lambda a, y: a * a / 4 - a * y, _signed(None)
-            )  # fmt: skip
-        case "smooth_hinge":
-            return Textbook(lambda z, y: _smooth(1 - y * z, o), lambda a, y: o * a * a / 2 - a * y, _signed(ONE))
-        case "logistic":
-            return Textbook(lambda z, y: _softplus(-y * z), lambda a, y: -_entropy(a * y), _signed(ONE))
-        case "squared":
-            return Textbook(lambda z, y: (z - y) ** 2, lambda a, y: a * a / 4 - a * y, lambda y: (None, None))
-        case "absolute":
-            return Textbook(lambda z, y: abs(z - y), lambda a, y: -a * y, lambda y: (-ONE, ONE))
-        case "epsilon_insensitive":
-            return Textbook(
-                lambda z, y: max(ZERO, abs(z - y) - o), lambda a, y: o * abs(a) - a * y, lambda y: (-ONE, ONE)
-            )
-        case "squared_epsilon_insensitive":
-            return Textbook(
-                lambda z, y: max(ZERO, abs(z - y) - o) ** 2,
-                lambda a, y: o * abs(a) - a * y + a * a / 4,
-                lambda y: (None, None),
-            )
-        case "huber":
-            return Textbook(lambda z, y: _huber(abs(z - y), o), lambda a, y: a * a / 2 - a * y, lambda y: (-o, o))
-        case "pinball":
-            return Textbook(lambda z, y: max(o * (y - z), (1 - o) * (z - y)), lambda a, y: -a * y, lambda y: (o - 1, o))
-    raise ValueError(f"the judge does not know the loss {name!r}")
+    def charge(self, coef: Numbers) -> Decimal:
+        return self.square * inner(coef, coef) / 2 + self.l1 * sum(map(abs, coef), ZERO)
+
+    def conjugate(self, beta: Numbers) -> tuple[Decimal, list[Decimal]]:
+        if not self.square:
+            return ZERO, [ZERO] * len(self.rows)
+        w = [max(ZERO, abs(v) - self.l1).copy_sign(v) / self.square for v in combined(beta, self.rows)]
+        return self.square * inner(w, w) / 2, self.scores(w)
+
+    def domain(self, beta: Numbers) -> Decimal:
+        most = max(map(abs, combined(beta, self.rows)), default=ZERO)
+        return ONE if self.square or most <= self.l1 else self.l1 / most
 
 
-def _signed(most: Decimal | None) -> Callable[[Decimal], tuple[Decimal | None, Decimal | None]]:
-    return lambda y: (ZERO, most) if y > 0 else (None if most is None else -most, ZERO)
+@dataclass(frozen=True)
+class KernelSpace:
+    """Functions ``sum_j c_j k(z_j, .)`` of some centres z.
 
+    Attributes
+    ----------
+    across : kernel values of the rows and the centres
+    among : those of the centres
+    own : those of the rows, or None where the centres are landmarks: the space is then what these span
+    """
 
-def _smooth(r: Decimal, width: Decimal) -> Decimal:
-    return r - width / 2 if r >= width else max(ZERO, r) ** 2 / (2 * width)
+    across: Sequence[Numbers]
+    among: Sequence[Numbers]
+    own: Sequence[Numbers] | None = None
 
+    def scores(self, coef: Numbers) -> list[Decimal]:
+        return [inner(row, coef) for row in self.across]
 
-def _huber(r: Decimal, delta: Decimal) -> Decimal:
-    return r * r / 2 if r <= delta else delta * (r - delta / 2)
+    def charge(self, coef: Numbers) -> Decimal:
+        return inner(coef, [inner(row, coef) for row in self.among]) / 2
 
+    @cached_property
+    def features(self) -> LinearSpace | None:
+        """The rows in coordinates of what the landmarks span; None where these are dependent."""
+        L = triangular(self.among)
+        return None if L is None else LinearSpace([forward(L, row) for row in self.across])
 
-def _softplus(t: Decimal) -> Decimal:
-    return max(t, ZERO) + _ln_beside_one((-abs(t)).exp())
+    def conjugate(self, beta: Numbers) -> tuple[Decimal, list[Decimal]]:
+        if self.own is None:
+            if self.features is None:
+                return Decimal("Infinity"), [ZERO] * len(beta)
+            return self.features.conjugate(beta)
+        scores = [inner(row, beta) for row in self.own]
+        return inner(beta, scores) / 2, scores
 
-
-def _entropy(p: Decimal) -> Decimal:
-    p = min(p, 1 - p)
-    return -p * p.ln() - (1 - p) * _ln_beside_one(-p) if p > 0 else ZERO
-
-
-def _ln_beside_one(x: Decimal) -> Decimal:
-    """``ln(1 + x)``; of a tiny x by its series, as 1 + x would lose the last of it in any number of digits."""
-    return (ONE + x).ln() if abs(x) > TINY else x - x * x / 2
+    def domain(self, beta: Numbers) -> Decimal:
+        return ONE
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem as numbers: rows, labels or targets, row weights, C, and the intercept.
+    """A problem as numbers.
 
-    `intercept` is "none", "regularized" (a constant feature of value `scale`) or "free".
+    `intercept` is "none", "regularized" (a constant feature of value `scale`, charged with `square` and `l1` as in R)
+    or "free".
     """
 
-    X: list[list[Decimal]]
-    y: list[Decimal]
-    weights: list[Decimal]
+    space: Space
+    y: Numbers
+    weights: Numbers
     C: Decimal
     loss: Textbook
     intercept: str
     scale: Decimal = ONE
+    square: Decimal = ONE
+    l1: Decimal = ZERO
+
+    def charge_of(self, b: Decimal) -> Decimal:
+        """What the intercept is charged."""
+        if self.intercept != "regularized":
+            return ZERO
+        return self.square * (b / self.scale) ** 2 / 2 if self.square else self.l1 * abs(b / self.scale)
 
 
 def make_case(
@@ -112,54 +134,69 @@ def make_case(
     """A case from arrays of floats; rows of weight zero are left out."""
     s = [1.0] * len(y) if weights is None else list(weights)
     kept = [i for i in range(len(y)) if s[i] > 0.0]
-    rows = [[Decimal(float(value)) for value in X[i]] for i in kept]
-    labels, chosen = [Decimal(float(y[i])) for i in kept], [Decimal(float(s[i])) for i in kept]
-    return Case(rows, labels, chosen, Decimal(C), loss, intercept, Decimal(scale))
-
-
-def exact(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a function in the judge's arithmetic."""
-
-    def run(*arguments: Any) -> Any:
-        with localcontext(Context(prec=DIGITS, Emax=999_999, Emin=-999_999)):
-            return function(*arguments)
-
-    return run
-
-
-def inner(one: Numbers, other: Numbers) -> Decimal:
-    """The inner product."""
-    return sum((a * b for a, b in zip(one, other, strict=True)), ZERO)
+    labels, chosen = numbers(y[i] for i in kept), numbers(s[i] for i in kept)
+    return Case(LinearSpace(matrix([X[i] for i in kept])), labels, chosen, Decimal(C), loss, intercept, Decimal(scale))
 
 
 @exact
 def primal(case: Case, coef: Any, intercept: float) -> Decimal:
-    """``1/2 ||w||^2 + C sum_i s_i phi_i(x_i . w + b)`` of a model as it is stored."""
-    w, b = [Decimal(float(one)) for one in coef], Decimal(float(intercept))
-    charged = inner(w, w) + ((b / case.scale) ** 2 if case.intercept == "regularized" else ZERO)
+    """P of a model as it is stored."""
+    w, b = numbers(coef), Decimal(float(intercept))
     paid = ZERO
-    for x, y, s in zip(case.X, case.y, case.weights, strict=True):
-        paid += s * case.loss.value(inner(x, w) + b, y)
-    return charged / 2 + case.C * paid
+    for z, y, s in zip(case.space.scores(w), case.y, case.weights, strict=True):
+        paid += s * case.loss.value(z + b, y)
+    return case.space.charge(w) + case.charge_of(b) + case.C * paid
 
 
 @exact
 def dual(case: Case, alpha: Any) -> Decimal:
-    """``-C sum_i s_i phi_i*(-a_i / s_i) - 1/2 ||C sum_i a_i x_i||^2`` of the nearest feasible point.
+    """D of the nearest feasible point."""
+    return _dual(case, feasible(case, numbers(alpha)))[0]
+
+
+@exact
+def dual_at_most(case: Case, alpha: Numbers) -> Decimal:
+    """More than D of any feasible point that is the nearest feasible one but for roundings of each variable."""
+    a = feasible(case, alpha)
+    value, beta, scores = _dual(case, a)
+    moved = abs(value)
+    for one, z, pull, (y, s) in zip(a, scores, beta, zip(case.y, case.weights, strict=True), strict=True):
+        own = case.loss.conjugate(one / s, y)
+        ends = (_within(one * (1 + k * ULPS), case.loss.bounds(y), s) / s for k in (1, -1))
+        moved += case.C * s * max(abs(case.loss.conjugate(end, y) - own) for end in ends) / ULPS + abs(pull * z)
+    return value + ULPS * moved
+
+
+def _dual(case: Case, a: Numbers) -> tuple[Decimal, list[Decimal], list[Decimal]]:
+    """D of a feasible point, its multipliers, and the scores of the model that they lead to."""
+    beta = [case.C * one for one in a]
+    value, scores = case.space.conjugate(beta)
+    if case.intercept == "regularized" and case.square:
+        last = case.scale * sum(beta, ZERO) / case.square
+        value += case.square * last**2 / 2
+        scores = [z + case.scale * last for z in scores]
+    conjugates = sum((s * case.loss.conjugate(one / s, y) for one, y, s in _zip(case, a)), ZERO)
+    return -case.C * conjugates - value, beta, scores
+
+
+def feasible(case: Case, alpha: Numbers) -> list[Decimal]:
+    """The nearest feasible point.
 
     A variable that missed its bound by a rounding is put there; where the intercept is free, the variables of the
-    heavier sign are shortened until the sum is zero.
+    heavier sign are shortened until the sum is zero; all are, where ``R*`` would be infinite.
     """
-    a = [_within(Decimal(float(one)), case.loss.bounds(y), s) for one, y, s in _zip(case, alpha)]
+    a = [_within(one, case.loss.bounds(y), s) for one, y, s in _zip(case, alpha)]
     if case.intercept == "free":
         excess = sum(a, ZERO)
         heavy = sum((one for one in a if one * excess > 0), ZERO)
         factor = ONE - excess / heavy if heavy else ONE
         a = [one * factor if one * excess > 0 else one for one in a]
-    conjugates = sum((s * case.loss.conjugate(one / s, y) for one, y, s in _zip(case, a)), ZERO)
-    v = [case.C * inner(a, column) for column in zip(*case.X, strict=True)]
-    reached = inner(v, v) + ((case.C * case.scale * sum(a, ZERO)) ** 2 if case.intercept == "regularized" else ZERO)
-    return -case.C * conjugates - reached / 2
+    beta = [case.C * one for one in a]
+    factor = case.space.domain(beta)
+    if case.intercept == "regularized" and not case.square:
+        last = abs(case.scale * sum(beta, ZERO))
+        factor = min(factor, case.l1 / last if last else ONE)
+    return [factor * one for one in a] if factor < 1 else a
 
 
 def _zip(case: Case, alpha: Any) -> Any:
@@ -173,77 +210,53 @@ def _within(a: Decimal, bounds: tuple[Decimal | None, Decimal | None], s: Decima
     return a if high is None else min(a, high * s)
 
 
+@dataclass(frozen=True)
+class JointCase:
+    """A problem of all classes together; `y` holds class numbers."""
+
+    rows: Sequence[Numbers]
+    y: Sequence[int]
+    weights: Numbers
+    C: Decimal
+    loss: Joint
+    intercept: str
+    scale: Decimal = ONE
+
+
 @exact
-def joint_primal(case: Case, coef: Any, intercept: Any) -> Decimal:
-    """Crammer and Singer's objective; `y` holds class numbers."""
-    W = [[Decimal(float(one)) for one in row] for row in coef]
-    b = [Decimal(float(one)) for one in intercept]
+def joint_primal(case: JointCase, coef: Any, intercept: Any) -> Decimal:
+    """``1/2 sum_k ||w_k||^2 + C sum_i s_i Phi(z_i)``."""
+    W, b = matrix(coef), numbers(intercept)
     charged = sum((inner(w, w) for w in W), ZERO)
     if case.intercept == "regularized":
         charged += inner(b, b) / case.scale**2
     paid = ZERO
-    for x, y, s in zip(case.X, case.y, case.weights, strict=True):
-        z = [inner(x, w) + offset for w, offset in zip(W, b, strict=True)]
-        paid += s * max(one - z[int(y)] + (0 if k == int(y) else 1) for k, one in enumerate(z))
+    for x, y, s in zip(case.rows, case.y, case.weights, strict=True):
+        paid += s * case.loss.value([inner(x, w) + offset for w, offset in zip(W, b, strict=True)], y)
     return charged / 2 + case.C * paid
 
 
 @exact
-def joint_dual(case: Case, alpha: Any) -> Decimal:
-    """Its dual at the nearest feasible point: rivals at most zero, together no less than minus the row's weight."""
-    count = len(alpha[0])
-    total, pulls = ZERO, [[ZERO] * (len(case.X[0]) + 1) for _ in range(count)]
-    for x, y, s, given in zip(case.X, case.y, case.weights, alpha, strict=True):
-        a = [min(ZERO, Decimal(float(one))) for one in given]
-        a[int(y)] = ZERO
-        taken = -sum(a, ZERO)
-        if taken > s:
-            a, taken = [one * s / taken for one in a], s
-        a[int(y)] = taken
-        total += taken
-        seen = [*x, case.scale if case.intercept == "regularized" else ZERO]
-        pulls = [
-            [v + case.C * one * value for v, value in zip(p, seen, strict=True)]
-            for p, one in zip(pulls, a, strict=True)
-        ]
-    return case.C * total - sum((inner(v, v) for v in pulls), ZERO) / 2
+def joint_dual_at_most(case: JointCase, alpha: Sequence[Numbers]) -> Decimal:
+    """More than the dual of a hinge at any feasible point that is the nearest feasible one but for roundings.
 
-
-@exact
-def kernel_value(name: str, x: Numbers, t: Numbers, gamma: Decimal, coef0: Decimal, degree: int) -> Decimal:
-    """A Mercer kernel of two rows."""
-    match name:
-        case "linear":
-            return inner(x, t)
-        case "rbf":
-            return (-gamma * sum(((a - b) ** 2 for a, b in zip(x, t, strict=True)), ZERO)).exp()
-        case "laplacian":
-            return (-gamma * sum((abs(a - b) for a, b in zip(x, t, strict=True)), ZERO)).exp()
-        case "poly":
-            return (gamma * inner(x, t) + coef0) ** degree
-        case "cosine":
-            sizes = (inner(x, x) * inner(t, t)).sqrt()
-            return inner(x, t) / sizes if sizes else ZERO
-    raise ValueError(f"the judge does not know the kernel {name!r}")
-
-
-@exact
-def kernel_objectives(
-    case: Case, K: list[list[Decimal]], beta: Any, offset: float, alpha: Any
-) -> tuple[Decimal, Decimal]:
-    """Primal of ``sum_i beta_i k(x_i, .) + offset``, and the dual of the nearest feasible point of alpha.
-
-    K holds what a regularised intercept adds.
+    Rivals are at most zero, no further below it than the loss allows, and together no less than minus the row's weight.
     """
-    b = [Decimal(float(one)) for one in beta]
-    f = [inner(row, b) for row in K]
-    paid = sum((s * case.loss.value(z + Decimal(offset), y) for z, y, s in _zip(case, f)), ZERO)
-    a = [_within(Decimal(float(one)), case.loss.bounds(y), s) for one, y, s in _zip(case, alpha)]
-    if case.intercept == "free":
-        excess = sum(a, ZERO)
-        heavy = sum((one for one in a if one * excess > 0), ZERO)
-        a = [one * (ONE - excess / heavy) if one * excess > 0 else one for one in a]
-    conjugates = sum((s * case.loss.conjugate(one / s, y) for one, y, s in _zip(case, a)), ZERO)
-    scaled = [case.C * one for one in a]
-    reached = inner(scaled, [inner(row, scaled) for row in K])
-    return inner(b, f) / 2 + case.C * paid, -case.C * conjugates - reached / 2
+    most = case.loss.most
+    assert most is not None
+    points = []
+    for y, s, given in zip(case.y, case.weights, alpha, strict=True):
+        a = [max(-most * s, min(ZERO, one)) for one in given]
+        a[y] = ZERO
+        taken = -sum(a, ZERO)
+        a = [one * s / taken for one in a] if taken > s else a
+        a[y] = -sum(a, ZERO)
+        points.append(a)
+    seen = [[*x, case.scale if case.intercept == "regularized" else ZERO] for x in case.rows]
+    W = [combined([case.C * one for one in column], seen) for column in zip(*points, strict=True)]
+    value = case.C * sum((a[y] for a, y in zip(points, case.y, strict=True)), ZERO)
+    value -= sum((inner(w, w) for w in W), ZERO) / 2
+    moved = abs(value)
+    for x, a in zip(seen, points, strict=True):
+        moved += case.C * sum((abs(one) * (1 + abs(inner(x, w))) for one, w in zip(a, W, strict=True)), ZERO)
+    return value + ULPS * moved

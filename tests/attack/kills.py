@@ -17,7 +17,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 
 from . import faults, seeds
-from .certificates import Tally
+from .tally import Tally
 
 LIMITS = Limits(tol=0.0, max_epochs=10, certify_every=1)
 TRAINED = ("dcd", "sdca", "pegasos", "newton", "joint")

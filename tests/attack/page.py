@@ -15,8 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from .certificates import Tally
 from .hunt import Findings
+from .tally import Tally
 
 RECORDS = Path(__file__).with_name("held.jsonl")
 WHAT = {

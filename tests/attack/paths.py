@@ -15,7 +15,7 @@ from scipy import sparse
 
 from saddlesvm import LinearSVC, LinearSVR
 
-from .certificates import Tally
+from .tally import Tally
 
 LOSSES = ("hinge", "squared_hinge", "smooth_hinge", "logistic")
 TARGET_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared", "absolute", "huber")

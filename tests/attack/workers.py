@@ -20,7 +20,7 @@ import numpy as np
 from saddlesvm import LinearSVC
 from saddlesvm.fit.outcome import Outcome
 
-from .certificates import Tally
+from .tally import Tally
 
 WORKERS, ROWS, FEATURES, ROWS_OF_A_PART = 3, 3_000, 8, 250
 FORMS: tuple[dict[str, Any], ...] = (

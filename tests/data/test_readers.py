@@ -160,7 +160,7 @@ def test_toy_overlaps_as_documented() -> None:
 def test_a_pipe_is_refused_with_the_reason(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.svm")
     for open_ in (read, lambda path: convert(path, tmp_path / "store")):
-        with pytest.raises(DataError, match="is a pipe or a device"):
+        with pytest.raises(DataError, match="is a pipe; data are read more than once"):
             open_(tmp_path / "pipe.svm")
 
 

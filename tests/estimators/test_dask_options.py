@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from saddlesvm import LinearSVC, LinearSVR, Store
+from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR, Store
 from saddlesvm.cluster import narrowing, one_worker
 from saddlesvm.cluster.halting import event_of
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
@@ -28,8 +28,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 import pandas as pd  # noqa: E402
-
-from saddlesvm import dask as on_dask  # noqa: E402
 
 N, D = 400, 5
 
@@ -68,10 +66,10 @@ def test_joint_machines(machine: str, cuts: list[float], client: Any) -> None:
     X, y = data(cuts)
     A, b = split(X, y)
     options: dict[str, Any] = {"multi_class": machine, "tol": 1e-6, "C": 0.5, "class_weight": "balanced", "top_k": 2}
-    model, reference = on_dask.LinearSVC(**options).fit(A, b), LinearSVC(**options).fit(X, y)
+    model, reference = LinearSVC(**options).fit(A, b), LinearSVC(**options).fit(X, y)
     assert model.outcome_ is Outcome.CERTIFIED and model.coef_.shape == reference.coef_.shape
     assert near(model, reference)
-    local = model.to_local()
+    local = model
     assert local.get_params()["multi_class"] == machine
     assert np.array_equal(model.predict(A).compute(), local.predict(X))
     assert model.decision_function(A).compute().shape == local.decision_function(X).shape
@@ -87,12 +85,12 @@ def test_penalties(solver: str, client: Any) -> None:
     A, b = split(X, y)
     for penalty in ("elasticnet", "l1") if solver == "auto" else ("elasticnet",):
         options: dict[str, Any] = {"penalty": penalty, "l1_ratio": 0.5, "C": 0.02, "tol": 1e-5}
-        model, reference = on_dask.LinearSVC(**options, solver=solver).fit(A, b), LinearSVC(**options).fit(X, y)
+        model, reference = LinearSVC(**options, solver=solver).fit(A, b), LinearSVC(**options).fit(X, y)
         assert model.outcome_ is Outcome.CERTIFIED
         assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-5)
         assert not model.coef_[0, D:].any() and model.coef_[0, :D].any()
-        assert model.to_local().n_features_selected_ == reference.n_features_selected_
-    net = on_dask.LinearSVR(loss="squared", penalty="elasticnet", C=0.01, tol=1e-5, solver=solver).fit(A, X[:, 0])
+        assert model.n_features_selected_ == reference.n_features_selected_
+    net = LinearSVR(loss="squared", penalty="elasticnet", C=0.01, tol=1e-5, solver=solver).fit(A, X[:, 0])
     assert net.certificate_.primal == pytest.approx(
         LinearSVR(loss="squared", penalty="elasticnet", C=0.01, tol=1e-5).fit(X, X[:, 0]).certificate_.primal, rel=2e-5
     )
@@ -103,37 +101,48 @@ def test_pairs_with_balanced_classes_and_lambda(client: Any) -> None:
     A, b = split(X, y)
     for options in ({"class_weight": "balanced"}, {"lam": 0.05}, {"lam": 0.05, "class_weight": {"a": 2.0}}):
         given: dict[str, Any] = {"multi_class": "ovo", "tol": 1e-6} | options
-        model, reference = on_dask.LinearSVC(**given).fit(A, b), LinearSVC(**given).fit(X, y)
+        model, reference = LinearSVC(**given).fit(A, b), LinearSVC(**given).fit(X, y)
         assert model.certificate_.form == reference.certificate_.form
         assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-6)
-    columns = on_dask.LinearSVC(multi_class="ovo", decision_function_shape="ovo").fit(A, b).decision_function(A)
+    columns = LinearSVC(multi_class="ovo", decision_function_shape="ovo").fit(A, b).decision_function(A)
     assert columns.compute().shape == columns.shape == (N, 3)
+
+
+@pytest.mark.parametrize("solver", ["auto", "rounds"])
+def test_each_class_has_its_factor_in_its_own_problem(solver: str, client: Any) -> None:
+    X, y = data([-1.0, 1.0])
+    A, b = split(X, y)
+    for weight in ({"a": 4.0, "c": 0.5}, "balanced"):
+        given: dict[str, Any] = {"class_weight": weight, "tol": 1e-6, "loss": "hinge", "C": 0.05}
+        model, reference = LinearSVC(**given, solver=solver).fit(A, b), LinearSVC(**given).fit(X, y)
+        found = [one.primal for one in model.certificates_]
+        assert found == pytest.approx([one.primal for one in reference.certificates_], rel=2e-6)
 
 
 def test_a_path_of_regressions_and_what_is_for_one_machine(client: Any) -> None:
     X = matrix(N, D)
     y = labels(X, Squared())
     A, b = split(X, y)
-    models = on_dask.LinearSVR.path(A, b, Cs=[1.0, 0.01], intercept="free", loss="squared", tol=1e-6)
+    models = LinearSVR.path(A, b, Cs=[1.0, 0.01], intercept="free", loss="squared", tol=1e-6).models
     assert [model.C for model in models] == [0.01, 1.0]
     for model in models:
         reference = LinearSVR(C=model.C, intercept="free", loss="squared", tol=1e-6).fit(X, y)
         assert np.linalg.norm(model.coef_ - reference.coef_) <= distance_bound(
             model.certificate_.gap, reference.certificate_.gap
         )
-        local = model.to_local()
+        local = model
         assert (local.intercept, local.C, type(model.intercept_)) == ("free", model.C, float)
         assert float(model.score(A, b)) == pytest.approx(local.score(X, y))
     for options in ({"C": (0.1, 1.0)}, {"gap": 1e-2}, {"lam": (0.1, 1.0)}):
-        with pytest.raises(ValueError, match=r"for one machine: saddlesvm\.LinearSVR\.path"):
-            on_dask.LinearSVR.path(A, b, **options)
+        with pytest.raises(ValueError, match="is for one machine"):
+            LinearSVR.path(A, b, **options)
 
 
 def test_cross_validation_of_any_machine(client: Any) -> None:
     X, y = data([-1.0, 1.0])
     A, b = split(X, y)
     for options in ({"multi_class": "multinomial"}, {"lam": None, "multi_class": "ovo", "penalty": "elasticnet"}):
-        search = on_dask.LinearSVCCV(on_dask.LinearSVC(**options, tol=1e-4), Cs=[0.01, 1.0], cv=2).fit(A, b)
+        search = LinearSVCCV(LinearSVC(**options, tol=1e-4), Cs=[0.01, 1.0], cv=2).fit(A, b)
         assert search.scores_.shape == search.relative_gaps_.shape == (2, 2)
         assert (search.relative_gaps_ <= 1e-4).all() and (search.scores_ > 0.6).all()
         assert search.certificate_.relative_gap <= 1e-4
@@ -146,10 +155,10 @@ def test_cross_validation_of_any_machine(client: Any) -> None:
         ({"drop": 0.05}, "drop is for one machine"),
         ({"cv": 1}, "number of folds"),
         ({"rule": "worst"}, "rule must be"),
-        ({"estimator": on_dask.LinearSVC(lam=0.1)}, "must be left out; got lam=0.1"),
+        ({"estimator": LinearSVC(lam=0.1)}, "must be left out; got lam=0.1"),
     ):
         with pytest.raises(ValueError, match=message):
-            on_dask.LinearSVCCV(**options).fit(A, b)
+            LinearSVCCV(**options).fit(A, b)
 
 
 def given_away(client: Any) -> int:
@@ -162,7 +171,7 @@ def test_rows_come_together_once_for_a_path(client: Any) -> None:
     A, b = split(X, y)
     for options in ({}, {"multi_class": "multinomial"}, {"multi_class": "crammer_singer"}, {"penalty": "l1"}):
         before = given_away(client)
-        models = on_dask.LinearSVC.path(A, b, Cs=[0.1, 1.0, 3.0], solver="gather", tol=1e-5, **options)
+        models = LinearSVC.path(A, b, Cs=[0.1, 1.0, 3.0], solver="gather", tol=1e-5, **options).models
         assert given_away(client) == before + 3  # once for each partition
         for model in models:
             reference = LinearSVC(C=model.C, tol=1e-5, **options).fit(X, y)
@@ -179,29 +188,29 @@ def test_row_weights_of_files(client: Any, tmp_path: Path) -> None:
         files.append(str(tmp_path / f"{k}.parquet"))
         frame[half].assign(weight=weights[half], label=y[half]).to_parquet(files[-1])
     reference = LinearSVC(tol=1e-6).fit(X, y, weights)
-    model = on_dask.LinearSVC(tol=1e-6).fit(files, "label", "weight")
+    model = LinearSVC(tol=1e-6).fit(files, "label", "weight")
     assert near(model, reference)
-    assert np.array_equal(model.predict(files).compute(), model.to_local().predict(X))
+    assert np.array_equal(model.predict(files).compute(), model.predict(X))
     stores = [Store.create(tmp_path / f"{k}.store", X[half], y[half]) for k, half in enumerate(halves)]
     for given in ([weights[half] for half in halves], da.from_array(weights, chunks=((150, 250),))):
-        assert near(on_dask.LinearSVC(tol=1e-6).fit(stores, None, given), reference)
+        assert near(LinearSVC(tol=1e-6).fit(stores, None, given), reference)
     for wrong, message in (
         (weights, "name of a column, a list of an array"),
         ([weights], "1 parts; there are 2 files"),
         ("weight", "leave sample_weight='weight' out"),
     ):
         with pytest.raises(ValueError, match=message):
-            on_dask.LinearSVC().fit(stores, None, wrong)
+            LinearSVC().fit(stores, None, wrong)
     with pytest.raises(ValueError, match="no column 'w'"):
-        on_dask.LinearSVC().fit(files, "label", "w")
+        LinearSVC().fit(files, "label", "w")
 
 
 def test_frames_names_and_types_of_rows(client: Any) -> None:
     X, y = data([0.0])
     A, b = split(X, y)
     frame = dd.from_pandas(pd.DataFrame(X, columns=list("vwxyz")), npartitions=2)
-    model = on_dask.LinearSVC(client=client).fit(frame, dd.from_pandas(pd.Series(y), npartitions=2))
-    assert list(model.feature_names_in_) == list("vwxyz") == list(model.to_local().feature_names_in_)
+    model = LinearSVC().fit(frame, dd.from_pandas(pd.Series(y), npartitions=2))
+    assert list(model.feature_names_in_) == list("vwxyz") == list(model.feature_names_in_)
     assert not hasattr(model.fit(A, b), "feature_names_in_")
     with pytest.raises(ValueError, match="X has 3 features, but LinearSVC is expecting 5"):
         model.predict(A[:, :3])
@@ -209,12 +218,12 @@ def test_frames_names_and_types_of_rows(client: Any) -> None:
     with pytest.raises(ValueError, match="1 class only"):
         model.fit(A, np.full(N, "a"))
     assert model.coef_ is before and model.classes_.tolist() == ["a", "b"]
-    assert clone(model).client is client and clone(model).get_params() == model.get_params()
+    assert clone(model).get_params() == model.get_params()
     assert pickle.loads(pickle.dumps(model)).predict(X).tolist() == model.predict(X).tolist()
     long = csr(matrix(N, D, density=0.5).astype(np.float32))
     long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
     blocks = [da.from_delayed(dask.delayed(long[k : k + 100]), (100, D), long.dtype) for k in range(0, N, 100)]
-    sparse_model = on_dask.LinearSVC(tol=1e-5).fit(da.concatenate(blocks), y)
+    sparse_model = LinearSVC(tol=1e-5).fit(da.concatenate(blocks), y)
     assert near(sparse_model, LinearSVC(tol=1e-5).fit(long, y))
 
 
@@ -226,7 +235,10 @@ def test_frames_names_and_types_of_rows(client: Any) -> None:
         ({"lam": 0.1, "C": 2.0}, "either C or lam"),
         ({"tol": -1.0}, "tol must be"),
         ({"max_time": 0.0}, "max_time must be"),
-        ({"passes": 0.0}, "passes must be positive"),
+        ({"solver": "rounds:passes=0"}, "passes must be positive"),
+        ({"solver": "gather:passes=2"}, "has no option 'passes'"),
+        ({"probability": True}, "one machine only"),
+        ({"n_jobs": 2}, "one machine only"),
         ({"penalty": "l3"}, "penalty must be"),
         ({"multi_class": "all"}, "multi_class must be"),
         ({"multi_class": "top_k", "top_k": 0}, "top_k must be"),
@@ -243,16 +255,16 @@ def test_options_are_checked_as_in_memory(options: dict[str, Any], message: str,
     X, y = data([0.0])
     A, b = split(X, y)
     with pytest.raises(ValueError, match=message):
-        on_dask.LinearSVC(**options).fit(A, b)
+        LinearSVC(**options).fit(A, b)
 
 
 def test_every_class_needs_a_row_of_positive_weight(client: Any) -> None:
     X, y = data([0.0])
     A, b, s = split(X, y, (y == "a") * 1.0)
     with pytest.raises(ValueError, match="class 'b' has no row of positive weight"):
-        on_dask.LinearSVC().fit(A, b, s)
+        LinearSVC().fit(A, b, s)
     with pytest.raises(ValueError, match="label type"):
-        on_dask.LinearSVC().fit(A, X[:, 0])
+        LinearSVC().fit(A, X[:, 0])
 
 
 BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process
@@ -287,7 +299,7 @@ def test_time_is_over_while_a_task_works(solver: str, client: Any) -> None:
     X, y = data([0.0])
     A, b = split(X, y)
     with pytest.warns(NotCertifiedWarning, match="time_limit"):
-        model = on_dask.LinearSVC(loss="hinge", solver=solver, tol=1e-15, max_time=0.5).fit(A, b)
+        model = LinearSVC(loss="hinge", solver=solver, tol=1e-15, max_time=0.5).fit(A, b)
     assert model.outcome_ is Outcome.TIME_LIMIT
     assert BEGUN.is_set()
     assert np.isfinite(model.certificate_.gap) or solver == "newton"
@@ -306,7 +318,7 @@ def test_ctrl_c_while_a_task_works(solver: str, client: Any) -> None:
     presser = threading.Thread(target=press)
     presser.start()
     with pytest.warns(NotCertifiedWarning, match="interrupted"):
-        model = on_dask.LinearSVC(loss="hinge", solver=solver, tol=1e-15).fit(A, b)
+        model = LinearSVC(loss="hinge", solver=solver, tol=1e-15).fit(A, b)
     presser.join()
     assert model.outcome_ is Outcome.INTERRUPTED
     assert np.isfinite(model.certificate_.gap) or solver == "newton"
@@ -315,7 +327,7 @@ def test_ctrl_c_while_a_task_works(solver: str, client: Any) -> None:
 def test_a_path_ends_with_its_time(client: Any) -> None:
     X, y = data([0.0])
     A, b = split(X, y)
-    models = on_dask.LinearSVC.path(A, b, Cs=[0.1, 1.0, 10.0], tol=1e-15, max_time=1e-3)
+    models = LinearSVC.path(A, b, Cs=[0.1, 1.0, 10.0], tol=1e-15, max_time=1e-3).models
     assert [model.C for model in models] == [0.1]
-    search = on_dask.LinearSVCCV(on_dask.LinearSVC(tol=1e-15, max_time=1e-3), Cs=[0.1, 1.0], cv=2).fit(A, b)
+    search = LinearSVCCV(LinearSVC(tol=1e-15, max_time=1e-3), Cs=[0.1, 1.0], cv=2).fit(A, b)
     assert search.Cs_.tolist() == [0.1] and search.scores_.shape == (1, 2)

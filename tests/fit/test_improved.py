@@ -99,8 +99,12 @@ def test_neither_are_kernels(solver: Any, kind: Any) -> None:
     zero = evaluate(problem, KernelPoint(np.zeros(60))).certificate
     assert result.certificate.primal <= zero.primal * SLACK
     offset = result.intercept if kind == "free" else 0.0
-    f, nothing = problem.margins(result.coef), np.zeros(60)
+    f, nothing, (low, high) = problem.margins(result.coef), np.zeros(60), problem.box()
+    dual = isinstance(solver, KernelDecomposition)
+    assert not dual or ((result.coef >= low) & (result.coef <= high)).all()
     for factor in FACTORS:
+        if dual and (factor * result.coef > high * SLACK).any():
+            continue  # not a point of the dual
         paid = loss_sums(problem.terms, problem.members, factor * f, offset, nothing)[0]
         primal = problem.C * paid + factor * factor * half_norm(result.coef, f)
         assert result.certificate.primal <= primal * SLACK

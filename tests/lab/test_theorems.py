@@ -21,6 +21,7 @@ PEGASOS = {
     "random_iterate_bound": (1.0, 0.01, 0.05),
     "kakade_tewari_average_bound": (1.0, 0.01, 0.05),
     "kakade_tewari_random_bound": (1.0, 0.01, 0.05),
+    "pegasos_average_bound": (1.0, 0.01, 0.05),
     "freedman_average_bound": (1.0, 0.01, 0.05),
     "freedman_random_bound": (1.0, 0.01, 0.05),
 }
@@ -54,7 +55,8 @@ def test_the_sharper_bounds_are_sharper(projection, lam, T):
         bound(1.0, lam, T, 0.05, projection=projection)
         for bound in (bounds.average_iterate_bound, bounds.kakade_tewari_average_bound, bounds.freedman_average_bound)
     )
-    assert bounds.expected_average_bound(1.0, lam, T, projection=projection) < sharp < kakade < published
+    between = bounds.pegasos_average_bound(1.0, lam, T, 0.05, projection=projection)
+    assert bounds.expected_average_bound(1.0, lam, T, projection=projection) < sharp < between < kakade < published
     assert published / sharp > 3.0
 
 
@@ -65,6 +67,34 @@ def test_the_sharper_bound_solves_its_inequality():
     total = T * bounds.freedman_average_bound(R, lam, T, delta)
     regret = T * bounds.deterministic_regret_bound(R, lam, T)
     assert total == pytest.approx(regret + math.sqrt(8 * R * R * log / lam * total), rel=1e-12)
+
+
+def test_the_general_theorem_and_its_case():
+    """Theorem 3.6 at its constants, written out and as the general theorem; the published constants with k = 4."""
+    R, lam, T, delta = 1.0, 0.01, 1e5, 0.05
+    assert round(bounds.pegasos_average_bound(R, lam, T, delta), 3) == 0.317
+    log, c = math.log(4 * math.log(T) / delta), 4 * R * R
+    logs = 1 + math.log(T)
+    written = c / (2 * lam * T) * (logs + 4 * math.sqrt(logs * log) + 16 * log)
+    assert bounds.pegasos_average_bound(R, lam, T, delta) == pytest.approx(written, rel=1e-12)
+    regret = T * bounds.deterministic_regret_bound(R, lam, T)
+    for k, bound in ((2.0, bounds.pegasos_average_bound), (4.0, bounds.kakade_tewari_average_bound)):
+        general = bounds.strongly_convex_average_bound(regret, math.sqrt(c), lam, 151.0, T, delta, k=k)
+        assert general == pytest.approx(bound(R, lam, T, delta), rel=1e-12)
+    # 3.2 with the variance of the theorem, at the sum D that solves the inequality: the general theorem is above it
+    total = regret
+    for _ in range(200):
+        total = regret + bounds.martingale_bound(2 * c / lam * total, 2 * 151.0, T, delta)
+    assert regret < total <= T * bounds.pegasos_average_bound(R, lam, T, delta)
+
+
+def test_the_inequality_for_martingales_holds():
+    """Sums whose variance depends on the past: fair bets of a size that grows when the last one was lost."""
+    random, T, delta, runs = np.random.default_rng(0), 200, 0.2, 4000
+    coins = random.choice([-1.0, 1.0], (runs, T))
+    sizes = np.where(np.roll(coins, 1, axis=1) < 0, 1.0, 0.1)
+    limits = [bounds.martingale_bound(variance, 1.0, T, delta) for variance in (sizes**2).sum(axis=1)]
+    assert ((coins * sizes).sum(axis=1) > limits).mean() <= delta
 
 
 @pytest.mark.parametrize(("n", "lam", "eps"), [(1000, 0.01, 0.1), (50, 1e-3, 1e-3), (100_000, 1e-4, 1e-6)])
@@ -78,11 +108,28 @@ def test_the_stated_iterations_of_sdca_are_enough(n, lam, eps):
     assert bounds.sdca_lipschitz_bound(n, lam, 1.0, 0.5 * n) == math.inf
 
 
+def test_the_constants_of_the_hinge_and_of_the_sgd_start():
+    n, lam, eps, R = 10_000, 0.1, 0.01, 2.0
+    published = bounds.sdca_lipschitz_iterations(n, lam, 1.0, eps, R=R)
+    first = math.ceil(n * math.log(lam * n / (2 * R * R)))
+    assert published == first + n + 20 * R * R / (lam * eps)
+    own = bounds.sdca_lipschitz_iterations(n, lam, 1.0, eps, R=R, spread=1.0)
+    assert own == math.ceil(n * math.log(2 * lam * n / (R * R))) + n + 5 * R * R / (lam * eps)
+    begun = bounds.sdca_lipschitz_iterations(n, lam, 1.0, eps, R=R, start="sgd")
+    assert begun == math.ceil(n * math.log(math.log(math.e * n))) + n + 20 * R * R / (lam * eps)
+    assert own < published and begun < published
+    with pytest.raises(ValueError, match="start must be 'zero' or 'sgd'; got 'random'"):
+        bounds.sdca_lipschitz_bound(n, lam, 1.0, 5 * n, start="random")
+
+
 @pytest.mark.parametrize(
     ("bound", "arguments", "message"),
     [
         (bounds.freedman_average_bound, (1.0, 0.01, 2, 0.05), "T must be at least 3"),
         (bounds.freedman_average_bound, (1.0, 0.01, 100, 1.0), "delta must be between 0 and 1"),
+        (bounds.martingale_bound, (-1.0, 1.0, 100, 0.1), "variance must be at least 0"),
+        (bounds.strongly_convex_average_bound, (-1.0, 1.0, 1.0, 1.0, 100, 0.1), "regret must be at least 0"),
+        (bounds.strongly_convex_average_bound, (1.0, 1.0, 0.0, 1.0, 100, 0.1), "nu must be positive"),
         (bounds.expected_suffix_bound, (1.0, 0.01, 100, 1.0), "share must be between 0 and 1"),
         (bounds.sdca_smooth_bound, (100, 0.0, 1.0, 100), "lam must be positive"),
         (bounds.sdca_smooth_bound, (100, 0.1, 1.0, -1), "T must be at least 0"),
@@ -168,3 +215,26 @@ def test_sdca_stays_within_its_bounds(loss, output):
         else:
             limit = bounds.sdca_lipschitz_bound(n, lam, 1.0, epoch * n, T0=0.5 * epoch * n)
         assert 0.0 <= gap < limit
+
+
+def test_sdca_after_modified_sgd_stays_within_its_bounds():
+    """Theorem 8 after the pass, theorem 3 and the hinge's own constants after it; means over 20 runs."""
+    X, y = _normalised(200, 2)
+    n, lam = y.size, 0.2
+    problem = make_dataset(X, y, name="").problem(Hinge(), lam=lam)
+    optimum = evaluate(problem, [*iterates(problem, SDCA(), [200.0])][-1][1]).certificate.primal
+    epochs = [1.0, 3.0, 9.0]
+    found = np.array(
+        [
+            [
+                optimum - evaluate(problem, point).certificate.dual
+                for _, point in iterates(problem, SDCA(sampling="replacement", start="sgd"), epochs, seed)
+            ]
+            for seed in range(20)
+        ]
+    ).mean(axis=0)
+    assert 0.0 < found[0] <= 2.0 * math.log(math.e * n) / (lam * n)
+    for epoch, error in zip(epochs[1:], found[1:], strict=True):
+        for spread in (None, 1.0):
+            limit = bounds.sdca_lipschitz_dual_bound(n, lam, 1.0, (epoch - 1.0) * n, start="sgd", spread=spread)
+            assert -1e-9 <= error <= limit

@@ -128,7 +128,7 @@ def test_a_class_without_weight_is_refused(model):
 
 def test_class_weights_are_row_weights():
     X, y = blobs()
-    for way in WAYS:
+    for way in sorted({*WAYS} - {"ovr"}):  # test_class_weights.py has that
         by_class = LinearSVC(multi_class=way, class_weight={0: 2.0, 2: 0.5}, tol=1e-7).fit(X, y)
         by_row = LinearSVC(multi_class=way, tol=1e-7).fit(X, y, np.array([2.0, 1.0, 0.5])[y])
         assert by_class.certificate_.primal == pytest.approx(by_row.certificate_.primal, rel=2e-7)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 
-from attack import judge
-from attack.certificates import OPTION, hostile_rows, hostile_targets, hostile_weights, refuted
+from attack import judge, textbook
+from attack.fits import refuted
+from attack.hostile import hostile_rows, hostile_targets, hostile_weights
+from attack.public import Claim
 from saddlesvm import LinearSVR
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
@@ -33,9 +34,8 @@ def hostile(loss: Loss, intercept: str, seed: int) -> tuple[Problem, judge.Case]
     y, weights = hostile_targets(random, X, is_classification(loss)), hostile_weights(random, len(X))
     C, scale = float(10.0 ** random.uniform(-8, 8)), 0.0 if intercept == "none" else float(random.choice([1.0, 3.0]))
     problem = make_problem(as_rows(X, scale), y, loss, C=C, weights=weights, intercept=intercept)  # type: ignore[arg-type]
-    name = loss_name(loss)
-    option = getattr(loss, OPTION[name]) if name in OPTION else 0.0
-    return problem, judge.make_case(X, y, weights, C, judge.textbook(name, option), intercept, scale or 1.0)
+    known = textbook.textbook(loss_name(loss), *loss)  # type: ignore[misc]
+    return problem, judge.make_case(X, y, weights, C, known, intercept, scale or 1.0)
 
 
 def random_point(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,9 +61,10 @@ def test_no_claim_about_a_hostile_point_is_refuted(loss: Loss, intercept: str) -
         for point in (Point(w), Point(alpha=alpha), Point(w, alpha)):
             found = evaluate(problem, point)
             true = judge.primal(case, found.coef, found.intercept), judge.dual(case, found.alpha[problem.members])
-            claims.append((*true, found.certificate))
+            claims.append(Claim(found.certificate, *true, problem=seed))
             assert found.exact and found.certificate.rounding >= 0.0
-        assert not refuted(claims, Decimal(1), [f"seed {seed}"] * 3)
+        lowest = min(one.primal for one in claims)
+        assert not [f"seed {seed}: {wrong}" for one in claims for wrong in refuted(one, lowest)]
 
 
 @pytest.mark.parametrize("intercept", list(INTERCEPTS))

@@ -38,7 +38,7 @@ def saddlesvm(task: Task, loss: str, solver: str = "auto") -> Adapter:
         return model.fit(task.X, task.y)
 
     def facts(model: Any) -> dict[str, float]:
-        return {"epochs": float(model.n_iter_), "bound": float(model.certificate_.dual)}
+        return {"epochs": float(np.max(model.n_iter_)), "bound": float(model.certificate_.dual)}
 
     return Adapter(fit, coefficients, facts)
 
@@ -54,7 +54,7 @@ def linear_svc(task: Task, loss: str, dual: bool) -> Adapter:
         model = LinearSVC(C=task.C, loss=loss, dual=dual, fit_intercept=False, random_state=task.seed, **stop)
         return model.fit(X, task.y)
 
-    return Adapter(fit, coefficients, lambda model: {"epochs": float(model.n_iter_)})
+    return Adapter(fit, coefficients, lambda model: {"epochs": float(np.max(model.n_iter_))})
 
 
 def sgd_classifier(task: Task, loss: str) -> Adapter:

@@ -36,7 +36,9 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.solvers.automatic.auto import FINISH
 
 OK, NOT_CERTIFIED = 0, 3
-SHARED_OPTIONS = ("C", "lam", "loss", "solver", "tol", "max_iter", "max_time", "intercept_scaling", "n_jobs")
+SHARED_OPTIONS = (
+    "C", "lam", "loss", "solver", "tol", "gap", "max_iter", "max_time", "keep", "intercept_scaling", "n_jobs"
+)  # fmt: skip
 LOSS_OPTIONS = ("epsilon", "width")  # options of losses that are options of the command too
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import glob
-import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,17 +12,22 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 from saddlesvm.cli.choosing import choice_facts
 from saddlesvm.cli.places import is_pattern
 from saddlesvm.data import DataError, Store
 from saddlesvm.data.store import is_store
 from saddlesvm.estimators import register
+from saddlesvm.estimators.cross_validation import LinearSVCCV
+from saddlesvm.estimators.on_cluster import TakesClusters, checked
 from saddlesvm.runtime.words import CLUSTER_SOLVERS, SOLVER_NAMES
 
 PARTS_A_THREAD = 2
 REFUSED = {  # options that a fit on a cluster does not have, and what it has instead
     "n_jobs": "the threads of the workers do the work",
+    "gap": "give --tol, the relative one",
+    "keep": "a fit returns the best model of its rounds",
     "checkpoint": "a fit goes on where workers die; a model is kept in the file of --model",
 }
 OF_FILES = {  # options of reading and holding out that stores read by workers do not have, and their defaults
@@ -35,7 +39,6 @@ OF_FILES = {  # options of reading and holding out that stores read by workers d
     "cache": False,
     "missing": "error",
 }
-OF_THE_CLIENT = ("client", "verbose", "callbacks")  # options that the model in memory does not have
 
 
 def cluster_of(text: str) -> int | str:
@@ -132,12 +135,12 @@ def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
             raise DataError(f"--solver {options.solver} is for a fit on a cluster: give --dask, too")
         return
     cluster_of(options.dask)
-    if not entry.on_cluster:
+    if not issubclass(entry.kind, TakesClusters):
         raise DataError(f"--dask: {entry.name} has no fit on a cluster")
     for name, instead in REFUSED.items():
         if getattr(options, name) is not None:
             raise DataError(f"{option(name)} does not go with --dask: {instead}")
-    if options.solver not in (None, *CLUSTER_SOLVERS):
+    if str(options.solver or "auto").partition(":")[0] not in CLUSTER_SOLVERS:
         raise DataError(f"--solver {options.solver} does not go with --dask; {', '.join(CLUSTER_SOLVERS)} do")
     if isinstance(options.C, str):
         raise DataError(f"--C {options.C} does not go with --dask: give several, as in --C 0.1,1,10, to choose from")
@@ -147,21 +150,6 @@ def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
         for name, default in OF_FILES.items():
             if getattr(options, name) != default:
                 raise DataError(f"{option(name)} is for files; {options.data} are stores that the workers read")
-
-
-def cluster_kind(model: Any) -> Any:
-    """The estimator that fits on a cluster what `model` fits in memory.
-
-    Raises
-    ------
-    DataError
-        There is no such estimator.
-    """
-    entry = register.entry_of(model)
-    module, _, name = (entry.on_cluster if entry else "").partition(":")
-    if not name:
-        raise DataError(f"--dask: {type(model).__name__} has no fit on a cluster")
-    return getattr(importlib.import_module(module), name)
 
 
 def fit_on_cluster(
@@ -179,20 +167,16 @@ def fit_on_cluster(
         Of the command.
     """
     X, y, weights = data
-    kind = cluster_kind(model)
-    own = [name for name in register.parameters_of(kind) if name not in OF_THE_CLIENT]
-    asked = kind(**{name: getattr(model, name) for name in own if hasattr(model, name)}, verbose=int(model.verbose))
-    several = isinstance(options.C, tuple)
-    if several:
+    asked = clone(model).set_params(callbacks=None, verbose=int(model.verbose))
+    if isinstance(options.C, tuple):
         asked.set_params(C=1.0)
-    asked.check_options()
+    checked(asked)
     with connected(cluster_of(options.dask)) as client, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")  # rows that are in memory here must be sent
         threads = sum(client.nthreads().values())
         on_workers = isinstance(X, list)
         parts = len(X) if on_workers else max(1, min(X.shape[0], PARTS_A_THREAD * threads))
         rows = X if on_workers else as_dask(X, parts)
-        asked.set_params(client=client)
         facts: dict[str, dict[str, Any]] = {}
         if options.cv is None:
             fitted = asked.fit(rows, y, weights)
@@ -202,26 +186,25 @@ def fit_on_cluster(
             "cluster": f"{options.dask}, {len(client.nthreads())} workers, {threads} threads, {parts} partitions",
             **facts_of_rounds(fitted),
         }
-    return fitted.to_local(), facts
+    return fitted, facts
 
 
 def chosen_on_cluster(
     asked: Any, options: argparse.Namespace, rows: Any, y: Any, weights: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Choose C among those of the options by cross-validation; the fitted model, and a row of facts for each C."""
-    cross_validation: Any = importlib.import_module("saddlesvm.estimators.dask_cv").LinearSVCCV
     Cs = list(options.C) if isinstance(options.C, tuple) else [asked.C]
-    search = cross_validation(asked, Cs=Cs, cv=options.cv).fit(rows, y, weights)
+    search = LinearSVCCV(asked, Cs=Cs, cv=options.cv).fit(rows, y, weights)
     found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
     return search.best_estimator_, choice_facts(options.cv, search.Cs_.tolist(), "accuracy", found, search.C_)
 
 
 def facts_of_rounds(fitted: Any) -> dict[str, Any]:
     """Facts of the rounds of a fit."""
-    trace = fitted.trace_
+    trace = fitted.rounds_
     return {
         "rounds": fitted.n_iter_,
-        "seconds in all": fitted.seconds_,
+        "seconds in all": trace[-1]["seconds"],
         "seconds of work (slowest partition)": sum(row["seconds_work"] for row in trace),
         "seconds of communication": sum(row["seconds_communication"] for row in trace),
         "slowest partition, times the mean": float(np.mean([row["straggler"] for row in trace])),

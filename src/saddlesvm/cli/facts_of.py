@@ -78,7 +78,7 @@ def done(model: Any, table: Table) -> dict[str, Any]:
     return {
         "model": line_of(model),
         "solver": str(model.solver),
-        "epochs": model.n_iter_,
+        "epochs": int(np.max(model.n_iter_)),
         "decisions": list(dict.fromkeys(decision_of(row) for row in model.trace_ if decision_of(row))) or None,
         "certificates": len(model.trace_),
         "seconds reading": table.seconds,

@@ -18,7 +18,7 @@ def solver_text(text: str) -> str:
     cls, _, options = rest.partition(":")
     if not cls or "=" in cls:
         own = REGISTER in sys.modules  # something of the user's can be registered
-        if text not in CLUSTER_SOLVERS and module not in SOLVER_NAMES and not own:
+        if module not in (*CLUSTER_SOLVERS, *SOLVER_NAMES) and not own:
             raise argparse.ArgumentTypeError(
                 f"unknown solver {module!r}: use one of {', '.join(SOLVER_NAMES)}, or MODULE:CLASS"
             )

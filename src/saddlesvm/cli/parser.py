@@ -25,7 +25,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.sources import BUNDLED
 from saddlesvm.estimators.path_defaults import GAP
 from saddlesvm.runtime.lazy import Later
-from saddlesvm.runtime.words import INTERCEPTS, KERNEL_NAMES
+from saddlesvm.runtime.words import INTERCEPTS, KEPT, KERNEL_NAMES
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 DATA_HELP = (
@@ -132,6 +132,8 @@ def fill_train(parser: Parser) -> None:
     strength.add_argument("--C", type=kinds.strength, help=f"{texts['C']} Several, with commas: see --cv.")
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
     add_shared(parser, texts)
+    parser.add_argument("--gap", type=float, help=texts["gap"])
+    parser.add_argument("--keep", choices=KEPT, help=texts["keep"])
     parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
     parser.add_argument("--model", metavar="PATH", help="write the model here")
     parser.add_argument("--report", metavar="PATH", help="write an HTML report with pictures and top features here")
@@ -169,7 +171,9 @@ def fill_path(parser: Parser) -> None:
         action="store_true",
         help="prove every C between the ends with them, too",
     )
-    parser.add_argument("--gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default")
+    parser.add_argument(
+        "--gap", dest="proven_gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default"
+    )
     parser.add_argument("--validation", metavar="DATA", help="rows to measure the error along the path on")
     parser.add_argument(
         "--leave-one-out", dest="leave_one_out", action="store_true", help="estimate the error without other rows"
@@ -180,7 +184,13 @@ def fill_path(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
     add_options_of_estimators(parser, faces, texts)
     add_reading(parser)
-    parser.set_defaults(run=Later("saddlesvm.cli.path:run"), reads=("data", "validation"), writes=("report", "model"))
+    parser.set_defaults(
+        run=Later("saddlesvm.cli.path:run"),
+        keep=None,
+        gap=None,
+        reads=("data", "validation"),
+        writes=("report", "model"),
+    )
 
 
 def add_shared(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:

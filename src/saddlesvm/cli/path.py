@@ -72,14 +72,14 @@ def path_asked_for(options: argparse.Namespace, table: Table, y: np.ndarray) -> 
     template = make_estimator(options, y)
     if options.every_C or not takes_features(template):
         return certified_path(
-            template, table.X, y, ends or ends_for(template, table.X, y, table.sample_weight), options.gap,
+            template, table.X, y, ends or ends_for(template, table.X, y, table.sample_weight), options.proven_gap,
             sample_weight=table.sample_weight, in_lambda=in_lambda, watch=narrate if template.verbose else None,
         )  # fmt: skip
     if in_lambda:
         raise ValueError(
             f"a grid with penalty={template.penalty!r} goes over C: give --C LOW,HIGH, not --lambda, or --every-C"
         )
-    template.set_params(tol=options.gap)
+    template.set_params(tol=options.proven_gap)
     given = options.Cs if ends is None else np.geomspace(ends[0], ends[1], options.Cs)
     grid = grid_for(template, table.X, y, given, table.sample_weight)
     return fit_path(template, table.X, y, grid, table.sample_weight)
@@ -161,7 +161,7 @@ def write_report(
     facts = [
         ("rows", f"{table.n_rows:,}"),
         ("features", f"{table.n_features:,}"),
-        ("gap asked for", f"{options.gap:g}"),
+        ("gap asked for", f"{options.proven_gap:g}"),
     ]
     command = shlex.join(["saddlesvm", *sys.argv[1:]])
     display = PathDisplay(path, scores, chosen, table.feature_names or None)

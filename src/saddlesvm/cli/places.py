@@ -6,7 +6,7 @@ import argparse
 import os
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.sources import check_there
+from saddlesvm.data.sources import check_there, refuse_special
 
 __all__ = ["STANDARD_INPUT", "check_outputs", "check_sources", "is_pattern"]
 
@@ -27,6 +27,7 @@ def check_sources(options: argparse.Namespace) -> None:
     for path in named(options, "models"):
         if not os.path.exists(path):
             raise DataError(f"{path}: no such file")
+        refuse_special(path)
     for source in named(options, "reads"):
         if source == STANDARD_INPUT or (getattr(options, "dask", None) and is_pattern(source)):
             continue
@@ -47,9 +48,9 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise DataError(f"{path}: its folder does not exist")
         if os.path.isdir(path):
             raise DataError(f"{path}: is a folder; a file name is needed")
-        device = os.path.exists(path) and not os.path.isfile(path)
-        if not os.access(path if device else folder, os.W_OK):
-            raise DataError(f"{path}: cannot be written: permission denied {'there' if device else 'in its folder'}")
+        refuse_special(path)
+        if not os.access(folder, os.W_OK):
+            raise DataError(f"{path}: cannot be written: permission denied in its folder")
     real = [os.path.realpath(path) for path in paths]
     for path, one in zip(paths, real, strict=True):
         if real.count(one) > 1:

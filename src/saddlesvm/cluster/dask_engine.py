@@ -49,6 +49,7 @@ class ClusterLostError(RuntimeError):
     """
 
     model: Any = None
+    solution: Any = None  # the weights and certificates that `model` is made of
 
 
 def is_loss(error: BaseException) -> bool:

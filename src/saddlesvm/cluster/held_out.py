@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.cluster.dask_engine import DaskEngine
 from saddlesvm.cluster.part import Part
 from saddlesvm.cluster.splits import best_class
 from saddlesvm.multiclass.one_vs_one import vote
@@ -42,3 +43,9 @@ def count_right(part: Part, W: np.ndarray) -> Counts:
 def counted_together(answers: list[Counts]) -> Counts:
     """The counts of several partitions."""
     return Counts(sum(one.right for one in answers), sum(one.rows for one in answers))  # type: ignore[arg-type]
+
+
+def counts_of(partitions: Any, W: np.ndarray) -> Counts:
+    """The counts of all partitions."""
+    engine = DaskEngine(partitions.client, partitions.parts, partitions.split.problems)
+    return engine.total(count_right, counted_together, W)

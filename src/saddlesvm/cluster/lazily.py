@@ -11,13 +11,6 @@ import numpy as np
 
 from saddlesvm.cluster.part import as_matrix
 from saddlesvm.cluster.sources import read_part
-from saddlesvm.rows.scores import linear_scores
-
-
-def scores_of(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """Scores of a block of rows, shape (n, k), or (n,) of one vector."""
-    scores = linear_scores(as_matrix(X), coef, intercept)
-    return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 def as_array(y: Any) -> Any:
@@ -25,35 +18,49 @@ def as_array(y: Any) -> Any:
     return y.to_dask_array() if hasattr(y, "to_dask_array") else y
 
 
-def lazily(X: Any, function: Callable[..., np.ndarray], dtype: Any, columns: int, apart: tuple[Any, Any]) -> Any:
-    """`function` of the blocks of X: a Dask array for Dask input and lists of files, and at once for data in memory.
+def lazily(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray, apart: tuple[Any, Any]) -> Any:
+    """`function` of the blocks of X, as a Dask array.
 
     Parameters
     ----------
-    X : Dask array or DataFrame, list of files or stores, or array-like of shape (n, d)
+    X : Dask array or DataFrame, or list of files or stores
     function : callable
         Takes a block of rows.
-    dtype : dtype
-        Of what it returns.
-    columns : int
-        Of what it returns; 1 for shape (n,).
+    like : ndarray of shape (0,) or (0, k)
+        What it returns for no row.
     apart : tuple
         The columns of files that hold labels and row weights, and are no features.
     """
     if isinstance(X, (list, tuple)):
-        shape = (np.nan,) if columns == 1 else (np.nan, columns)
-        pieces = [dask.delayed(of_file)(function, source, apart) for source in X]
-        return da.concatenate([da.from_delayed(one, shape, dtype) for one in pieces])
+        pieces = [dask.delayed(of_file)(function, like, source, apart) for source in X]
+        return da.concatenate([da.from_delayed(one, (np.nan, *like.shape[1:]), meta=like) for one in pieces])
     X = as_array(X)
-    if not hasattr(X, "rechunk"):
-        return function(as_matrix(X))
     whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-    if columns == 1:
-        return whole.map_blocks(function, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype=dtype))
-    chunks = (whole.chunks[0], (columns,))
-    return whole.map_blocks(function, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype=dtype))
+    if like.ndim == 1:
+        return whole.map_blocks(of_block, function, like, dtype=like.dtype, drop_axis=1, meta=like)
+    chunks = (whole.chunks[0], like.shape[1:])
+    return whole.map_blocks(of_block, function, like, dtype=like.dtype, chunks=chunks, meta=like)
 
 
-def of_file(function: Callable[..., np.ndarray], source: Any, apart: tuple[Any, Any]) -> np.ndarray:
+def of_block(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray) -> np.ndarray:
+    """`function` of a block of rows, which may have none."""
+    rows = as_matrix(X)
+    return function(rows) if rows.shape[0] else like
+
+
+def of_file(function: Callable[[Any], np.ndarray], like: np.ndarray, source: Any, apart: tuple[Any, Any]) -> np.ndarray:
     """`function` of the rows of a file."""
-    return function(as_matrix(read_part(source, *apart)[0]))
+    return of_block(read_part(source, *apart)[0], function, like)
+
+
+def accuracy(y: Any, predicted: Any, sample_weight: Any = None) -> Any:
+    """The share of the rows whose class was predicted."""
+    right = predicted == y
+    return right.mean() if sample_weight is None else (right * sample_weight).sum() / sample_weight.sum()
+
+
+def r2(y: Any, predicted: Any, sample_weight: Any = None) -> Any:
+    """The coefficient of determination of predicted targets."""
+    s = np.ones_like(y) if sample_weight is None else sample_weight
+    mean = (s * y).sum() / s.sum()
+    return 1.0 - (s * (y - predicted) ** 2).sum() / (s * (y - mean) ** 2).sum()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from saddlesvm.cluster.narrowing import NarrowingRounds, room_for
 from saddlesvm.cluster.newton import NewtonRounds, is_suited
@@ -12,7 +14,10 @@ from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.rows.memory_plan import LEAST_MEMORY
+from saddlesvm.runtime.words import CLUSTER_SOLVERS
+from saddlesvm.solvers.register import parse_solver
 
+PASSES = 3.0  # over its rows that a partition does in a round, where nothing else is asked for
 LEAST_ROOM = 0.03  # share of the rows that narrowing must have room for
 NEWTON_ROUNDS = 8  # rounds of Newton's method, as a rule
 SPANNING = 0.8  # rows per feature below which products flounder for a loss with corners, which needs a proximal term
@@ -21,6 +26,51 @@ INSIDE = 4  # rows per feature that it must have room for: about one is strictly
 TOGETHER = ("auto", "gather")  # solvers that bring all rows together where these fit on a worker
 
 Method = Callable[..., Rounds]
+
+
+class ClusterSolver(NamedTuple):
+    """What a solver's name asks for on a cluster.
+
+    Attributes
+    ----------
+    name : {"auto", "newton", "gather", "rounds"}
+    passes : float
+        Of "rounds": passes over its rows that a partition does in a round, more where communication is dear.
+    """
+
+    name: str
+    passes: float = PASSES
+
+
+@dataclass(frozen=True)
+class _NoOptions:
+    """The options of a method that has none."""
+
+
+@dataclass(frozen=True)
+class _InParts:
+    """The options of "rounds"."""
+
+    passes: float = PASSES
+
+
+def cluster_solver(solver: Any) -> ClusterSolver:
+    """The method for ``"auto"``, ``"newton"``, ``"gather"``, ``"rounds"`` or ``"rounds:passes=5"``.
+
+    Raises
+    ------
+    ValueError
+        It is none of these, or the passes are not positive.
+    """
+    name = solver.partition(":")[0] if isinstance(solver, str) else ""
+    if name not in CLUSTER_SOLVERS:
+        allowed = ", ".join(map(repr, CLUSTER_SOLVERS))
+        raise ValueError(f"on a cluster solver must be one of {allowed}; got {solver!r}")
+    options = parse_solver(solver, {one: _InParts if one == "rounds" else _NoOptions for one in CLUSTER_SOLVERS})
+    passes = getattr(options, "passes", PASSES)
+    if not (isinstance(passes, (int, float)) and passes > 0.0):
+        raise ValueError(f"passes must be positive; got {passes!r}")
+    return ClusterSolver(name, float(passes))
 
 
 def chosen(solver: str, plan: Training, n_bytes: int, memory: int, parts: int = 1) -> Method:

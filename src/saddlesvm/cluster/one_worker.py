@@ -30,7 +30,6 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.memory_plan import matrix_bytes
 
 TWO = 2  # classes, which a joint machine has one vector for in a model: the second against the first
-MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
 
 
 class Order(NamedTuple):

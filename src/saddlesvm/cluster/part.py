@@ -20,6 +20,7 @@ from saddlesvm.cluster.places import Vectors, added, touched, whole, without_zer
 from saddlesvm.cluster.splits import Split, folds_of
 from saddlesvm.data import inputs
 from saddlesvm.data.blame import naming_columns
+from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
@@ -82,8 +83,8 @@ class RoundSums(NamedTuple):
 
 class Part(NamedTuple):
     """The rows of a partition: values, squared norms, row weights (empty when all are 1); class numbers or targets; the
-    partition's number; how problems are split, and the fold of each row (empty without folds); and what the weights of
-    each problem's rows are multiplied by (empty for 1)."""
+    partition's number; how problems are split, and the fold of each row (empty without folds); and what is multiplied
+    with the weights of each problem's rows, and with those of each class's own rows in its problem (empty for 1)."""
 
     X: Rows
     y: np.ndarray
@@ -96,6 +97,7 @@ class Part(NamedTuple):
     folds: int = 0
     fold: np.ndarray = NO_FOLDS
     factors: np.ndarray = NO_FACTORS
+    class_factors: np.ndarray = NO_FACTORS
 
     @property
     def split(self) -> Split:
@@ -121,6 +123,10 @@ class Part(NamedTuple):
         weights = self.weights if self.weights.size else None
         if self.factors.size:
             weights = self.factors[index] * (np.ones(self.size) if weights is None else weights)
+        if self.class_factors.size:
+            kind = self.split.meant(index)[1]
+            own = np.where(self.y == kind, self.class_factors[kind], 1.0)
+            weights = own if weights is None else own * weights
         return {"weights": weights, "intercept": self.intercept, "norms": self.norms}
 
 
@@ -217,7 +223,7 @@ def make_part(
     scale : float
         Value of the virtual feature; 0 without an intercept.
     factors : ndarray, optional
-        Factors on the weights of the rows of each class.
+        Factors on the weights of the rows of each class; in its own problem where it has one.
     place : int, default=0
         The partition's number.
     multi_class : str, default="ovr"
@@ -243,7 +249,8 @@ def make_part(
     s = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64).ravel()
     if s.size and not (np.isfinite(s).all() and (s >= 0.0).all()):
         raise ValueError("sample_weight must be finite and not negative")
-    if factors is not None:
+    apart = has_factors(multi_class, count)
+    if factors is not None and not apart:
         s = factors[codes.astype(np.intp)] * (s if s.size else 1.0)
     return Part(
         design,
@@ -256,6 +263,7 @@ def make_part(
         multi_class,
         folds,
         folds_of(n, folds, seed, place),
+        class_factors=factors if apart and factors is not None else NO_FACTORS,
     )
 
 

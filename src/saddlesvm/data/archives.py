@@ -31,7 +31,7 @@ DAMAGE = (
 )  # fmt: skip
 
 _DIRECTORY_BYTES = 1 << 21  # bytes of a zip file's directory, at most: some 20,000 members
-_SLACK_BYTES = 1 << 26  # bytes that any file may expand to
+_SLACK_BYTES = 1 << 24  # bytes that any file may expand to
 _TEXT_SLACK = 1 << 23  # bytes of JSON that any file may hold
 _TEXT_RATIO = 16
 _NODES = 400_000  # values that the JSON of any file may have
@@ -73,6 +73,8 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
         raise ValueError(f"an array with a damaged header: {error}") from None
     if dtype.hasobject or (dtype.kind not in _PLAIN and dtype.names is None):
         raise ValueError(f"an array of type {dtype}; numbers, bools and text are allowed")
+    if not dtype.itemsize:
+        raise ValueError(f"an array of type {dtype.str!r}, whose values take no bytes")
     if any(type(size) is not int or size < 0 for size in shape) or len(shape) > 32:
         raise ValueError(f"an array of shape {short(shape)}")
     return ArrayHeader(shape, bool(fortran), dtype)
@@ -107,7 +109,7 @@ class Archive:
     file : binary file
         Open for reading.
     expansion : int
-        Quotient of memory and file size that reading may reach beyond 64 MB. Members stored unpacked never exceed the
+        Quotient of memory and file size that reading may reach beyond 16 MB. Members stored unpacked never exceed the
         file's size.
     others : tuple of str
         Names of members that are no arrays.

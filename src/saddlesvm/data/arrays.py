@@ -21,7 +21,7 @@ __all__ = ["npz_source", "read_npz"]
 
 _CSR = ("data", "indices", "indptr", "shape")
 _DENSE = ("X", "x", "data", "images")
-_EXPANSION = 200  # memory per byte of a file, at most, beyond 64 MB; a conversion has no limit
+_EXPANSION = 200  # memory per byte of a file, at most, beyond 16 MB; a conversion has no limit
 _LABELS = ("y", "label", "labels", "target")
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import is_number
+from saddlesvm.data.sources import refuse_special
 from saddlesvm.data.streams import reading
 
 __all__ = [
@@ -144,6 +145,7 @@ def write_liblinear(
     if labels is not None:
         lines.append("label " + " ".join(str(label) for label in labels))
     lines += [f"nr_feature {n_features}", f"bias {-1.0 if intercept_scaling is None else intercept_scaling:.17g}", "w"]
+    refuse_special(path)
     with atomic_write(path) as file:
         file.write(("\n".join(lines) + "\n").encode("ascii"))
         for weights in coef.T:
@@ -197,6 +199,7 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
         Naming the line that is not as it must be; one-class models are refused.
     """
     where = os.fspath(path)
+    refuse_special(path)
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
         n_bytes = os.fstat(file.fileno()).st_size
         header, start = _read_header(file, where)

@@ -22,6 +22,7 @@ from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import is_number
 from saddlesvm.data.liblinear import numbered_lines, whole_labels
+from saddlesvm.data.sources import refuse_special
 from saddlesvm.data.streams import reading
 
 __all__ = ["LibsvmModel", "check_libsvm_kernel", "is_libsvm_model", "read_libsvm_model", "write_libsvm_model"]
@@ -148,6 +149,7 @@ def write_libsvm_model(path: str | os.PathLike[str], model: LibsvmModel) -> None
     if labels is not None and model.n_support is not None:
         lines.append("label " + " ".join(map(str, whole_labels(labels, where, "LIBSVM"))))
         lines.append("nr_sv " + " ".join(map(str, model.n_support.tolist())))
+    refuse_special(path)
     with atomic_write(path) as file:
         file.write(("\n".join([*lines, "SV"]) + "\n").encode("ascii"))
         for k, coefficients in enumerate(model.dual_coef.T):
@@ -169,10 +171,12 @@ def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
         Naming what is not as it must be.
     """
     where = os.fspath(path)
+    refuse_special(path)
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
         header, start = _read_header(file, where)
         model = _Header.of(header, where)
-        if 3 * model.total > os.fstat(file.fileno()).st_size:
+        of_a_line = max(3, 2 * model.height)  # bytes: a digit and a space for each coefficient
+        if of_a_line * model.total > os.fstat(file.fileno()).st_size:
             raise DataError(f"{where}: says {model.total} support vectors, more than the file has room for")
         return _read_vectors(model, file, start, where)
 
@@ -203,6 +207,11 @@ class _Header:
     rho: np.ndarray[Any, Any]
     labels: np.ndarray[Any, Any] | None
     n_support: np.ndarray[Any, Any] | None
+
+    @property
+    def height(self) -> int:
+        """Coefficients of each support vector."""
+        return 1 if self.labels is None else self.labels.size - 1
 
     @classmethod
     def of(cls, lines: dict[str, str], where: str) -> _Header:
@@ -254,7 +263,7 @@ def _wholes(lines: dict[str, str], name: str, count: int, where: str) -> list[in
 
 
 def _read_vectors(header: _Header, file: IO[str], start: int, where: str) -> LibsvmModel:
-    height = 1 if header.labels is None else header.labels.size - 1
+    height = header.height
     dual, rows = np.empty((height, header.total)), np.arange(header.total, dtype=np.int32)
     indices: list[int] = []
     values: list[float] = []

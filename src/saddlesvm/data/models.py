@@ -29,6 +29,7 @@ import numpy as np
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.sources import refuse_special
 
 __all__ = ["FORMAT_NAME", "FORMAT_VERSION", "is_model", "load_model", "save_model"]
 
@@ -39,8 +40,8 @@ _HEADER = "model.json"
 _KINDS = "biufcUS"
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _FIRST = b"PK\x03\x04"
-_EXPANSION = 100  # memory per byte of a model file, at most, beyond 64 MB: most weights may be zero
-_STORED_BYTES = 1 << 22  # bytes; larger arrays are stored unpacked, which no limit on expansion refuses
+_EXPANSION = 100  # memory per byte of a model file, at most, beyond 16 MB: most weights may be zero
+_STORED_BYTES = 1 << 20  # bytes; larger arrays are stored unpacked, which no limit on expansion refuses
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
@@ -67,6 +68,7 @@ def save_model(
         An array or a value that cannot be stored, or a path that cannot be written; the old file is then untouched.
     """
     where = os.fspath(path)
+    refuse_special(path)
     plain = {name: _plain_array(name, array, where) for name, array in arrays.items()}
     header = {
         "format": FORMAT_NAME,
@@ -102,6 +104,7 @@ def load_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, np.ndarray[
         There is no such file, or it is damaged, not a saddlesvm model, or of a newer version than this one.
     """
     where = os.fspath(path)
+    refuse_special(path)
     if not Path(path).is_file():
         raise DataError(f"{where}: no such file; a saved model is needed")
     if not zipfile.is_zipfile(path):

@@ -16,6 +16,7 @@ import numpy as np
 
 from saddlesvm.data.archives import DAMAGE, parsed_json, read_header, short
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.sources import refuse_special
 
 __all__ = ["FORMAT_NAME", "FORMAT_VERSION", "HEADER", "NOTE", "PARTIAL", "ArrayFile", "expected_arrays", "npy_header"]
 
@@ -120,6 +121,7 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     if folder.name.endswith(PARTIAL):
         raise DataError(f"{folder}: is what an interrupted conversion left; convert again (it removes this folder)")
     path = folder / HEADER
+    refuse_special(path)
     try:
         text = path.read_bytes()
         header = parsed_json(text, len(text))

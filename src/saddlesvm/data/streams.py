@@ -15,6 +15,7 @@ from typing import IO, Any, TypeAlias, cast
 from saddlesvm.data.decompressed import open_bz2, open_xz
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.parallel_bz2 import open_parallel_bz2
+from saddlesvm.data.sources import refuse_special
 from saddlesvm.data.store_format import HEADER, PARTIAL
 from saddlesvm.runtime.threads import threads_ahead
 
@@ -179,8 +180,7 @@ def format_of(path: Path) -> str:
         if (path / HEADER).exists() or path.name.endswith(PARTIAL):
             return "store"
         raise DataError(f"{path}: is a folder, and not a store (it has no {HEADER}); a file or a store is needed")
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path}: is a pipe or a device; data are read more than once: write them to a file first")
+    refuse_special(path, "data are read more than once: write them to a file first")
     with reading(path), open_bytes(path) as file:
         sample = file.read(_SAMPLE)
     if not sample.strip():

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.class_weights import class_factors
+from saddlesvm.estimators.class_weights import checked_factors
 from saddlesvm.estimators.notebook import ShownWithCertificate
 from saddlesvm.estimators.sklearn_callbacks import in_use
 from saddlesvm.fit.limits import Limits
@@ -19,22 +19,26 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import CALLBACKS, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
+from saddlesvm.runtime.allowed import CALLBACKS, KEEP, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
 from saddlesvm.runtime.compiling import seconds_compiling, telling
 from saddlesvm.runtime.deadline import beginning
 from saddlesvm.runtime.internal import PublicDir, internal
+from saddlesvm.runtime.words import Keep
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
 COMMON = {
     "tol": NOT_NEGATIVE,
+    "gap": NOT_NEGATIVE,
     "max_iter": LIMIT,
     "max_time": LIMIT,
     "certify_every": LIMIT,
     "intercept_scaling": POSITIVE,
     "n_jobs": THREADS,
     "callbacks": CALLBACKS,
+    "keep": KEEP,
 }
 PARAMETERS: dict[type, list[str]] = {}  # the names of each class's parameters, once they were asked for
 
@@ -81,6 +85,8 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
     max_iter: float | None
     max_time: float | None
     certify_every: float | None = None
+    keep: Keep = "best"
+    gap: float = 0.0
     callbacks: Sequence[Any] | None
     certificates_: list[Certificate]
     certificate_: Certificate
@@ -141,9 +147,9 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
         """When a fit stops; ValueError where it never would."""
         most = self._most_epochs()
         limited = most is not None or self.max_time is not None or solver.ends_itself
-        if self.tol == 0 and not (limited or self.callbacks or in_use(self)):
-            raise ValueError("tol=0 never ends a fit: give max_iter or max_time too, or a callback that stops it")
-        return Limits(self.tol, most, self.max_time, self.certify_every)
+        if self.tol == self.gap == 0 and not (limited or self.callbacks or in_use(self)):
+            raise ValueError("tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that stops it")
+        return Limits(self.tol, most, self.max_time, self.certify_every, keep=self.keep, gap=self.gap)
 
     def _strength(self) -> dict[str, float]:
         """C or lam, whichever is in force, checked."""
@@ -185,20 +191,29 @@ class Classes:
             raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
         return codes
 
-    def _weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray | None:
-        """Row weights with the class weights multiplied in; every class must have a row of positive weight."""
+    def _weights(
+        self, sample_weight: Any, codes: np.ndarray, multi_class: str = "ovo"
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """As :meth:`_times_class_weights`; every class must have a row of positive weight."""
         weights = inputs.check_weights(sample_weight, codes.size)
         if weights is not None:
             left = np.bincount(codes[weights > 0], minlength=self.classes_.size)
             if not left.all():
                 absent = self.classes_.tolist()[int(np.argmin(left))]
                 raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
-        return self._times_class_weights(weights, codes)
+        return self._times_class_weights(weights, codes, multi_class)
 
-    def _times_class_weights(self, weights: np.ndarray | None, codes: np.ndarray) -> np.ndarray | None:
+    def _times_class_weights(
+        self, weights: np.ndarray | None, codes: np.ndarray, multi_class: str
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The weights of the rows in all sub-problems, and the factors of the classes.
+
+        Those of a class that has a sub-problem of its own multiply the weights of its rows there, as in LIBLINEAR and
+        scikit-learn. Others are in the weights already, and the factors are None.
+        """
         if self.class_weight is None:
-            return weights
-        factors = class_factors(self.class_weight, self.classes_, codes, weights)
-        if not (np.isfinite(factors) & (factors > 0)).all():
-            raise ValueError(f"class_weight must hold positive finite factors; got {self.class_weight!r}")
-        return factors[codes] * (1.0 if weights is None else weights)
+            return weights, None
+        factors = checked_factors(self.class_weight, self.classes_, codes, weights)
+        if has_factors(multi_class, self.classes_.size):
+            return weights, factors
+        return factors[codes] * (1.0 if weights is None else weights), None

@@ -11,8 +11,8 @@ import numpy as np
 from saddlesvm.data import inputs
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.kernel_coefficients import coefficients_of
-from saddlesvm.multiclass.one_vs_one import one_vs_one
-from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
+from saddlesvm.multiclass.splits import has_factors, sub_problems_of
+from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
@@ -82,13 +82,13 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     n = X.shape[0]
     weights = inputs.check_weights(sample_weight, n)
     kernel, loss, machine = kernel_of(model, X, weights), loss_of(model, name), machine_of(model, name)
-    codes = None
+    codes, factors = None, None
     if hasattr(model, "classes_"):
         codes = inputs.codes_among(inputs.check_labels(y, n), model.classes_)
-        weights = _class_weights(model, name, codes, weights)
+        weights, factors = _class_weights(model, name, codes, weights)
     found = []
-    for sub, beta, intercept in zip(_subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True):
-        own = weights
+    for sub, beta, intercept in zip(_subs(model, name, codes, y, n, factors), *coefficients_of(model, n), strict=True):
+        own = sub.row_weights(weights)
         if hasattr(model, "multipliers_") and sub.members is not None:
             sub, own = _with_landmarks(sub, model.support_, weights)
         problem, chosen = make_kernel_problem(
@@ -147,22 +147,33 @@ def options_of(model: Any, name: str) -> dict[str, Any]:
     return {"intercept": kind, "scale": float(getattr(model, "intercept_scaling", 1.0)), **strength}
 
 
-def _class_weights(model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+def _class_weights(
+    model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The weights of the rows, and the factors of classes that have a sub-problem of their own."""
     ours = type(model).__module__.partition(".")[0] == OWN
     if model.class_weight is None or (name == "NuSVC" and not ours):  # scikit-learn's ignores them
-        return weights
+        return weights, None
     factors = class_factors(model.class_weight, model.classes_, codes, weights if ours else None)
-    return factors[codes] * (1.0 if weights is None else weights)
+    if has_factors(multi_class_of(model, name), model.classes_.size):
+        return weights, factors
+    return factors[codes] * (1.0 if weights is None else weights), None
 
 
-def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> Iterator[SubProblem]:
+def multi_class_of(model: Any, name: str) -> str:
+    """How a model splits its classes."""
+    return str(model.multi_class) if name == "KernelSVC" else "ovo"
+
+
+def _subs(
+    model: Any, name: str, codes: np.ndarray | None, y: Any, n: int, factors: np.ndarray | None
+) -> Iterator[SubProblem]:
     """The sub-problems of a model."""
     if codes is None:
         yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else inputs.check_targets(y, n))
         return
-    K = model.classes_.size
-    pairs = getattr(model, "multi_class", "ovr") == "ovo" if name == "KernelSVC" else K > 2
-    for make in (one_vs_one if pairs else one_vs_rest)(codes, model.classes_):
+    way = multi_class_of(model, name) if model.classes_.size > 2 else "ovr"
+    for make in sub_problems_of(way, codes, model.classes_, factors=factors):
         yield make()
 
 

@@ -36,3 +36,19 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
             raise ValueError(f"class {classes.tolist()[int(np.argmin(totals))]!r} has no row of positive weight")
         return np.asarray(totals.sum() / (classes.size * totals))
     return np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))
+
+
+def checked_factors(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """As :func:`class_factors`.
+
+    Raises
+    ------
+    ValueError
+        Some are not positive and finite.
+    """
+    factors = class_factors(class_weight, classes, codes, weights)
+    if not (np.isfinite(factors) & (factors > 0)).all():
+        raise ValueError(f"class_weight must hold positive finite factors; got {class_weight!r}")
+    return factors

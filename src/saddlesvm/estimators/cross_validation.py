@@ -19,6 +19,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.fold_search import Fold, FoldSearch, Table
 from saddlesvm.estimators.fold_search_on_files import FoldSearchOnFiles
 from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.estimators.path import check_Cs, check_model
 from saddlesvm.fit.outcome import NotCertifiedWarning
@@ -63,7 +64,7 @@ def _has(name: str) -> Any:
     return available_if(check)
 
 
-class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification with C chosen by cross-validation.
 
     All rows are fitted along the grid of C, each fit begun where the last one ended; each fold is fitted from where all
@@ -183,6 +184,10 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Cs = check_Cs(self.Cs)
         template = clone(self.template())
         check_model(template)
+        if is_distributed(X):
+            models = search_on_cluster(self, template, X, y, sample_weight, Cs)
+            self.best_estimator_ = models[self._choose_by_scores()]
+            return self
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         design = inputs.as_design(X)
         y = inputs.check_labels(y, design.shape[0])
@@ -211,15 +216,20 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 search = FoldSearch(whole, folds, Cs, scorer, self.drop, stop, bar)
                 table = search.run(max(1, effective_n_jobs(self.n_jobs)))
         self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
-        self.mean_scores_ = self.scores_.mean(axis=1)
-        self.standard_errors_ = standard_errors(self.scores_)
-        place = self._choose()
-        self.C_ = float(self.Cs_[place])
+        place = self._choose_by_scores()
         self.best_estimator_ = template.set_params(C=self.C_, warm_start=True)
         near = search.models[place]
         template.begin_at(near.coef_, near.intercept_, getattr(near, "dual_coef_", None), self.C_, near)
         template.fit(X, y, sample_weight=weights).set_params(warm_start=self.template().warm_start)
         return self
+
+    def _choose_by_scores(self) -> int:
+        """The index of the chosen C, which is kept with the mean scores."""
+        self.mean_scores_ = self.scores_.mean(axis=1)
+        self.standard_errors_ = standard_errors(self.scores_)
+        place = self._choose()
+        self.C_ = float(self.Cs_[place])
+        return place
 
     def _refuse_for_files(self) -> None:
         """Raise ValueError for what goes with rows in memory only; these are read block by block."""

@@ -1,9 +1,10 @@
-"""``C_max``: the largest C of an estimator at which no feature has a weight."""
+"""``C_max``: the largest C of an estimator at which no feature has a weight; ``l1_min_c``, as scikit-learn has it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
@@ -11,6 +12,10 @@ from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.first_weight import largest_empty_C
+from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.solvers.base import one_of
+
+AT_NOTHING = {"squared_hinge": 2.0, "log": 0.5, "logistic": 0.5}  # size of the losses' slopes at a score of zero
 
 
 def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -86,3 +91,68 @@ def check_sparse(model: LinearModel) -> None:
 def takes_features(model: LinearModel) -> bool:
     """Whether the penalty of an estimator holds an l1 norm, so that features are taken one by one as C grows."""
     return not model._penalty().penalty.identity()
+
+
+def l1_min_c(
+    X: Any,
+    y: Any,
+    *,
+    loss: Literal["squared_hinge", "log", "logistic"] = "squared_hinge",
+    fit_intercept: bool = True,
+    intercept_scaling: float = 1.0,
+) -> float:
+    """The C up to which a classifier with ``penalty="l1"`` is empty, its penalised intercept included.
+
+    As ``sklearn.svm.l1_min_c``. :func:`C_max` does the same for every estimator with its own options: row and class
+    weights, other losses, and intercepts that are free.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,)
+        Labels, at least two different ones; each of more than two classes is set against the rest.
+    loss : {"squared_hinge", "log", "logistic"}, default="squared_hinge"
+        "log" is scikit-learn's name of the logistic loss.
+    fit_intercept : bool, default=True
+        Whether there is an intercept, penalised like the weights.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature whose weight the intercept is.
+
+    Returns
+    -------
+    float
+        With a larger C some weight, or the intercept, is not zero.
+
+    Raises
+    ------
+    ValueError
+        Bad data or options, or features that are zero: no C gives them a weight.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> from saddlesvm.svm import l1_min_c
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(penalty="l1", C=1.01 * l1_min_c(notes.X, notes.y)).fit(
+    ...     notes.X, notes.y
+    ... )
+    >>> model.n_features_selected_
+    1
+    """
+    one_of("loss", loss, tuple(AT_NOTHING))
+    check("intercept_scaling", intercept_scaling, POSITIVE)
+    design = inputs.as_design(X)
+    classes, codes = inputs.encoded(inputs.check_labels(y, design.shape[0]))
+    if classes.size < 2:
+        raise ValueError(f"l1_min_c needs two classes at least; y has {classes.size}")
+    ahead = np.array([1]) if classes.size == 2 else np.arange(classes.size)
+    signs = np.where(codes == ahead[:, None], 1.0, -1.0)
+    pull = float(np.abs(design.T @ signs.T).max())
+    if not np.isfinite(pull):
+        raise ValueError("Input X contains NaN or infinity, or values whose sums overflow")
+    if fit_intercept:
+        pull = max(pull, float(intercept_scaling * np.abs(signs.sum(axis=1)).max()))
+    if pull == 0.0:
+        raise ValueError("the features and the intercept have no pull towards any label: no C gives them a weight")
+    return 1.0 / (AT_NOTHING[loss] * pull)

@@ -17,11 +17,12 @@ from saddlesvm.estimators.option_names import OF_KERNELS, OVER_LANDMARKS
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
+from saddlesvm.multiclass.one_vs_one import vote
+from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.rows.kernels import Kernel
-from saddlesvm.runtime.words import ClassificationLoss, Intercept, KernelName, KernelSolver, ScoreShape
+from saddlesvm.runtime.words import ClassificationLoss, Intercept, Keep, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase, one_of
 
 
@@ -68,6 +69,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         sub-gradient method.
     tol : float, default=1e-3
         Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0 a fit needs another limit.
+    gap : float, default=0.0
+        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
+        sub-problem; 0 never does. With ``tol=0`` it alone counts.
     multi_class : {"ovr", "ovo"}, default="ovr"
         More than two classes: one against the rest, or each against each other and a vote.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -80,7 +84,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
-        Positive factors for the weights of the classes.
+        Positive factors for the weights of the classes, as in :class:`LinearSVC`.
     max_iter : int, optional
         Epochs at most: visits of as many rows as there are.
     max_time : float, optional
@@ -88,6 +92,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     certify_every : float, optional
         Epochs between certificates, and so between the rows of the trace and the calls of the callbacks; left out, at
         growing intervals and when the solver expects to be done.
+    keep : {"best", "last"}, default="best"
+        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
+        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
@@ -170,6 +177,8 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         max_iter: float | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
+        gap: float = 0.0,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -199,6 +208,8 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
+        self.gap = gap
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -235,10 +246,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         X = self._check_design(X, reset=True)
         codes = self._encode(y, X.shape[0])
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
-        weights = self._weights(sample_weight, codes)
+        weights, factors = self._weights(sample_weight, codes, self.multi_class)
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
-        split = one_vs_one if self.multi_class == "ovo" else multiclass.one_vs_rest
-        problems = split(codes, self.classes_)
+        problems = sub_problems_of(self.multi_class, codes, self.classes_, factors=factors)
         found = self._approximated(X, problems, loss, weights)
         if found is not None and self.exact_tol is None:
             results = found.results

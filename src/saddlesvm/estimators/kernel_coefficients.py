@@ -9,6 +9,12 @@ import numpy as np
 from scipy import sparse
 
 
+def duals_of(model: Any) -> np.ndarray:
+    """The coefficients of a kernel machine's support vectors, sparse for sparse rows, as an array."""
+    dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else model.dual_coef_
+    return np.ascontiguousarray(dual)
+
+
 def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
     """Coefficients of all training rows, shape (n,), and the intercept, for each sub-problem; positive for its later
     class.
@@ -25,7 +31,7 @@ def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
     ValueError
         The model has support vectors in more rows.
     """
-    dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else np.asarray(model.dual_coef_)
+    dual = duals_of(model)
     intercept, support = np.ravel(model.intercept_), np.asarray(model.support_)
     if support.size and support.max() >= n:
         raise ValueError(f"the model has a support vector in row {support.max()}; X has {n} rows")

@@ -16,7 +16,6 @@ from saddlesvm.data.columns_of_labels import refuse_columns
 from saddlesvm.estimators.calibration import fitted_curves
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.interrupt import part_of_a_search
 from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, row_estimates
@@ -188,9 +187,8 @@ class Estimation:
         """The estimates of sub-problem k."""
         model, certificate = self.model, self.model.certificates_[k]
         n, C = self.design.shape[0], model._fitted_C
-        problem = make_problem(
+        problem = self.posed.problems[k].problem(
             self.rows.X,
-            self.posed.problems[k].y,
             self.posed.loss,
             C=C,
             weights=self.posed.weights,
@@ -204,6 +202,8 @@ class Estimation:
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
         """The error, its standard error, and the log-loss."""
         weights = np.ones(len(margins)) if self.posed.weights is None else self.posed.weights
+        if len(self.posed.problems) > 1:
+            weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.codes]
         share = weights / weights.sum()
         if self.codes is None:
             wrong = (margins[:, 0] - self.y) ** 2

@@ -12,6 +12,7 @@ from scipy import sparse
 from saddlesvm.data import DataError
 from saddlesvm.data.liblinear import whole_labels
 from saddlesvm.data.libsvm_model import LibsvmModel, check_libsvm_kernel, read_libsvm_model, write_libsvm_model
+from saddlesvm.estimators.kernel_coefficients import duals_of
 from saddlesvm.estimators.one_class import OneClassSVM
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svr import SVR, NuSVR
@@ -62,7 +63,7 @@ def save_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     name = "poly" if kernel.metric == "polynomial" else kernel.name if isinstance(kernel.metric, str) else "a function"
     classes = getattr(model, "classes_", None)
     sign = -1.0 if classes is not None and classes.size == 2 else 1.0
-    dual, places = np.asarray(model.dual_coef_), np.arange(model.support_.size)
+    dual, places = duals_of(model), np.arange(model.support_.size)
     counts = None if classes is None else model.n_support_
     if classes is not None and dual.shape[0] > classes.size - 1:
         dual, places = by_class(dual, classes.size)

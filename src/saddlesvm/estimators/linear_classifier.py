@@ -12,6 +12,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import probabilities
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.on_cluster import over_blocks
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
 from saddlesvm.estimators.several_labels import SeveralLabels
 from saddlesvm.multiclass import splits
@@ -96,7 +97,8 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             self.classes_ = known
         X = inputs.check_design(self, X, reset=first)
         codes = inputs.codes_among(inputs.check_labels(y, X.shape[0]), known)
-        weights = self._times_class_weights(inputs.check_weights(sample_weight, codes.size), codes)
+        own = inputs.check_weights(sample_weight, codes.size)
+        weights, factors = self._times_class_weights(own, codes, self.multi_class)
         inputs.finite_norms(rows.as_rows(X))
         if first:
             posed = self._posed()
@@ -105,12 +107,13 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
                 make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling, lam,
                 seed_of(self.random_state), posed.get("penalty"),
             )  # fmt: skip
-        problems = [make() for make in one_vs_rest(codes, known)]
-        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, [p.y for p in problems], weights)
+        problems = [make() for make in one_vs_rest(codes, known, factors)]
+        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, problems, weights)
         self.certificate_ = Certificate.total(self.certificates_)
         self.n_iter_ = self._stream.passes
         return self
 
+    @over_blocks
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more, or labels.
 
@@ -124,6 +127,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
             return vote(scores, self.classes_.size)
         return scores
 
+    @over_blocks
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind."""
         return self.decide(self._scores(X))
@@ -140,6 +144,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         return self.classes_[scores.argmax(axis=1)]
 
     @available_if(_gives_probabilities)
+    @over_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, shape (n, n_classes); for losses that have some, such as the logistic one.
 
@@ -162,6 +167,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
 
     @available_if(_gives_probabilities)
+    @over_blocks
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):

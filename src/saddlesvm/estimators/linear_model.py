@@ -220,7 +220,7 @@ class LinearModel(CallbackSupport, Estimator):
         self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
         worst = multiclass.worst_outcome(results)
-        unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and self.tol > 0.0
+        unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and max(self.tol, self.gap) > 0.0
         worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
@@ -330,7 +330,8 @@ class LinearModel(CallbackSupport, Estimator):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
             split = getattr(self, "multi_class", "ovr")
-            solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2)
+            weighed = getattr(self, "class_weight", None) is not None and splits.has_factors(split, len(problems))
+            solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2, weighed)
             given = open_rows(
                 X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
                 most_rows=getattr(solver, "rows", 0),
@@ -339,7 +340,7 @@ class LinearModel(CallbackSupport, Estimator):
             given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
         former = start or self._former()
         asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
-        alone = asked or self.warm_start or start is not None
+        alone = asked or self.warm_start or start is not None or self.keep == "last" or self.gap > 0.0
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(
             makers=problems,

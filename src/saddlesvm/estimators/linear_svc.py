@@ -17,6 +17,7 @@ from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.leave_one_out import calibrated
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
+from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
@@ -29,8 +30,10 @@ from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import (
     Calibration,
     ClassificationLoss,
+    ClusterSolver,
     DualOption,
     Intercept,
+    Keep,
     MultiClass,
     Penalty,
     ScoreShape,
@@ -52,9 +55,8 @@ from saddlesvm.solvers.base import SolverBase
         "memory",
         "liblinear",
     ),
-    on_cluster="saddlesvm.estimators.dask:LinearSVC",
 )
-class LinearSVC(HasPath, LinearClassifier):
+class LinearSVC(HasPath, TakesClusters, LinearClassifier):
     r"""Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises
@@ -63,8 +65,7 @@ class LinearSVC(HasPath, LinearClassifier):
 
     with row weights :math:`s_i` and the loss :math:`\phi`, and stops when the duality gap proves that the objective is
     within the fraction `tol` of its optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
-    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here (but see
-    `class_weight`).
+    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here.
 
     Parameters
     ----------
@@ -81,6 +82,9 @@ class LinearSVC(HasPath, LinearClassifier):
         Kept for compatibility, without effect: both values lead to the same optimum.
     tol : float, default=1e-4
         Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0 a fit needs another limit.
+    gap : float, default=0.0
+        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
+        sub-problem; 0 never does. With ``tol=0`` it alone counts.
     C : float or "auto", default=1.0
         Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the one that approximate
         leave-one-out prefers along a certified path from 1e-3 to 1e3, and fits there. An
@@ -104,10 +108,12 @@ class LinearSVC(HasPath, LinearClassifier):
         ``fit_intercept=False``.
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
-        Positive factors for the weights of the classes' rows, in all sub-problems alike. (With three classes or more
-        LIBLINEAR and scikit-learn weigh the rows of the class that a sub-problem is about so, and all the rest by 1.)
+        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR: where each of three
+        classes or more has a sub-problem of its own ("ovr"), its factor counts there only, and the rows of the rest
+        keep their weights; otherwise a factor of 2 is the same as all rows of the class twice.
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
+        For rows on a cluster "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``), see Notes.
     width : float, default=1.0
         Width of the smooth hinge.
     probability : bool or {"sigmoid", "isotonic"}, default=False
@@ -121,6 +127,9 @@ class LinearSVC(HasPath, LinearClassifier):
     certify_every : float, optional
         Epochs between certificates, and so between the rows of the trace and the calls of the callbacks; left out, at
         growing intervals and when the solver expects to be done.
+    keep : {"best", "last"}, default="best"
+        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
+        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
     warm_start : bool, default=False
         Begin at the last fit's dual point, if it fits the problem.
     random_state : int, RandomState or None, default=None
@@ -139,7 +148,8 @@ class LinearSVC(HasPath, LinearClassifier):
         Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, CSR
         over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default more
         than half of the memory that is available, are read and trained on block by block. Rows that are in memory
-        already are always used in place.
+        already are always used in place. For rows on a cluster: bytes of rows of other workers that a worker may take,
+        256 MiB by default.
 
     Attributes
     ----------
@@ -173,8 +183,34 @@ class LinearSVC(HasPath, LinearClassifier):
     seconds_compiling_ : float
         The time spent compiling kernels, which are kept for the next fit. It is not part of the other two times, nor
         of `max_time`.
+    rounds_ : list of dict
+        Of a fit on a cluster: objectives and gap after each round, seconds of work (of the slowest partition) and of
+        communication, how much slower that one was than the mean, bytes up and down, sigma, and how often the fit
+        started again from kept dual variables.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
+
+    Notes
+    -----
+    Rows on a Dask cluster stay where they are: X may be a Dask array (dense, or of scipy CSR blocks) or DataFrame, or a
+    list of files or stores that the workers read. The fit needs a client (``distributed.Client``), counts its rounds in
+    ``n_iter_`` and `max_iter`, hands callbacks a dict a round (see ``rounds_``), and has no ``dual_coef_``. Predictions
+    for such rows are Dask arrays. `solver` is one of
+
+    - "newton": the second-order method, whose rounds are few whatever C is and however many partitions there are. For
+      smooth losses a partition sends a matrix, of the square of the number of features, for each class, or where that
+      is more than 64 MB a product of it with a vector, which takes more rounds; for the hinge and its relatives the
+      rows whose multiplier is undecided are brought together on a worker, and solved there.
+    - "gather": all rows are brought together on one worker, where an ordinary fit is done.
+    - "rounds": every partition descends on its own part of the dual, and sends a number per feature and class;
+      `passes` over its rows in a round (3 by default), more where communication is dear.
+    - "auto": Newton's method for smooth losses while the matrices of a partition are no more than 64 MB, and those of
+      eight rounds are fewer bytes than the rows; else "gather" where the rows fit into `memory`; else "newton" for
+      smooth losses (those with corners on about as many rows as features, at least), and for the hinge and its
+      relatives where there is room for enough rows; else "rounds".
+
+    Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"); the elastic net takes "gather"
+    and "rounds", a free intercept "gather" and "newton".
 
     Examples
     --------
@@ -212,12 +248,14 @@ class LinearSVC(HasPath, LinearClassifier):
         intercept: Intercept = "regularized",
         intercept_scaling: float = 1.0,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        solver: SolverName | SolverBase = "auto",
+        solver: SolverName | ClusterSolver | SolverBase = "auto",
         width: float = 1.0,
         probability: bool | Calibration = False,
         max_iter: int | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
+        gap: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -246,6 +284,8 @@ class LinearSVC(HasPath, LinearClassifier):
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
+        self.gap = gap
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -269,13 +309,15 @@ class LinearSVC(HasPath, LinearClassifier):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Store of shape (n, d)
-        y : array-like of shape (n,), or indicator matrix of shape (n, k), dense or sparse
+        X : array-like, sparse matrix, Store, or Dask array or DataFrame, of shape (n, d); or a list of files or stores
+            The workers of a cluster read such files.
+        y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
             Labels, at least two different ones. Left out: those of the store. Of an indicator matrix each column, of 0
             and 1, is a label that rows have or have not: k problems over the same rows, with a certificate each.
+            For a list of files the name of the label column, or None.
         sample_weight : array-like of shape (n,), optional
             Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice. Left out
-            with `y`: those of the store.
+            with `y`: those of the store. For a list of files the name of a column, or a list of an array a file.
         groups : array-like of shape (n,), optional
             For ``C="auto"`` where rows belong together (several images of one patient): C is chosen by leaving out
             whole groups, each alone or in ten folds.
@@ -288,12 +330,17 @@ class LinearSVC(HasPath, LinearClassifier):
         ------
         ValueError
             Bad data or options; the message says what was found and what is allowed.
+        ClusterLostError
+            The scheduler is gone, or no worker is left; ``error.model`` is the best model so far.
 
         Warns
         -----
         NotCertifiedWarning
             A limit was reached before the gap asked for was proven.
         """
+        if is_distributed(X):
+            given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
+            return fit_on_cluster(self, X, y, sample_weight, given)
         start = given_start(coef_init, intercept_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
@@ -310,8 +357,8 @@ class LinearSVC(HasPath, LinearClassifier):
             self._learn_labels(y)
         else:
             codes = self._encode(y, X.shape[0])
-            weights = self._weights(sample_weight, codes)
-            problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k)
+            weights, factors = self._weights(sample_weight, codes, self.multi_class)
+            problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
         self.__dict__.pop("_stream", None)  # partial_fit begins anew
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks, start)
@@ -338,23 +385,24 @@ class LinearSVC(HasPath, LinearClassifier):
             The labels are not those of the model.
         """
         if self.multilabel_:
-            makers, weights = self._labels_posed(y, sample_weight, n)
-            if len(makers) != self.classes_.size:
-                raise ValueError(f"y has {len(makers)} columns; the model knows {self.classes_.size} labels")
-            return Training([make() for make in makers], self.check_options(), weights)
+            labelled, weights = self._labels_posed(y, sample_weight, n)
+            if len(labelled) != self.classes_.size:
+                raise ValueError(f"y has {len(labelled)} columns; the model knows {self.classes_.size} labels")
+            return Training([make() for make in labelled], self.check_options(), weights)
         labels = inputs.check_labels(y, n)
         known = self.classes_.tolist()
         for unlike, what in ((np.setdiff1d(labels, known), "holds"), (np.setdiff1d(known, labels), "does not hold")):
             if unlike.size:
                 raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
         codes = np.searchsorted(self.classes_, labels)
-        problems = [make() for make in splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k)]
+        weights, factors = self._weights(sample_weight, codes, self.multi_class)
+        makers = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
         loss = splits.loss_for(self.multi_class, self.check_options())
-        return Training(problems, loss, self._weights(sample_weight, codes))
+        return Training([make() for make in makers], loss, weights)
 
     def _keep(self, results: list[FitResult]) -> None:
         super()._keep(results)
-        if self.multi_class in splits.JOINT and self.classes_.size == 2:
+        if self.multi_class in splits.JOINT and len(self.coef_) == self.classes_.size == 2:
             splits.use_two_class_form(self)
 
     def _made_solver(self) -> Any:

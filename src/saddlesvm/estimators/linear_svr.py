@@ -15,6 +15,7 @@ from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
+from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass.linear_fit import given_start
@@ -22,16 +23,15 @@ from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.runtime.internal import internal
-from saddlesvm.runtime.words import DualOption, Intercept, Penalty, RegressionLoss, SolverName
+from saddlesvm.runtime.words import ClusterSolver, DualOption, Intercept, Keep, Penalty, RegressionLoss, SolverName
 from saddlesvm.solvers.base import SolverBase
 
 
 @register_estimator(
     task="regression",
     options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "liblinear"),
-    on_cluster="saddlesvm.estimators.dask_svr:LinearSVR",
 )
-class LinearSVR(HasPath, RegressorMixin, LinearModel):
+class LinearSVR(HasPath, TakesClusters, RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
 
     Minimises
@@ -45,7 +45,7 @@ class LinearSVR(HasPath, RegressorMixin, LinearModel):
     epsilon : float, default=0.0
         Half-width of the tube in which errors cost nothing, for the two epsilon losses.
     tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
-certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
+certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
@@ -94,10 +94,12 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         penalty: Penalty = "l2",
         l1_ratio: float = 0.15,
         dual: DualOption = "auto",
-        solver: SolverName | SolverBase = "auto",
+        solver: SolverName | ClusterSolver | SolverBase = "auto",
         max_iter: int | None = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
+        gap: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -121,6 +123,8 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
+        self.gap = gap
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -153,6 +157,9 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         coef_init, intercept_init : array-like of the shapes of ``coef_`` and ``intercept_``, optional
             A model to begin from.
         """
+        if is_distributed(X):
+            given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
+            return fit_on_cluster(self, X, y, sample_weight, given)
         start = given_start(coef_init, intercept_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
@@ -189,6 +196,7 @@ certify_every, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint,
         targets = inputs.check_targets(y, n)
         return Training([SubProblem(0, "", targets)], self.check_options(), weights)
 
+    @over_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
         return self.decide(self._scores(X))

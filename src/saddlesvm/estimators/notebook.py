@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from saddlesvm.fit.outcome import Outcome
 
 STYLE = "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; border-left: 0.25em solid"
@@ -29,11 +31,12 @@ def proof_of(model: Any) -> str:
     certificate, outcome = getattr(model, "certificate_", None), getattr(model, "outcome_", None)
     if certificate is None or outcome is None:
         return ""
+    epochs = int(np.max(model.n_iter_))
     asked = f" ({model.tol:.3g} asked)" if isinstance(model.tol, (int, float)) else ""
     facts = [
         f"relative gap {certificate.relative_gap:.3g}{asked}",
         f"objective between {certificate.dual:.6g} and {certificate.primal:.6g}",
-        f"{model.n_iter_:,} epochs" if model.n_iter_ != 1 else "1 epoch",
+        f"{epochs:,} epochs" if epochs != 1 else "1 epoch",
         f"{model.seconds_solving_ + model.seconds_certifying_:.3g} s",
     ]
     if hasattr(model, "C_"):

@@ -21,7 +21,7 @@ from saddlesvm.problem.kernel import FEW
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import SHORTFALL, Novelty
 from saddlesvm.rows.kernels import Kernel
-from saddlesvm.runtime.words import KernelName, KernelSolver
+from saddlesvm.runtime.words import Keep, KernelName, KernelSolver
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -52,7 +52,7 @@ class OneClassSVM(OutlierMixin, SVM):
         Relative duality gap to prove.
     nu : float, default=0.5
         At most this share of the rows is outside the surface, and at least this share are support vectors.
-    shrinking, cache_size, verbose, max_iter, max_time, certify_every, solver, n_jobs, \
+    shrinking, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
 
@@ -99,6 +99,8 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         max_iter: float | None = -1,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
+        gap: float = 0.0,
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -121,6 +123,8 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
+        self.gap = gap
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks
@@ -158,7 +162,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
         [result] = self._shown(feature_fits(self, rows, made, SHORTFALL, weights, machine, self._made_solver()))
         self._keep_for_a_start(None)
-        [multipliers] = result.alpha
+        [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
         support = np.flatnonzero(multipliers)
         self._keep_one(result, Coefficients(support, multipliers[support]))
         self._keep_vectors(X, [result])

@@ -169,7 +169,7 @@ def scores_of(graph: Graph, model: Any) -> Any:
         return graph.linear(X, model.coef_, model.intercept_)
     if model.kernel_.name not in KERNELS:
         raise ValueError(f"ONNX has no counterpart for the kernel {model.kernel!r}; one of {', '.join(KERNELS)} has")
-    duals = model.pair_duals() if isinstance(model, (SVC, NuSVC)) else model.dual_coef_
+    duals = model.dual_coef_ if isinstance(model, KernelSVC) else model.problem_duals()
     return graph.linear(graph.kernel(X, model.kernel_, model.support_vectors_), duals, model.intercept_)
 
 

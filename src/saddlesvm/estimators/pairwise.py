@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
@@ -17,6 +16,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes
 from saddlesvm.estimators.calibration import fitted_curves, probabilities
 from saddlesvm.estimators.class_weights import class_factors
+from saddlesvm.estimators.kernel_coefficients import duals_of
 from saddlesvm.estimators.landmarks import Approximation
 from saddlesvm.estimators.svm import SVM, TRUTH
 from saddlesvm.fit.result import FitResult
@@ -43,6 +43,7 @@ def _gives_probabilities(model: Any) -> bool:
 class PairwiseClassifier(Classes, ClassifierMixin, SVM):
     """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn keeps them."""
 
+    n_iter_: Any
     decision_function_shape: str
     break_ties: bool
     probability: bool
@@ -58,7 +59,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         X = self._check_design(X, reset=True)
         codes = self._encode(y, X.shape[0])
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
-        weights = self._weights(sample_weight, codes)
+        weights, _ = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
         found = self._approximated(X, one_vs_one(codes, self.classes_), loss, weights)
@@ -74,6 +75,10 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         self._keep_vectors(X, results)
         if self.probability:
             self._calibrate(X, codes, sample_weight)
+
+    def _note(self, results: list[FitResult]) -> None:
+        super()._note(results)
+        self.n_iter_ = np.maximum(1, np.ceil([result.epochs for result in results])).astype(np.int32)
 
     def _shares(self, X: Any) -> bool:
         """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
@@ -160,11 +165,11 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         check_is_fitted(self)
         X = self._check_design(X, reset=False)
         K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
-        centres = self._centres()
-        if self.dual_coef_.shape[0] == K * (K - 1) // 2:  # two classes, or landmarks
-            return expand(self.kernel_, X, centres, self.dual_coef_.T) + self.intercept_
+        centres, dual = self._centres(), duals_of(self)
+        if dual.shape[0] == K * (K - 1) // 2:  # two classes, or landmarks
+            return expand(self.kernel_, X, centres, dual.T) + self.intercept_
         parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
-        of_class = [expand(self.kernel_, X, centres[part], self.dual_coef_[:, part].T) for part in parts]
+        of_class = [expand(self.kernel_, X, centres[part], dual[:, part].T) for part in parts]
         pairs = list(combinations(range(K), 2))
         return np.column_stack([of_class[i][:, j - 1] + of_class[j][:, i] for i, j in pairs]) + self.intercept_
 
@@ -233,17 +238,14 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
             return np.log(self.predict_proba(X))
 
     @internal
-    def pair_duals(self) -> np.ndarray:
+    def problem_duals(self) -> np.ndarray:
         """The coefficients of the support vectors in each pair's score, shape (pairs, n_support)."""
         K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
-        if self.dual_coef_.shape[0] == K * (K - 1) // 2:
-            return np.asarray(self.dual_coef_)
+        own = duals_of(self)
+        if own.shape[0] == K * (K - 1) // 2:
+            return own
         dual = np.zeros((K * (K - 1) // 2, self.support_.size))
         for k, (i, j) in enumerate(combinations(range(K), 2)):
-            dual[k, ends[i] : ends[i + 1]] = self.dual_coef_[j - 1, ends[i] : ends[i + 1]]
-            dual[k, ends[j] : ends[j + 1]] = self.dual_coef_[i, ends[j] : ends[j + 1]]
+            dual[k, ends[i] : ends[i + 1]] = own[j - 1, ends[i] : ends[i + 1]]
+            dual[k, ends[j] : ends[j + 1]] = own[i, ends[j] : ends[j + 1]]
         return dual
-
-    def _linear_weights(self) -> Any:
-        weights = sparse.csr_array(self.pair_duals()) @ self.support_vectors_
-        return weights.toarray() if sparse.issparse(weights) else weights

@@ -153,6 +153,8 @@ class PartFits:
 
     def _same_weights(self, part: PartFits) -> bool:
         """Whether the rows of a part weigh what they weigh here."""
+        if [sub.factor for sub in self.posed.problems] != [sub.factor for sub in part.posed.problems]:
+            return False
         own, other = self.posed.weights, part.posed.weights
         if own is None or other is None:
             return own is other

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, evaluate
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import Penalty
-from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
@@ -82,15 +83,15 @@ class PegasosStream:
         self.passes = 0
 
     def learn(
-        self, X: Any, labels: list[np.ndarray], weights: np.ndarray | None
+        self, X: Any, problems: Sequence[SubProblem], weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
-        """One pass over the rows for each of the label vectors: coefficients, intercepts and certificates."""
+        """One pass over the rows for each of the sub-problems: coefficients, intercepts and certificates."""
         design = rows.as_rows(X, self.scaling if intercept_kind(self.intercept).present else 0.0)
         coefs, intercepts, certificates = [], [], []
-        for k, y in enumerate(labels):
-            problem = make_problem(
-                design, y, self.loss, lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty
-            )  # fmt: skip
+        for k, sub in enumerate(problems):
+            problem = sub.problem(
+                design, self.loss, lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty
+            )
             check_penalty(problem, self.solver)
             solver = dataclasses.replace(self.solver, batch_size=min(self.solver.batch_size, problem.members.size))
             fresh = solver.init(problem, self.seed + k + 7919 * self.passes)

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from saddlesvm.estimators.first_weight import C_max, takes_features
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.on_cluster import is_distributed, models_along
 from saddlesvm.estimators.path_defaults import ENDS
 from saddlesvm.estimators.path_in_threads import GridInThreads, Timed, threads_over
 from saddlesvm.fit.outcome import Outcome
@@ -163,7 +164,7 @@ def grid_for(model: LinearModel, X: Any, y: Any, Cs: Any, sample_weight: Any = N
     ends at a thousand times it.
     """
     grid = check_Cs(Cs)
-    if not isinstance(Cs, (int, np.integer)) or not takes_features(model):
+    if not isinstance(Cs, (int, np.integer)) or not takes_features(model) or is_distributed(X):
         return grid
     first = C_max(model, X, y, sample_weight)
     return first * np.logspace(0.0, DECADES, Cs) if 0.0 < first < np.inf else grid
@@ -192,6 +193,9 @@ def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: 
     Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time` allows for all of them.
     """
     check_model(model)
+    if is_distributed(X):
+        models, seconds = models_along(model, X, y, Cs, sample_weight)
+        return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
     jobs = threads_over(model, X, y, Cs)
     with interruptible() as interrupted, beginning(model.max_time if LIMIT.holds(model.max_time) else None):
         if jobs > 1:

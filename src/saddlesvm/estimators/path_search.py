@@ -17,6 +17,7 @@ from sklearn.base import clone
 from saddlesvm.data import inputs
 from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.on_cluster import is_distributed
 from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
 from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
 from saddlesvm.estimators.path_defaults import GAP, GRID
@@ -334,6 +335,11 @@ def path_of(
     ValueError
         Bad data or options, ends both in C and in lambda, or a grid and what asks for every C.
     """
+    if is_distributed(X) and (C, lam, gap) != (None, None, None):
+        raise ValueError(
+            "a path that is proven for every C between two ends (C=, lam=, gap=) is for one machine; on a cluster give "
+            "values of C, Cs="
+        )
     if C is None and lam is None and gap is None:
         check_model(template)
         return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)

@@ -15,6 +15,7 @@ from saddlesvm.data.archives import DAMAGE, short
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
+from saddlesvm.data.sources import refuse_special
 from saddlesvm.estimators import kernel, one_class, register, svc, svr  # noqa: F401 (they register their estimators)
 from saddlesvm.estimators.libsvm import load_libsvm
 from saddlesvm.estimators.linear_model import LinearModel
@@ -91,7 +92,9 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     certificates = getattr(model, "certificates_", [])
     meta = {
         "params": {name: _plain(name, given) for name, given in params.items() if name not in UNSAVED},
-        "numbers": {name: getattr(model, name) for name in saved.numbers if hasattr(model, name)},
+        "numbers": {
+            name: getattr(model, name) for name in saved.numbers if hasattr(model, name) and name not in arrays
+        },
         "certificates": [dataclasses.asdict(one) for one in certificates],
         "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
         "outcome": str(getattr(model, "outcome_", "")),
@@ -128,6 +131,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file")
+    refuse_special(path)
     if not is_model(path):
         return load_libsvm(path) if is_libsvm_model(path) else _from_liblinear(path)
     kind, arrays, meta = load_model(path)

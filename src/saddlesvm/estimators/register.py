@@ -1,4 +1,4 @@
-"""The register of estimators: the facts that model files, the command line, `certify` and Dask need of each.
+"""The register of estimators: the facts that model files, the command line and `certify` need of each.
 
 An estimator from outside the package registers as those inside do::
 
@@ -65,7 +65,6 @@ class Entry:
     saved: Saved
     linear: bool
     asked_by: str
-    on_cluster: str
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -84,7 +83,6 @@ def register_estimator(
     saved: Saved = LINEAR,
     linear: bool = True,
     asked_by: str = "",
-    on_cluster: str = "",
 ) -> Callable[[Kind], Kind]:
     """A class decorator that registers an estimator: its models can be saved, loaded, trained from the command line.
 
@@ -105,8 +103,6 @@ def register_estimator(
     asked_by : str
         The command-line option whose use asks for this kind, such as "kernel"; otherwise the first registered kind for
         the task of the loss is taken, or the one that ``--estimator`` names.
-    on_cluster : str
-        ``"module:Class"`` of the estimator that fits the same on a Dask cluster and has ``to_local()``.
 
     Raises
     ------
@@ -164,7 +160,7 @@ def register_estimator(
         former = ENTRIES.get(called)
         if former is not None and origin_of(former.kind) != origin_of(kind):
             raise ValueError(f"an estimator named {called!r} exists already, {origin_of(former.kind)}: choose another")
-        ENTRIES[called] = Entry(called, kind, task, options, saved, linear, asked_by, on_cluster)
+        ENTRIES[called] = Entry(called, kind, task, options, saved, linear, asked_by)
         return kind
 
     return declare

@@ -15,10 +15,10 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
-from saddlesvm.runtime.words import ClassificationLoss, KernelName, KernelSolver, ScoreShape
+from saddlesvm.runtime.words import ClassificationLoss, Keep, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase
 
-CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_"), KERNEL.matrices)
+CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
 
 
 @register_estimator(
@@ -58,6 +58,9 @@ class SVC(PairwiseClassifier):
         Fit a sigmoid for each class to the scores of rows in five folds that are left out, for ``predict_proba``.
     tol : float, default=1e-3
         Relative duality gap to prove for each pair.
+    gap : float, default=0.0
+        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
+        pair; 0 never does. With ``tol=0`` it alone counts.
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
@@ -76,6 +79,9 @@ class SVC(PairwiseClassifier):
         Seconds at most, for each pair.
     certify_every : float, optional
         Epochs between certificates; left out, at growing intervals and when the solver expects to be done.
+    keep : {"best", "last"}, default="best"
+        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
+        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
     loss : str or Loss, default="hinge"
         "hinge", "squared_hinge" or "smooth_hinge" (see `width`): scikit-learn has the first only.
     width : float, default=1.0
@@ -158,6 +164,8 @@ class SVC(PairwiseClassifier):
         random_state: Any = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
+        gap: float = 0.0,
         loss: ClassificationLoss | Loss | type[Loss] = "hinge",
         width: float = 1.0,
         solver: KernelSolver | SolverBase = "auto",
@@ -187,6 +195,8 @@ class SVC(PairwiseClassifier):
         self.random_state = random_state
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
+        self.gap = gap
         self.loss = loss
         self.width = width
         self.solver = solver
@@ -255,7 +265,7 @@ class NuSVC(PairwiseClassifier):
         At most this share of the rows is inside the margin, and at least this share are support vectors. Twice the
         share of the smaller class at most.
     kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
-decision_function_shape, break_ties, random_state, max_time, certify_every, solver, n_jobs, \
+decision_function_shape, break_ties, random_state, max_time, certify_every, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
@@ -296,6 +306,8 @@ callbacks, warm_start, checkpoint
         random_state: Any = None,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
+        gap: float = 0.0,
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -319,6 +331,8 @@ callbacks, warm_start, checkpoint
         self.random_state = random_state
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
+        self.gap = gap
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.kernel_coefficients import duals_of
 from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
@@ -34,6 +35,7 @@ class SVM(KernelMachine):
     C: Any = 1.0
     lam = None
     shrinking: bool
+    shape_fit_: tuple[int, int]
     fit_intercept = True
     intercept = "free"
     intercept_scaling = 1.0
@@ -77,6 +79,9 @@ class SVM(KernelMachine):
     def _keep_vectors(self, X: Any, results: list[FitResult]) -> None:
         """Keep the rows of the support vectors, and how the fits ended."""
         self.support_vectors_ = np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
+        if sparse.issparse(X):
+            self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
+        self.shape_fit_ = X.shape
         self._note(results)
         multiclass.worst_outcome(results).warn(stacklevel=6)
 
@@ -85,20 +90,31 @@ class SVM(KernelMachine):
         check_is_fitted(self)
         if self.kernel == "linear":
             return linear_scores(self._check_design(X, reset=False), self._linear_weights(), self.intercept_)[:, 0]
-        return self._expanded(X, self.dual_coef_.T)[:, 0] + self.intercept_[0]
+        return self._expanded(X, duals_of(self).T)[:, 0] + self.intercept_[0]
 
     @property
     def coef_(self) -> Any:
-        """The weights of the features, shape (problems, d), read-only; for the linear kernel only."""
+        """The weights of the features, shape (problems, d), read-only; for the linear kernel only. Sparse for sparse
+        rows."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is there for kernel='linear' only")
-        weights = np.asarray(self._linear_weights())
-        weights.flags.writeable = False  # they are computed from the support vectors: a change would be lost
+        weights = self._pair_weights()
+        values = weights.data if sparse.issparse(weights) else weights
+        values.flags.writeable = False  # they are computed from the support vectors: a change would be lost
         return weights
 
-    def _linear_weights(self) -> Any:
-        weights = sparse.csr_array(self.dual_coef_) @ self.support_vectors_
-        return weights.toarray() if sparse.issparse(weights) else weights
+    def problem_duals(self) -> np.ndarray:
+        """The coefficients of the support vectors in each problem's score, shape (problems, n_support)."""
+        return duals_of(self)
+
+    def _pair_weights(self) -> Any:
+        """The weights of each problem's score, shape (problems, d): of the kind of the support vectors."""
+        duals, vectors = sparse.csr_array(self.problem_duals()), self.support_vectors_
+        return type(vectors)(duals @ vectors) if sparse.issparse(vectors) else np.asarray(duals @ vectors)
+
+    def _linear_weights(self) -> np.ndarray:
+        weights = self._pair_weights()
+        return np.asarray(weights.toarray() if sparse.issparse(weights) else weights)
 
 
 def check_share(name: str, given: Any) -> None:

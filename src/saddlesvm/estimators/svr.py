@@ -16,7 +16,7 @@ from saddlesvm.estimators.svm import SVM, check_share
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import SHORTFALL, NuRegression
-from saddlesvm.runtime.words import KernelName, KernelSolver, RegressionLoss
+from saddlesvm.runtime.words import Keep, KernelName, KernelSolver, RegressionLoss
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -64,7 +64,7 @@ class SVR(Regressor):
         Weight of the losses.
     epsilon : float, default=0.1
         Half-width of the tube in which errors cost nothing.
-    shrinking, verbose, max_iter, max_time, certify_every, solver, n_jobs, \
+    shrinking, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
@@ -110,6 +110,8 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         max_iter: float | None = -1,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
+        gap: float = 0.0,
         loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive",
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
@@ -134,6 +136,8 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
+        self.gap = gap
         self.loss = loss
         self.solver = solver
         self.n_jobs = n_jobs
@@ -201,8 +205,8 @@ class NuSVR(Regressor):
         At most this share of the rows is outside the tube, and at least this share are support vectors.
     C : float, default=1.0
         Weight of the losses.
-    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, certify_every, solver, \
-n_jobs, callbacks, warm_start, checkpoint
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, \
+solver, n_jobs, callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
     Attributes
@@ -238,6 +242,8 @@ n_jobs, callbacks, warm_start, checkpoint
         max_iter: float | None = -1,
         max_time: float | None = None,
         certify_every: float | None = None,
+        keep: Keep = "best",
+        gap: float = 0.0,
         solver: KernelSolver | SolverBase = "auto",
         n_jobs: int | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -257,6 +263,8 @@ n_jobs, callbacks, warm_start, checkpoint
         self.max_iter = max_iter
         self.max_time = max_time
         self.certify_every = certify_every
+        self.keep = keep
+        self.gap = gap
         self.solver = solver
         self.n_jobs = n_jobs
         self.callbacks = callbacks

@@ -149,7 +149,7 @@ def _fit_all(make: Callable[..., Any], layout: str, dtype: str) -> None:
     if isinstance(model, LinearSVC) and way == "ovr" and model.penalty == "l2":
         labels = np.where(random.normal(size=(TALL[0], CLASSES)) > 0.0, 1, -1).astype(np.int8)
         problem = make_problem(as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized")
-        ClassDescent(problem, labels, np.zeros(labels.shape)).run(0.1, 0, lambda: False, 2.0)
+        ClassDescent(problem, labels, np.zeros(labels.shape), np.ones(CLASSES)).run(0.1, 0, lambda: False, 2.0)
     threads = isinstance(model, (LinearSVC, LinearSVR)) and effective_n_jobs(model.n_jobs) > 1
     if threads and way in ("ovr", "ovo") and model.penalty == "l2":
         one = make_problem(

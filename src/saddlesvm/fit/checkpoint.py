@@ -18,6 +18,7 @@ import numpy as np
 from saddlesvm.data.archives import DAMAGE, open_archive, short
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.sources import refuse_special
 from saddlesvm.fit.restored import check_header, check_points, check_state, weigh
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation
@@ -88,6 +89,7 @@ class Checkpoint:
             raise ValueError(f"the folder of the checkpoint {self.path} does not exist")
         if not os.access(self.path.parent, os.W_OK | os.X_OK):
             raise ValueError(f"the folder of the checkpoint {self.path} cannot be written to")
+        refuse_special(self.path, "a checkpoint is a file")
 
     @internal
     def marks(self, problem: Any, seed: int) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class KernelCheckpoint(Checkpoint):
         )  # fmt: skip
         measure(problem, begun)
         found = evaluate_kernel(problem, KernelPoint(beta))
-        points: dict[str, Evaluation] = {"best": found, "bound": found}
+        points: dict[str, Evaluation] = {"best": found, "bound": found, "last": found}
         return Saved(begun, header["numbers"], points, Trace(header["trace"]))
 
 

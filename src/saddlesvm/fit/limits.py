@@ -1,21 +1,26 @@
-"""When a fit stops."""
+"""When a fit stops, and which of its points it returns."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.runtime.allowed import LIMIT, NOT_NEGATIVE, check
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, check
+from saddlesvm.runtime.words import Keep
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop.
+    """When to stop, and which point to return.
 
     Attributes
     ----------
     tol : float, default=1e-4
-        Relative duality gap to prove; 0 never stops on the gap.
+        Relative duality gap to prove; 0 never stops on it.
+    gap : float, default=0.0
+        Duality gap to prove in the units of the objective, which ends the fit, too; 0 never does.
     max_epochs : float, optional
     max_time : float, optional
         Seconds, certificates included.
@@ -26,6 +31,10 @@ class Limits:
         With `certify_every`: the interval is at least this share of the epochs done, so that certificates become rarer.
     certify_start : bool, default=False
         Certify the starting point before any work: it may suffice.
+    keep : {"best", "last"}, default="best"
+        The best model and the best dual point that the run had at a certificate, which a multiple of the weights may
+        still improve; or the solver's own last point, as it is, with the gap between its own two objectives. The gap of
+        the same point is the one to prove.
     """
 
     tol: float = 1e-4
@@ -34,11 +43,33 @@ class Limits:
     certify_every: float | None = None
     certify_growth: float = 0.0
     certify_start: bool = False
+    keep: Keep = "best"
+    gap: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "max_time", "certify_every"):
             check(name, getattr(self, name), LIMIT)
         check("tol", self.tol, NOT_NEGATIVE)
+        check("gap", self.gap, NOT_NEGATIVE)
+        check("keep", self.keep, KEEP)
+
+    def prove(self, certificate: Certificate) -> bool:
+        """Whether a certificate proves a gap asked for; False where none is."""
+        relative = self.tol > 0.0 and certificate.relative_gap <= self.tol
+        return relative or (self.gap > 0.0 and certificate.gap <= self.gap)
+
+    def proven(self, certificate: Certificate) -> str:
+        """The gap that such a certificate proves, in words: the relative one where that was asked for and is."""
+        if certificate.relative_gap <= self.tol:
+            return f"relative gap {certificate.relative_gap:.2g}"
+        return f"gap {certificate.gap:.2g}"
+
+    def aim(self, certificate: Certificate | None) -> float:
+        """The relative gap to reach: the larger of `tol` and, once a certificate tells the objective, of `gap`."""
+        if not self.gap or certificate is None:
+            return self.tol
+        size = max(abs(certificate.primal), abs(certificate.dual))
+        return max(self.tol, self.gap / size) if 0.0 < size < math.inf else self.tol
 
     def reached(
         self, epochs: float, seconds: float, unit: str = "epochs", reserve: float = 0.0

@@ -173,6 +173,8 @@ class Fit:
         self.run = Run(problem, solver, limits, label)
         self.state = solver.init(problem, seed, start)
         self.mark = fingerprint(problem, solver) | checkpoint.marks(problem, seed) if checkpoint else {}
+        if checkpoint and limits.keep == "last":
+            self.mark["keep"] = limits.keep  # the checkpoint then holds the last point, too
         self.end: tuple[Outcome, str] | None = None
         self.tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
         stored = checkpoint.read(problem, self.mark, self.state) if checkpoint else None
@@ -210,7 +212,7 @@ class Fit:
             self._look(stopped)
         if self.end is not None and self.unweighed:
             self._weigh()
-        if self.end is not None and self.end[0] not in (Outcome.CERTIFIED, Outcome.RULE_MET):
+        if self.end is not None and not self._is_as_asked(self.end[0]):
             self._improve()
         if going_on and self.checkpoint and (self.end is not None or self.checkpoint.due()):
             with self.checkpoint.warned():
@@ -236,13 +238,18 @@ class Fit:
         if not self.run.weigh() and self.end is not None and self.end[0] is Outcome.CERTIFIED:
             self.end = None
 
+    def _is_as_asked(self, outcome: Outcome) -> bool:
+        """Whether a fit ended with the point that it was asked for; a rule may also say that no weights are best."""
+        ruled = outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous
+        return ruled or outcome is Outcome.CERTIFIED
+
     def _improve(self) -> None:
         """Let a fit that ended early return no model that a number would make better, which may even be certified."""
         self.run.improve()
         if self.run.told is not None and self.end is not None and self.end[0] is not Outcome.FAILED:
             certificate = proof(*self.run.told)
             if certificate.sound and self.run.enough(certificate):
-                self.end = Outcome.CERTIFIED, f"relative gap {certificate.relative_gap:.2g}"
+                self.end = Outcome.CERTIFIED, self.run.limits.proven(certificate)
 
     def _certify(self) -> None:
         """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
@@ -276,10 +283,11 @@ class Fit:
         return FitResult(
             coef=model.coef,
             intercept=model.intercept,
-            alpha=bound.alpha,
+            alpha=(bound if run.problem.intercept.homogeneous else model).alpha,  # see :attr:`FitResult.alpha`
             certificate=certificate,
             outcome=self.end[0],
             tol=run.limits.tol,
+            gap=run.limits.gap,
             epochs=float(state.epochs),
             rows_touched=int(state.rows_touched),
             seconds_solving=run.watches.solving,
@@ -302,7 +310,7 @@ def fit(
     stop: threading.Event | None = None,
     label: str = "",
 ) -> FitResult:
-    """Drive `solver` on `problem` until its relative gap is proven to be at most ``limits.tol``, or a limit is reached.
+    """Drive `solver` on `problem` until the gap that `limits` ask for is proven, or a limit is reached.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class Outcome(Enum):
     --------
     >>> from saddlesvm import Outcome
     >>> str(Outcome.CERTIFIED), Outcome.CERTIFIED.advice
-    ('certified', 'The relative gap asked for is proven; nothing to do.')
+    ('certified', 'The gap asked for is proven; nothing to do.')
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -57,7 +57,7 @@ class Outcome(Enum):
 
 
 ADVICE = {
-    Outcome.CERTIFIED: "The relative gap asked for is proven; nothing to do.",
+    Outcome.CERTIFIED: "The gap asked for is proven; nothing to do.",
     Outcome.RULE_MET: (
         "The solver's own stopping rule was met first. Tighten its threshold, or leave stopping to the gap."
     ),

@@ -25,7 +25,7 @@ from saddlesvm.solvers.crammer_singer import JointState
 
 __all__ = ["check_header", "check_points", "check_state", "is_borne_out", "weigh", "weighed", "weighs"]
 
-POINTS = ("best", "bound", "improved")
+POINTS = ("best", "bound", "improved", "last")
 PRECISIONS = {np.dtype(np.float32), np.dtype(np.float64)}
 NUMBERS = ("solving", "certifying", "looked_at", "passes", "ratio")
 DRIFT = {4: 1e-2, 8: 1e-8}  # relative error allowed in weights that follow the dual point, by bytes per value of w

@@ -23,7 +23,8 @@ class FitResult:
     coef : ndarray of shape (d,), float64
     intercept : float
     alpha : ndarray of shape (n_all,), float64
-        Dual point behind the certificate.
+        Dual point behind the certificate. Where its sum is given, and is not zero: the dual point whose weights the
+        model has, unless these are zero.
     certificate : Certificate
     outcome : Outcome
     tol : float
@@ -36,6 +37,8 @@ class FitResult:
         Why the fit ended, in words.
     phases : dict of str to float
         Seconds of solving, by solver, or by phase where the solver has several.
+    gap : float
+        The gap that was asked for in the units of the objective; 0 where none was.
     """
 
     coef: np.ndarray
@@ -51,6 +54,7 @@ class FitResult:
     trace: Trace = field(repr=False)
     reason: str = ""
     phases: dict[str, float] = field(default_factory=dict)
+    gap: float = 0.0
 
     @classmethod
     def of(cls, found: Evaluation, alpha: Any, tol: float, phase: str) -> FitResult:
@@ -76,23 +80,23 @@ class FitResult:
     @property
     def message(self) -> str:
         """The text of the warning of an early stop: outcome, meaning of the gap, and advice."""
-        return uncertified(self.outcome, self.reason, self.certificate, self.tol)
+        return uncertified(self.outcome, self.reason, self.certificate, self.tol, self.gap)
 
     def warn(self, stacklevel: int = 3, hints: Sequence[object] = ()) -> None:
         """Warn if the certificate asked for (if one was) was not reached; `hints` say what was found in the data."""
-        if self.outcome is not Outcome.CERTIFIED and self.tol > 0.0:
+        if self.outcome is not Outcome.CERTIFIED and max(self.tol, self.gap) > 0.0:
             found = "".join(f" Found in the data: {hint}." for hint in hints)
             warnings.warn(self.message + found, NotCertifiedWarning, stacklevel=stacklevel)
 
 
-def uncertified(outcome: Outcome, reason: str, certificate: Certificate, tol: float) -> str:
+def uncertified(outcome: Outcome, reason: str, certificate: Certificate, tol: float, gap: float = 0.0) -> str:
     """What to say of a fit that ended before it was certified: how, what the gap means, and advice."""
     excess = certificate.excess
     if np.isfinite(excess):
         meaning = f"the objective is at most {100 * max(excess, 0.0):.3g} % above the optimum"
     else:
         meaning = "the dual bound is not positive yet, so nothing is known about the optimum"
-    return (
-        f"stopped before the certificate ({outcome}, {reason}): the relative gap is "
-        f"{certificate.relative_gap:.2g}, {tol:.2g} was asked for; {meaning}. {outcome.advice}"
-    )
+    found = [(f"the relative gap is {certificate.relative_gap:.2g}, {tol:.2g} was asked for", tol)]
+    found += [(f"the gap is {certificate.gap:.2g}, {gap:.2g} was asked for", gap)]
+    asked = "; ".join(text for text, least in found if least > 0.0) or found[0][0]
+    return f"stopped before the certificate ({outcome}, {reason}): {asked}; {meaning}. {outcome.advice}"

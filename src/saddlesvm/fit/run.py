@@ -17,7 +17,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.restored import is_borne_out, weighed
 from saddlesvm.fit.stall import StallWatch
 from saddlesvm.fit.trace import Record, Trace, read_only
-from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rescaling import better
 from saddlesvm.runtime.compiling import clock
@@ -101,12 +101,18 @@ class Run:
     def chosen(self) -> tuple[Evaluation, Evaluation]:
         """The model and the dual point that a fit would return if it ended now.
 
-        Both are those of the last certificate where it alone proves the gap asked for; else the best of each.
+        Both are those of the last certificate where it alone proves the gap asked for, or where the fit keeps the last
+        point; else the best of each.
         """
         assert self.best is not None
-        if self.last is not None and self.enough(self.last.certificate):
+        if self.last is not None and (self.keeps_last or self.enough(self.last.certificate)):
             return self.last, self.last
         return self.best, self.highest
+
+    @property
+    def keeps_last(self) -> bool:
+        """Whether the fit returns the solver's last point, whatever its objective."""
+        return self.limits.keep == "last"
 
     @property
     def highest(self) -> Evaluation:
@@ -118,7 +124,12 @@ class Run:
 
     def enough(self, certificate: Certificate) -> bool:
         """Whether a certificate proves the gap asked for; False where the fit asks for none."""
-        return self.limits.tol > 0.0 and certificate.relative_gap <= self.limits.tol
+        return self.limits.prove(certificate)
+
+    @property
+    def aim(self) -> float:
+        """The relative gap to reach; 0 where the fit asks for none."""
+        return self.limits.aim(None if self.best is None else self.best.certificate)
 
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
@@ -138,7 +149,7 @@ class Run:
 
     def threshold(self) -> float:
         """The estimate below which a certificate is due, given the last quotient of gap and estimate."""
-        return EAGERNESS * self.limits.tol / self.ratio
+        return EAGERNESS * self.aim / self.ratio
 
     def next_look(self, state: Any) -> float:
         """The epoch of the next scheduled certificate."""
@@ -146,7 +157,7 @@ class Run:
             return self.looked_at + max(self.limits.certify_every, self.limits.certify_growth * self.looked_at)
         if getattr(state, "proves_itself", False):  # a certificate costs nothing
             return self.looked_at + 1.0
-        if self.looked_at == 0.0 and self.limits.tol >= ROUGH and not state.proven:
+        if self.looked_at == 0.0 and self.aim >= ROUGH and not state.proven:
             return 1.0
         share = ESTIMATED_SHARE if np.isfinite(state.estimate) else CERTIFICATE_SHARE
         return max((self.passes + GLANCE_PASSES) * self.sharers / share, 1.3 * self.looked_at)
@@ -178,19 +189,19 @@ class Run:
 
     def promising(self, state: Any) -> bool:
         """Whether the solver's estimate says that the gap asked for is reached."""
-        return self.limits.tol > 0.0 and state.estimate <= self.threshold()
+        return self.aim > 0.0 and state.estimate <= self.threshold()
 
     def look(self, state: Any, ending: bool) -> Any:
         """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
         self.watches.lap("solving")
         before = self.watches.certifying
-        point = self.solver.solution(self.problem, state)
+        point = self.point(state)
         fine = state.w.dtype == np.float64  # close to the optimum: what a glance leaves out is no longer small
         likely = ending or self.promising(state) or not point.tracks or (fine and not point.read)
-        evaluation = evaluate(self.problem, point, exact=likely)
+        evaluation = self.evaluated(point, exact=likely)
         self.passes += EXACT_PASSES if likely else GLANCE_PASSES
         if not evaluation.exact and self.decisive(evaluation):
-            evaluation = evaluate(self.problem, point)
+            evaluation = self.evaluated(point)
             self.passes += EXACT_PASSES
         self.looked_at = state.epochs
         if 0.0 <= state.estimate < np.inf:
@@ -202,18 +213,30 @@ class Run:
         self.glance = self.watches.certifying - before
         return state
 
+    def point(self, state: Any) -> Any:
+        """The point to certify: the one that the solver stands for, or its last one where the fit keeps that."""
+        return (self.solver.last_point if self.keeps_last else self.solver.solution)(self.problem, state)
+
+    def evaluated(self, point: Any, exact: bool = True) -> Evaluation:
+        """The certificate of a point; the last one of a primal solver has its own free intercept, not the best one."""
+        if self.keeps_last and isinstance(point, Point) and point.w is not None and not point.tracks:
+            return evaluate(self.problem, point, exact=exact, given_offset=True)
+        return evaluate(self.problem, point, exact=exact)
+
     def decisive(self, glance: Evaluation) -> bool:
         """Whether a glance says what only an exact certificate may say: that the gap is reached, or negative."""
         seen = glance.certificate
+        if self.keeps_last:
+            return self.enough(seen) or not seen.sound
         if self.best is not None and self.best.certificate.primal < seen.primal:
             seen = self.best.certificate.bounded_by(seen)
         if self.bound is not None:
             seen = seen.better_of(seen.bounded_by(self.bound.certificate))
-        return seen.relative_gap <= self.limits.tol or not seen.sound
+        return self.enough(seen) or not seen.sound
 
     def confirm(self, state: Any) -> None:
         """Put an exact certificate in the place of the last record's glance: the fit ends with it."""
-        self.keep(evaluate(self.problem, self.solver.solution(self.problem, state)))
+        self.keep(self.evaluated(self.point(state)))
         self.watches.lap("certifying")
         self.trace.pop()
         self.trace(self.record(state))
@@ -249,8 +272,11 @@ class Run:
     def improve(self) -> None:
         """Look for a better model among the multiples of the best one, and the best intercept alone.
 
-        It stands apart from the best one: a fit that goes on from here goes the way of an undisturbed one.
+        It stands apart from the best one: a fit that goes on from here goes the way of an undisturbed one. A fit that
+        keeps the last point leaves it as it is.
         """
+        if self.keeps_last:
+            return
         with working_for((self.limits.max_time or np.inf) - self.watches.total):
             point = better(self.problem, self.best)
         if point is not None:
@@ -268,6 +294,8 @@ class Run:
         points = [one for one in (self.improved, self.bound, self.best) if one is not None]
         if not points:
             return None
+        if self.keeps_last and self.last is not None:
+            return self.last, self.last
         if self.best is not None and (self.improved is None or self.enough(proof(*self.chosen))):
             return self.chosen
         model = min(points, key=lambda one: one.certificate.primal)
@@ -311,6 +339,8 @@ class Run:
             "phases": self.phases,
         }
         points = {"best": self.best, "bound": self.bound, "improved": self.improved}
+        if self.keeps_last:
+            points["last"] = self.last
         return Saved(state, numbers, {name: one for name, one in points.items() if one is not None}, self.trace)
 
     def restore(self, saved: Saved) -> None:
@@ -320,7 +350,7 @@ class Run:
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
         self.stall.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
-        self.improved = saved.points.get("improved")
+        self.improved, self.last = saved.points.get("improved"), saved.points.get("last")
         if self.bound is not None and self.bound.certificate.dual_rounding == 0.0 < self.bound.certificate.dual:
             self.bound = None  # of a version that did not count rounding: it proves nothing
         self.stall.phase = getattr(saved.state, "phase", "")
@@ -335,11 +365,11 @@ class Run:
         told = proof(*self.chosen)
         gap = told.relative_gap
         if self.enough(told):
-            return Outcome.CERTIFIED, f"relative gap {gap:.2g}"
+            return Outcome.CERTIFIED, self.limits.proven(told)
         # The targets of a regression are rounded too: an objective that their last places explain is as good as zero.
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
-        if self.last is not None and self.last.exact and told.limited(self.limits.tol, noise):
+        if self.last is not None and self.last.exact and told.limited(self.aim, noise):
             return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {told.rounding_share:.2g} of it rounding"
-        if self.stall.stalled(state.effort, certificate, getattr(state, "phase", "")) and self.limits.tol > 0.0:
+        if self.stall.stalled(state.effort, certificate, getattr(state, "phase", "")) and self.aim > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} during the last half of the work"
         return None

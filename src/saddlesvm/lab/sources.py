@@ -14,6 +14,10 @@ OPENML = {"fashion-mnist": "Fashion-MNIST", "mnist": "mnist_784"}
 PARTS = {"train": "train-images-idx3-ubyte.gz", "test": "t10k-images-idx3-ubyte.gz"}
 TRAINING_IMAGES = 60_000
 BLOOD_CELLS = "blood-cells.npz"
+PHOTOGRAPHS = (
+    "the set paultimothymooney/blood-cells on Kaggle, or BloodCells/images of "
+    "github.com/BoucheDimitri/SOADML_DBouche_CVerluise"
+)
 
 
 def cache_folder() -> Path:
@@ -68,7 +72,9 @@ def blood_cells(folder: str | os.PathLike[str] | None) -> dict[str, np.ndarray]:
     if path is None:
         where = cache_folder() if folder is None else Path(folder)
         raise DataError(
-            f"{where}: has no {BLOOD_CELLS}; this set is not on OpenML: name the folder that holds it (--data DIR)"
+            f"{where}: has no {BLOOD_CELLS}, and OpenML has not this set. Get its photographs ({PHOTOGRAPHS}), make "
+            f"the file of them (python -m saddlesvm.lab.blood_photographs FOLDER {BLOOD_CELLS}; the FOLDER holds TRAIN "
+            "and TEST), and name the folder that the file is in (--data DIR)"
         )
     wanted = ("images", "label", "label_names", "split", "source")
     with np.load(path, allow_pickle=False) as archive:

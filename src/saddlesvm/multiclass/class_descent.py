@@ -55,6 +55,8 @@ class Lists(NamedTuple):
         How many problems still work on each row.
     finished : ndarray of shape (B,)
         Which problems are done.
+    factors : ndarray of shape (B,)
+        What the weights of the rows that each problem labels +1 are multiplied by.
     """
 
     labels: np.ndarray
@@ -63,6 +65,7 @@ class Lists(NamedTuple):
     problems: np.ndarray
     counts: np.ndarray
     finished: np.ndarray
+    factors: np.ndarray
 
 
 @inlined
@@ -108,7 +111,7 @@ def descend_classes(
 
     Returns the position in the pass, the active rows, the scores computed, and the passes that ended (0 or 1).
     """
-    labels, order, random, problems, counts, finished = lists
+    labels, order, random, problems, counts, finished, factors = lists
     position, active = place
     z = np.empty(labels.shape[1], dtype=W.dtype)
     if position == 0:
@@ -118,7 +121,7 @@ def descend_classes(
     while position < active and done < most:
         look_ahead(terms.X, order, position, active, counts, terms.norms, terms.norms)
         i = order[position]
-        s, mine = weight_of(terms.weights, i), problems[i]
+        weight, mine = weight_of(terms.weights, i), problems[i]
         count = without_finished(mine, counts[i], finished)
         dots(terms.X, i, W, mine, count, z)
         done += max(count, 1)
@@ -127,6 +130,7 @@ def descend_classes(
             k = mine[q]
             a, y, m = alpha[i, k], np.float64(labels[i, k]), meters[k]
             score = np.float64(z[k])
+            s = weight * factors[k] if y > 0.0 else weight
             paid = s * value(terms.loss, score, y)
             left, right = slopes(terms.loss, a, score, y, s)
             if right > m.bound_M and left < m.bound_m:
@@ -163,16 +167,19 @@ class ClassDescent:
     Attributes
     ----------
     problem : Problem
-        Any one of them: its rows, weights, C and loss are those of all.
+        Any one of them, without a factor of its class: its rows, weights, C and loss are those of all.
     labels : ndarray of shape (n_all, B), int8
         -1 and +1, one column per problem.
     alpha : ndarray of shape (n_all, B)
         Dual variables that the problems have reached.
+    factors : ndarray of shape (B,)
+        What the weights of the rows that each problem labels +1 are multiplied by.
     """
 
     problem: Problem
     labels: np.ndarray
     alpha: np.ndarray
+    factors: np.ndarray
 
     def run(self, tol: float, seed: int, stop: Callable[[], bool], most: float = np.inf) -> tuple[float, np.ndarray]:
         """Descend until each problem's own estimate of its relative gap is below `tol`, for at most `most` epochs.
@@ -193,7 +200,7 @@ class ClassDescent:
         counts = np.full(n_all, B, dtype=np.int32)
         meters["bound_M"], meters["bound_m"] = np.inf, -np.inf
         finished = np.zeros(B, dtype=np.bool_)
-        lists = Lists(self.labels, order, random, problems, counts, finished)
+        lists = Lists(self.labels, order, random, problems, counts, finished, self.factors)
         place, whole, known, passes, scored = Place(0, order.size), True, np.inf, 0, 0
         visits = order.size * B
         while passes < PASSES and not finished.all() and scored < most * visits and not stop():

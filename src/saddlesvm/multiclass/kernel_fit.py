@@ -122,6 +122,7 @@ class KernelFits(Fits):
         watched = self.bar or self.checkpoint is not None or self.starts is not None or self.told is not tell_nobody
         limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
         usual = self.machine is PLAIN and is_classification(self.loss) and given.get("lam") is None
+        usual = usual and limits.keep == "best" and limits.gap == 0.0
         if watched or limited or not usual or not isinstance(pairs, Pairs) or type(solver) is not KernelDecomposition:
             return None
         free = make_intercept(given["intercept"], given["scale"]).constrained
@@ -177,8 +178,9 @@ class KernelFits(Fits):
     def problem(self, sub: SubProblem) -> KernelProblem:
         """The regularised risk problem behind a sub-problem."""
         problem, self.members[sub.index] = make_kernel_problem(
-            self.X, self.kernel, sub.y, self.loss, members=sub.members, facts=self.facts, **self.options
-        )
+            self.X, self.kernel, sub.y, self.loss, members=sub.members, facts=self.facts,
+            **sub.with_weights(self.options),
+        )  # fmt: skip
         return self.machine.posed(problem)
 
     def finished(self, fit: Fit) -> FitResult:

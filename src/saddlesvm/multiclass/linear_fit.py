@@ -278,7 +278,9 @@ class LinearFits(Fits):
             most = np.inf
             if isinstance(self.solver, Auto):
                 most = self.solver.epochs_from_samples(self.problem(self.makers[0]()), self.limits.tol)
-            self.shared = SharedStart(self.makers, self.together, self.limits.tol, self.seed, most)
+            self.shared = SharedStart(
+                self.makers, self.together, self.limits.tol, self.seed, most, self.options["weights"]
+            )
         if self.side_by_side:
             self.clock = SharedTime(self.limits.max_time, 1, jobs)
         self.cut_short: dict[int, FitResult] = {}
@@ -290,6 +292,7 @@ class LinearFits(Fits):
         if (
             limits.max_time is None
             or limits.max_epochs is not None
+            or limits.keep == "last"  # another try would be another run
             or self.checkpoint
             or self.side_by_side
             or len(results) == 1

@@ -127,6 +127,7 @@ def sides_of(makers: Sequence[Maker], which: Sequence[int], weights: np.ndarray 
         sub = makers[k]()
         members = slice(None) if sub.members is None else sub.members
         positive = sub.y[members] > 0
-        own = np.ones(positive.size) if weights is None else weights[members]
+        of_rows = sub.row_weights(weights)
+        own = np.ones(positive.size) if of_rows is None else of_rows[members]
         found[place] = own[~positive].sum(), own[positive].sum(), positive.size
     return found

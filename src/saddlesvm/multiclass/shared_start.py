@@ -48,12 +48,21 @@ class SharedStart:
     most : float
         Epochs after which a block ends: about what each of its problems takes alone, begun anew. A problem whose gap
         has not fallen by half of the powers of ten by then does begin anew.
+    weights : ndarray of shape (n,), optional
+        Those of the rows, before the factors of the classes.
     """
 
     def __init__(
-        self, problems: Sequence[Callable[[], SubProblem]], together: int, tol: float, seed: int, most: float = np.inf
+        self,
+        problems: Sequence[Callable[[], SubProblem]],
+        together: int,
+        tol: float,
+        seed: int,
+        most: float = np.inf,
+        weights: np.ndarray | None = None,
     ) -> None:
         self.problems, self.together, self.tol, self.seed, self.most = problems, together, tol, seed, most
+        self.weights = np.empty(0) if weights is None else weights
         self.ready: dict[int, np.ndarray | None] = {}
         self.spent: dict[int, tuple[float, float]] = {}
 
@@ -68,10 +77,12 @@ class SharedStart:
         """Let the block that begins with sub-problem `first` descend."""
         began = clock()
         places = range(first, min(first + self.together, len(self.problems)))
-        labels = np.empty((problem.y.size, len(places)), dtype=np.int8)
+        labels, factors = np.empty((problem.y.size, len(places)), dtype=np.int8), np.ones(len(places))
         for column, k in enumerate(places):
-            labels[:, column] = self.problems[k]().y
-        block = ClassDescent(problem, labels, np.zeros(labels.shape))
+            sub = self.problems[k]()
+            labels[:, column], factors[column] = sub.y, sub.factor
+        shared = dataclasses.replace(problem, weights=self.weights)
+        block = ClassDescent(shared, labels, np.zeros(labels.shape), factors)
         most = None if seconds is None else TIME_SHARE * seconds * len(places)
         epochs, estimates = block.run(self.tol, self.seed + first, stops(stop, most), self.most)
         for column, k in enumerate(places):

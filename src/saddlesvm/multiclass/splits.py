@@ -86,7 +86,7 @@ def each_class(vectors: np.ndarray) -> np.ndarray:
 
 
 Maker = Callable[[], SubProblem]
-SPLITS: dict[str, Callable[[np.ndarray, np.ndarray], Sequence[Maker]]] = {"ovr": one_vs_rest, "ovo": one_vs_one}
+SPLITS = ("ovr", "ovo")
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,18 @@ JOINT = {
 WAYS = (*SPLITS, *JOINT)
 
 
-def sub_problems_of(multi_class: str, codes: np.ndarray, classes: np.ndarray, top_k: int) -> Sequence[Maker]:
-    """What makes the sub-problems of a way to train many classes, each when its turn comes."""
+def has_factors(multi_class: str, n_classes: int) -> bool:
+    """Whether a class has a sub-problem of its own, in which alone the factor of its rows' weights counts."""
+    return multi_class == "ovr" and n_classes > 2
+
+
+def sub_problems_of(
+    multi_class: str, codes: np.ndarray, classes: np.ndarray, top_k: int = 1, factors: np.ndarray | None = None
+) -> Sequence[Maker]:
+    """What makes the sub-problems of a way to train many classes, each when its turn comes; `factors` are those of
+    :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`."""
     if multi_class in SPLITS:
-        return SPLITS[multi_class](codes, classes)
+        return one_vs_one(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)
     joint = JOINT[multi_class].kind(top_k)
     return [lambda: JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
 
@@ -187,7 +195,7 @@ def solver_for(multi_class: str, solver: Any) -> Any:
 
 
 def on_files(
-    multi_class: str, solver: Any, X: Any, problems: Sequence[Maker], memory: float
+    multi_class: str, solver: Any, X: Any, problems: Sequence[Maker], memory: float, weighed: bool = False
 ) -> tuple[SolverBase, Burden]:
     """The solver over rows in files that is meant by one over rows in memory, and what it keeps of a row.
 
@@ -200,11 +208,14 @@ def on_files(
         What makes the sub-problems.
     memory : float
         Bytes that training may take.
+    weighed : bool, default=False
+        Whether classes have factors in sub-problems of their own, so that each has row weights of its own.
     """
     count, share = len(problems), getattr(problems, "share", 1.0)
     if multi_class in SPLITS:
         made = solver_on_files(solver, memory, count)
-        return made, Burden(count, 2 if isinstance(made, Blocks) else 3, share)
+        arrays = count if weighed else 1
+        return made, Burden(count, 2 if isinstance(made, Blocks) else 3, share, weights=arrays)
     one, width = problems[0](), X.shape[1] + 1
     assert isinstance(one, JointSubProblem)
     matrices = min(MATRICES_SHARE * memory, 8.0 * one.n_classes * width**2)

@@ -56,6 +56,8 @@ class SubProblem:
         The rows that take part; None for all.
     weights : ndarray of shape (n_all,) or None
         Row weights of its own; None for those of all sub-problems.
+    factor : float
+        What the weights of its class's rows, those with y = +1, are multiplied by.
     """
 
     index: int
@@ -63,6 +65,7 @@ class SubProblem:
     y: np.ndarray
     members: np.ndarray | None = None
     weights: np.ndarray | None = field(default=None, kw_only=True)
+    factor: float = field(default=1.0, kw_only=True)
 
     @property
     def n_vectors(self) -> int:
@@ -86,7 +89,12 @@ class SubProblem:
 
     def with_weights(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of its problem: those of all sub-problems, with its own weights."""
-        return options if self.weights is None else options | {"weights": self.weights}
+        return options | {"weights": self.row_weights(options.get("weights"))}
+
+    def row_weights(self, weights: np.ndarray | None) -> np.ndarray | None:
+        """The weights of all rows, of those of all sub-problems; None for 1."""
+        own = weights if self.weights is None else self.weights
+        return own if self.factor == 1.0 else np.where(self.y > 0, self.factor, 1.0) * (1.0 if own is None else own)
 
     def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
         """A point to begin from, of an earlier fit's duals in the C form, shape (1, n_all), its C and its weights."""
@@ -163,13 +171,20 @@ class SharedTime:
             self.open -= 1
 
 
-def one_vs_rest(codes: np.ndarray, classes: np.ndarray) -> list[Callable[[], SubProblem]]:
-    """Each class against all others, made when its turn comes; for two classes the second against the first."""
+def one_vs_rest(
+    codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None
+) -> list[Callable[[], SubProblem]]:
+    """Each class against all others, made when its turn comes; for two classes the second against the first.
+
+    `factors`, shape (n_classes,), are those of the weights of each class's own rows in its problem, as LIBLINEAR has
+    them; for three classes or more.
+    """
     if classes.size == 2:
         return [lambda: SubProblem(0, "", _against_rest(codes, 1))]
 
     def make(k: int) -> Callable[[], SubProblem]:
-        return lambda: SubProblem(k, f"{classes[k]} against the rest", _against_rest(codes, k))
+        factor = 1.0 if factors is None else float(factors[k])
+        return lambda: SubProblem(k, f"{classes[k]} against the rest", _against_rest(codes, k), factor=factor)
 
     return [make(k) for k in range(classes.size)]
 

@@ -35,7 +35,7 @@ from saddlesvm.problem.rounding import (
     shortened,
     stretching,
 )
-from saddlesvm.problem.short_sums import pulled_by_short_sums
+from saddlesvm.problem.short_sums import expanded, pulled_by_short_sums
 from saddlesvm.problem.sums import (
     conjugate_sum,
     dual_of_margins,
@@ -256,6 +256,9 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     running = np.asarray(point.w, dtype=np.float64) if kept else dual_weights(problem, alpha)
     pull = None if glance else running
     w = problem.regularizer.weights(running)
+    drift = 0.0
+    if not problem.intercept.homogeneous:
+        w, drift = expanded(problem, alpha)
     if free:
         z, offset = _offset_margins(problem, w, given_offset)
         centred = _centred(problem, z, offset)
@@ -266,7 +269,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
         else:
             sums = sums_of_margins(problem, w, alpha)
         seen = Seen(tuple(sums.tolist()), (problem.pointwise, problem.members, np.empty(0), 0.0), 0.0)
-    found = _evaluation(problem, Point(w, alpha), seen, pull)
+    found = _evaluation(problem, Point(w, alpha), seen, pull, drift)
     return replace(found, pull=None if w is running else running[:-1].copy(), exact=not glance)
 
 
@@ -343,8 +346,11 @@ def _mostly_rounding(C: float, sums: Sums) -> bool:
     return sums.dual_rounding > max(abs(primal - dual), COARSE * max(abs(primal), abs(dual)))
 
 
-def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | None) -> Evaluation:
-    """The model and its certificate; `pull` is ``v(alpha)`` from the rows, None for a glance."""
+def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | None, drift: float = 0.0) -> Evaluation:
+    """The model and its certificate; `pull` is ``v(alpha)`` from the rows, None for a glance.
+
+    The weights may be as far as `drift` from those of the published model.
+    """
     w, alpha, offset = point.w, point.alpha, seen.offset
     assert w is not None and alpha is not None
     terms, members, z, added = seen.centred
@@ -358,14 +364,17 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
 
     weights = kind.split(w)[0]
     move = _to_the_sum(problem, alpha, sizes, seen.sums[3]) if kind.constrained else STILL
-    errors = margin_errors(problem.row_sizes, norm_of(weights), added, shifted=added != offset)
+    norm = norm_of(weights)
+    errors = margin_errors(problem.row_sizes, norm, added, shifted=added != offset)
+    errors = errors._replace(of_rows=errors.of_rows + drift)
     facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
     given_pull = facts, seen.sums, sizes, weights, pull
     sums = summed(*given_pull, errors=errors, move=move, around=around)
     if pull is not None and not holds_square(problem.penalty) and _mostly_rounding(problem.C, sums):
         near = pulled_by_short_sums(problem, alpha)
         sums = summed(*given_pull, errors=errors, move=move, around=around, near=near)
-    sums = sums._replace(paid=sums.paid + kind.paid(offset))
+    above = sums.primal_rounding + drift * (norm + drift)
+    sums = sums._replace(paid=sums.paid + kind.paid(offset), primal_rounding=above)
     certificate = Certificate.of(problem.strength, sums)
     return Evaluation(w[:-1].copy(), kind.told(w, offset), alpha, certificate)
 

@@ -32,12 +32,15 @@ TURNS = 5  # searches of a factor at most, each followed by one of a free interc
 SETTLED = 1e-6  # relative gain of a turn below which it was the last
 MOST_SCORES = 2**25  # scores of a joint problem's rows beyond which their many sums would take too long
 GAIN = 1e-9  # relative gain below which a model stays as it is
+ANY = (-np.inf, np.inf)  # factors
 
 Candidate = tuple[float, Any]  # the objective in the C form, and a point for `evaluate`
 
 
-def lowest(objective: Callable[[float], float]) -> tuple[float, float]:
-    """The factor with the lowest objective, which is convex, and that objective; never above those at 0 and 1.
+def lowest(objective: Callable[[float], float], within: tuple[float, float] = ANY) -> tuple[float, float]:
+    """The factor, among those allowed, with the lowest objective, which is convex, and that objective.
+
+    It is never above those at 0 and 1.
 
     Where the time is up, it is the best of the factors tried so far, at least one.
     """
@@ -46,8 +49,9 @@ def lowest(objective: Callable[[float], float]) -> tuple[float, float]:
     def tried(factor: float) -> float:
         if seen and time_is_up():
             raise TimeoutError
+        factor = float(np.clip(factor, *within))
         value = objective(factor)
-        seen.append((value, float(factor)))
+        seen.append((value, factor))
         return value
 
     options = {"xtol": PRECISION, "maxiter": EVALUATIONS}
@@ -58,7 +62,12 @@ def lowest(objective: Callable[[float], float]) -> tuple[float, float]:
 
 
 def multiple(
-    problem: Any, terms: Pointwise, z: np.ndarray, charged: Callable[[float], float], offset: float
+    problem: Any,
+    terms: Pointwise,
+    z: np.ndarray,
+    charged: Callable[[float], float],
+    offset: float,
+    within: tuple[float, float] = ANY,
 ) -> tuple[float, float, float]:
     """The best factor of a model with margins z, the offset that goes with it, and their objective.
 
@@ -72,6 +81,8 @@ def multiple(
         R at a factor.
     offset : float
         The one to begin with; only a free intercept has another than zero.
+    within : pair of float
+        The least and the largest factor that are allowed.
     """
     kind, nothing = problem.intercept, np.zeros(terms.y.size)
 
@@ -81,7 +92,7 @@ def multiple(
 
     before = np.inf
     for _ in range(TURNS):
-        factor, value = lowest(objective)
+        factor, value = lowest(objective, within)
         if not kind.constrained or before - value <= SETTLED * abs(value):
             break
         before, offset = value, kind.best(terms, problem.members, factor * z, offset)
@@ -105,7 +116,8 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
     constant = np.full(problem.members.size, 0.0 if kind.constrained else problem.scale)
     alone = kind.best(terms, problem.members, constant, 0.0)
     rays = [(last, constant, alone)]
-    if model is not None and (model.coef.any() or model.intercept):
+    expanded = not kind.homogeneous  # such a model is that of feasible dual variables, of which no multiple is feasible
+    if model is not None and not expanded and (model.coef.any() or model.intercept):
         w, offset = kind.split(np.append(model.coef, model.intercept / (problem.scale or 1.0)))
         rays.append((w, margins(problem, w), offset))
     for w, z, offset in rays:
@@ -145,31 +157,26 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
 
 @candidates.register(KernelProblem)
 def _kernel(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
-    nothing = np.zeros(problem.n)
-    yield _of_kernel(problem, nothing, 0.0, None)[1], KernelPoint(nothing)
+    """Multiples that stay inside the bounds of the dual; none where its sums are given, which only the model has."""
+    if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
+        return
+    nothing, terms, kind = np.zeros(problem.n), problem.terms, problem.intercept
+    alone = kind.best(terms, problem.members, nothing, 0.0)
+    yield multiple(problem, terms, nothing, lambda t: 0.0, alone)[2], KernelPoint(nothing)
     half = 0.0 if model is None else half_norm(model.coef, model.margins)
     if half > 0.0:  # where a kernel is indefinite, a ray may have no lowest point
-        factor, value = _of_kernel(problem, model.margins, half, model.intercept)
+        offset, within = model.intercept if kind.constrained else 0.0, factors(problem, model.coef)
+        factor, _, value = multiple(problem, terms, model.margins, lambda t: t * t * half, offset, within)
         yield value, KernelPoint(factor * model.coef, nothing)
 
 
-def _of_kernel(problem: KernelProblem, f: np.ndarray, half: float, offset: Any) -> tuple[float, float]:
-    """The best factor of an expansion with values f and half its squared norm, and the objective."""
-    kind, terms = problem.intercept, problem.terms
-    if not problem.groups:
-        begin = kind.best(terms, problem.members, f, 0.0) if offset is None else offset if kind.constrained else 0.0
-        factor, _, value = multiple(problem, terms, f, lambda t: t * t * half, begin)
-        return factor, value
-
-    def objective(factor: float) -> float:
-        paid = 0.0
-        for rows, own in problem.sides:
-            z = factor * f[rows]
-            best = own.best(terms, rows, z, 0.0)
-            paid += loss_sums(terms, rows, z, best, f)[0] + own.paid(best)
-        return objectives(problem.C, Sums(paid, 0.0, factor * factor * half, 0.0))[0]
-
-    return lowest(objective) if half > 0.0 else (0.0, objective(0.0))
+def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
+    """The factors that keep a model's coefficients in the box of the dual; any where they are not in it."""
+    low, high = problem.box()
+    if ((beta < low) | (beta > high)).any():
+        return ANY
+    end = np.where(beta > 0.0, high, low)
+    return 0.0, float(np.divide(end, beta, out=np.full(beta.size, np.inf), where=beta != 0.0).min())
 
 
 def better(problem: Any, model: Evaluation | None) -> Any:

@@ -16,13 +16,14 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import NearPull
-from saddlesvm.problem.rounding import SLACK, UNIT, gamma
+from saddlesvm.problem.proven_sums import NearPull, norm_of
+from saddlesvm.problem.rounding import SLACK, UNDERFLOW, UNIT, gamma
 from saddlesvm.rows.layouts import CSR
 
 FAN = 8  # terms of a sum
 LEVELS = 3  # of sums within a chunk of a dense array
 CHUNK = FAN**LEVELS  # rows
+SPLITTER = 2.0**27 + 1.0  # times a double: what parts it in halves
 PRODUCT_UNITS = 4  # roundings of a term beside those of its sums: two products, and the virtual feature's
 
 
@@ -43,6 +44,57 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
     pull = problem.C * np.append(features, X.bias * math.fsum(a.tolist()))
     sizes = SLACK * problem.C * np.append(sizes, X.bias * float(np.abs(a).sum()))
     return NearPull(pull, sizes, gamma(units + PRODUCT_UNITS) * sizes + UNIT * np.abs(pull))
+
+
+def expanded(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
+    """The weights of a model that is published as ``C alpha`` and its rows, shape (d + 1,), and how far the exact ones
+    can be from these: hardly farther than rounding the result itself.
+
+    Of dense rows, each product is the sum of two doubles, and so is each sum of two; sparse ones have short sums. The
+    intercept's place is zero.
+
+    Source: Ogita, Rump and Oishi (2005), "Accurate sum and dot product", with sums in pairs.
+    """
+    if isinstance(problem.X, CSR):
+        near = pulled_by_short_sums(problem, alpha)
+        return np.append(near.pull[:-1], 0.0), norm_of(near.errors[:-1])
+    factors = problem.C * alpha
+    support = problem.members[factors[problem.members] != 0.0]
+    n, d = support.size, problem.n_features
+    high, low, sizes = np.zeros((-(-n // CHUNK) + 1, d)), np.zeros(d), np.zeros(d)
+    for k in range(len(high) - 1):
+        chosen = support[k * CHUNK : (k + 1) * CHUNK]
+        rows, a = problem.X.values[chosen].astype(np.float64, copy=False), factors[chosen, None]
+        terms = a * rows
+        (a_high, a_low), (x_high, x_low) = _halves(a), _halves(rows)
+        low += (((a_high * x_high - terms) + a_high * x_low + a_low * x_high) + a_low * x_low).sum(axis=0)
+        sizes += np.abs(terms).sum(axis=0)
+        high[k], below = _sums_in_pairs(terms)
+        low += below
+    total, below = _sums_in_pairs(high)
+    w = total + (low + below)
+    units = gamma(n + 8.0) * gamma(2.0 * math.log2(n + 2.0) + 8.0)
+    return np.append(w, 0.0), norm_of(UNIT * np.abs(w) + SLACK * units * sizes + UNDERFLOW)
+
+
+def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two parts of half the digits each, so that their products are exact."""
+    spread = SPLITTER * values
+    high = spread - (spread - values)
+    return high, values - high
+
+
+def _sums_in_pairs(terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of the columns, and what rounding left out of them."""
+    low = np.zeros(terms.shape[1])
+    while len(terms) > 1:
+        if len(terms) % 2:
+            terms = np.concatenate([terms, np.zeros((1, terms.shape[1]))])
+        a, b = terms[::2], terms[1::2]
+        terms = a + b
+        part = terms - a
+        low += ((a - (terms - part)) + (b - part)).sum(axis=0)
+    return terms[0], low
 
 
 def _sparse(rows: sparse.csr_array, a: np.ndarray) -> tuple[np.ndarray, int]:

@@ -69,6 +69,8 @@ class Kernel:
     def __call__(self, A: Matrix, centres: Any) -> np.ndarray:
         """Kernel values between the rows of `A` and `centres`, shape (rows, centres), in the precision of `A`.
 
+        A callable kernel may give them as a sparse matrix.
+
         Raises
         ------
         ValueError
@@ -86,7 +88,8 @@ class Kernel:
             parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             with config_context(assume_finite=True):
                 return pairwise_kernels(A, centres, metric=self.metric, filter_params=True, **parameters)
-        values = np.asarray(self.metric(A, centres), dtype=np.float64)
+        given = self.metric(A, centres)
+        values = np.asarray(given.toarray() if sparse.issparse(given) else given, dtype=np.float64)
         shape = (A.shape[0], centres.shape[0])
         if values.shape != shape:
             raise ValueError(f"the kernel function gave shape {values.shape} for {shape[0]} and {shape[1]} rows")

@@ -139,6 +139,8 @@ class Burden(NamedTuple):
         Bytes besides, whatever the number of rows: weights and matrices, where they are large.
     kept : float, default=KEPT_SHARE
         Share of the memory for rows that are kept from one block to the end of the sweep.
+    weights : int, default=1
+        Arrays of row weights.
     """
 
     problems: int
@@ -147,6 +149,7 @@ class Burden(NamedTuple):
     classes: int = 1
     held: int = 0
     kept: float = KEPT_SHARE
+    weights: int = 1
 
     @property
     def of_row(self) -> int:
@@ -166,9 +169,9 @@ class Burden(NamedTuple):
 
     @property
     def of_label(self) -> float:
-        """Bytes of a row's labels, and of its number in the lists of all problems that have it."""
+        """Bytes of a row's labels and weights, and of its number in the lists of all problems that have it."""
         lists = 1.0 if self.share >= 1.0 else self.problems * self.share
-        return self.problems + 8.0 + 4.0 * lists
+        return self.problems + 8.0 * self.weights + 4.0 * lists
 
     @property
     def judges(self) -> int:

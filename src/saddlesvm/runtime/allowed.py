@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.runtime.words import KEPT
+
 WHOLE = (int, np.integer)
 NUMBER = (*WHOLE, float, np.floating)
 
@@ -49,4 +51,5 @@ COUNT = Allowed("a whole number of at least 0", lambda given: isinstance(given, 
 COUNT_FROM_ONE = Allowed("a whole number of at least 1", lambda given: isinstance(given, WHOLE) and bool(given >= 1))
 LIMIT = Allowed("positive, or None for no limit", _limit)
 THREADS = Allowed("a whole number other than 0, or None", _threads)
+KEEP = Allowed("'best' or 'last'", lambda given: isinstance(given, str) and given in KEPT)
 CALLBACKS = Allowed("a list of callables, or None", _callbacks)

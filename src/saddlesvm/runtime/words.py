@@ -12,6 +12,7 @@ __all__ = [
     "CLUSTER_SOLVERS",
     "DTYPES",
     "INTERCEPTS",
+    "KEPT",
     "KERNEL_LOSSES",
     "KERNEL_NAMES",
     "LAYOUTS",
@@ -25,6 +26,7 @@ __all__ = [
     "ClusterSolver",
     "DualOption",
     "Intercept",
+    "Keep",
     "KernelName",
     "KernelSolver",
     "MultiClass",
@@ -50,6 +52,7 @@ Calibration: TypeAlias = Literal["sigmoid", "isotonic"]
 SolverName: TypeAlias = Literal["auto", "dcd", "sdca", "pegasos", "newton", "blocks", "columns"]
 KernelSolver: TypeAlias = Literal["auto", "kernel-decomposition", "kernel-sdca", "kernel-pegasos"]
 ClusterSolver: TypeAlias = Literal["auto", "newton", "gather", "rounds"]
+Keep: TypeAlias = Literal["best", "last"]
 KernelName: TypeAlias = Literal[
     "additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid", "precomputed"
 ]
@@ -64,6 +67,7 @@ LOSS_ALIASES: dict[str, str] = {  # other names, some of them scikit-learn's
 CLASSIFICATION_LOSSES: tuple[str, ...] = tuple(one for one in get_args(ClassificationLoss) if one not in LOSS_ALIASES)
 REGRESSION_LOSSES: tuple[str, ...] = tuple(one for one in get_args(RegressionLoss) if one not in LOSS_ALIASES)
 INTERCEPTS: tuple[str, ...] = ("none", "regularized", "free")
+KEPT: tuple[str, ...] = get_args(Keep)
 SOLVER_NAMES: tuple[str, ...] = tuple(dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver))))
 CLUSTER_SOLVERS: tuple[str, ...] = get_args(ClusterSolver)
 KERNEL_NAMES: tuple[str, ...] = get_args(KernelName)

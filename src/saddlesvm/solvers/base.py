@@ -181,6 +181,9 @@ class Solver(Protocol):
     def solution(self, problem: Problem, state: Any) -> Point:
         """Return the point to certify: the last iterate, an average of iterates or a random one."""
 
+    def last_point(self, problem: Problem, state: Any) -> Point:
+        """Return the point where the run stands, also where a better one was passed."""
+
     def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
         """Learn from a certificate (re-check rows set aside, remove rounding errors); return the state to continue."""
 
@@ -236,6 +239,10 @@ class SolverBase:
 
     def check(self) -> None:
         """Raise ValueError for an option out of range."""
+
+    def last_point(self: Any, problem: Any, state: Any) -> Any:
+        """Return the point to certify; a solver whose solution is the best point so far overrides this."""
+        return self.solution(problem, state)
 
     def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
         """Return the state as it is; a solver that learns from certificates overrides this."""

@@ -389,6 +389,10 @@ class Blocks(SolverBase):
             enough=state.target,
         )
 
+    def last_point(self, problem: Problem, state: BlocksState) -> Point:
+        """The last iterate, whose certificate reads all rows; not the weights that the last sweep judged."""
+        return Point(state.w, state.alpha, tracks=True)
+
     def certified(self, problem: Problem, state: BlocksState, evaluation: Evaluation) -> BlocksState:
         """Take the multiplier of a free intercept over."""
         if state.offset.size:

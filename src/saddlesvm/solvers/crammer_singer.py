@@ -365,6 +365,11 @@ class CrammerSinger(SolverBase):
             return Point(state.work.finish.best.w, state.alpha)
         return Point(by_class(problem.X, state.w), state.alpha, tracks=True)
 
+    def last_point(self, problem: JointProblem, state: JointState) -> Point:
+        """The last iterate of the ascent or of the finish."""
+        finish = state.work.finish
+        return self.solution(problem, state) if finish is None else Point(finish.W, finish.alpha)
+
     def certified(self, problem: Any, state: JointState, evaluation: Evaluation) -> JointState:
         """Take the rebuilt weights over; call all classes back when the gap is far above what the active ones show."""
         if state.phase == FINISH:

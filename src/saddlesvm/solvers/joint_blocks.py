@@ -219,6 +219,10 @@ class JointBlocks(Blocks):
         paid, enough = last.primal_paid, state.target
         return JudgedPoint(W, state.alpha, True, judged=judged, model=model, paid=paid, enough=enough)
 
+    def last_point(self, problem: Problem, state: BlocksState) -> Point:
+        """The last iterate, whose certificate reads all rows; not the weights that the last sweep judged."""
+        return Point(_streamed(problem).each_class(state.w), state.alpha, tracks=True)
+
 
 def several_between(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
     """Which rows have two classes or more strictly between their bounds, shape (n,)."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
+from saddlesvm.runtime.words import CLUSTER_SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
 __all__ = ["SOLVERS", "make_solver", "parse_solver", "register_solver"]
@@ -91,6 +92,8 @@ def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
     if not isinstance(solver, str):
         raise ValueError(f"solver must be one of {', '.join(among)}, or a solver object that fits; got {solver!r}")
     name, _, listed = solver.partition(":")
+    if name in CLUSTER_SOLVERS and name not in among:
+        raise ValueError(f"solver={name!r} is for rows on a cluster: give a Dask array or DataFrame as X")
     if name not in among:
         raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object")
     options = [option.partition("=") for option in listed.split(",") if option]

@@ -1,15 +1,11 @@
 """The theorems as functions: upper bounds on the distance of an algorithm from the optimum after T iterations.
 
 Pegasos: theorem 1 and 2 of its paper with their corollaries, the sharper ones by Freedman's inequality, and those in
-expectation. SDCA: its theorems for Lipschitz and for smooth losses. :func:`iterations_for` inverts any of them.
+expectation; the general theorem for strongly convex objectives, and the inequality for martingales behind it. SDCA: its
+theorems for Lipschitz and for smooth losses. :func:`iterations_for` inverts any of them.
 """
 
-from saddlesvm.lab.bounds.freedman import (
-    freedman_average_bound,
-    freedman_random_bound,
-    kakade_tewari_average_bound,
-    kakade_tewari_random_bound,
-)
+from saddlesvm.lab.bounds.freedman import freedman_average_bound, freedman_random_bound
 from saddlesvm.lab.bounds.inverse import iterations_for
 from saddlesvm.lab.bounds.pegasos import (
     average_iterate_bound,
@@ -29,6 +25,13 @@ from saddlesvm.lab.bounds.sdca import (
     sdca_smooth_dual_bound,
     sdca_smooth_iterations,
 )
+from saddlesvm.lab.bounds.strongly_convex import (
+    kakade_tewari_average_bound,
+    kakade_tewari_random_bound,
+    martingale_bound,
+    pegasos_average_bound,
+    strongly_convex_average_bound,
+)
 
 __all__ = [
     "average_iterate_bound",
@@ -42,6 +45,8 @@ __all__ = [
     "iterations_for",
     "kakade_tewari_average_bound",
     "kakade_tewari_random_bound",
+    "martingale_bound",
+    "pegasos_average_bound",
     "random_iterate_bound",
     "rate",
     "sdca_lipschitz_bound",
@@ -50,4 +55,5 @@ __all__ = [
     "sdca_smooth_bound",
     "sdca_smooth_dual_bound",
     "sdca_smooth_iterations",
+    "strongly_convex_average_bound",
 ]

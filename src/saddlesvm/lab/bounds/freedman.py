@@ -18,44 +18,13 @@ from __future__ import annotations
 
 import math
 
-from saddlesvm.lab.bounds.checks import between, iterations, positive
-from saddlesvm.lab.bounds.pegasos import deterministic_regret_bound, gradient_constant
-
-
-def kakade_tewari_average_bound(R: float, lam: float, T: float, delta: float, *, projection: bool = False) -> float:
-    """For the average iterate, with the constants of Kakade and Tewari: with probability ``1 - delta`` or more
-
-        f(w) - f(w*) <= [Reg + 4 sqrt(c Reg ln(1/p) / lambda) + max(16 c / lambda, 6 B) ln(1/p)] / T,
-
-    ``p = delta / (4 ln T)``, B the largest value that the objective of an iteration can have at an iterate.
-
-    Conditions: those of theorem 1 (rows of norm at most R, ``T >= 3``), rows drawn afresh in every iteration, and
-    ``p < 1/e``. Other than theorem 2 of the Pegasos paper it asks for no least R and no largest lambda.
-
-    Parameters
-    ----------
-    R, lam : float
-        Largest row norm, and lambda.
-    T : float
-        Iterations.
-    delta : float
-        Probability that the bound fails, altogether; between 0 and 1.
-    projection : bool, default=False
-
-    Raises
-    ------
-    ValueError
-        A condition is not met; the message names it.
-    """
-    log = _log_of_share(T, delta)
-    c = gradient_constant(R, lam, projection=projection)
-    reach = 1.0 / math.sqrt(lam) if projection else R / lam
-    largest = 0.5 * lam * reach * reach + 1.0 + R * reach
-    return _solved(_regret(R, lam, T, projection), 4.0 * math.sqrt(c * log / lam), 6.0 * largest * log, exact=False) / T
+from saddlesvm.lab.bounds.checks import between, positive
+from saddlesvm.lab.bounds.pegasos import deterministic_regret_bound
+from saddlesvm.lab.bounds.strongly_convex import log_of_share
 
 
 def freedman_average_bound(R: float, lam: float, T: float, delta: float, *, projection: bool = False) -> float:
-    """The sharper form for the average iterate: about half of :func:`kakade_tewari_average_bound`.
+    """The sharper form for the average iterate: below :func:`~saddlesvm.lab.bounds.pegasos_average_bound`.
 
     Three things are gained: the regulariser is no noise, so that xi_t's variance is at most ``R^2 ||w_t - w*||^2``;
     strong convexity gives ``||w_t - w*||^2 <= (2 / lambda) (f(w_t) - f(w*))``; and the quadratic inequality in sqrt(D)
@@ -64,26 +33,16 @@ def freedman_average_bound(R: float, lam: float, T: float, delta: float, *, proj
 
         f(w) - f(w*) <= max([a / 2 + sqrt(a^2 / 4 + Reg)]^2, Reg + 3 b ln(1/p)) / T.
 
-    Conditions, parameters and errors as for :func:`kakade_tewari_average_bound`.
+    Conditions, parameters and errors as for :func:`~saddlesvm.lab.bounds.pegasos_average_bound`.
     """
-    log = _log_of_share(T, delta)
+    log = log_of_share(T, delta)
     positive("R", R)
     positive("lam", lam)
     optimum = min(1.0 / math.sqrt(lam), R / lam)
     apart = optimum + (1.0 / math.sqrt(lam) if projection else R / lam)
     a = math.sqrt(8.0 * R * R * log / lam)
-    return _solved(_regret(R, lam, T, projection), a, 6.0 * R * apart * log, exact=True) / T
-
-
-def kakade_tewari_random_bound(
-    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
-) -> float:
-    """:func:`kakade_tewari_average_bound` for an iterate drawn uniformly from 1 ... T, by Markov's inequality.
-
-    It fails with probability at most ``delta + miss``. Parameters as for :func:`freedman_random_bound`.
-    """
-    between("miss", miss)
-    return kakade_tewari_average_bound(R, lam, T, delta, projection=projection) / miss
+    regret = T * deterministic_regret_bound(R, lam, T, projection=projection)
+    return max((0.5 * a + math.sqrt(0.25 * a * a + regret)) ** 2, regret + 6.0 * R * apart * log) / T
 
 
 def freedman_random_bound(
@@ -105,25 +64,3 @@ def freedman_random_bound(
     """
     between("miss", miss)
     return freedman_average_bound(R, lam, T, delta, projection=projection) / miss
-
-
-def _regret(R: float, lam: float, T: float, projection: bool) -> float:
-    """Theorem 1's bound on the sum of the regrets."""
-    return T * deterministic_regret_bound(R, lam, T, projection=projection)
-
-
-def _log_of_share(T: float, delta: float) -> float:
-    """``ln(1/p)`` for ``p = delta / (4 ln T)``."""
-    between("delta", delta)
-    iterations(T)
-    log = math.log(4.0 * math.log(T) / delta)
-    if log <= 1.0:
-        raise ValueError(f"the theorem asks for delta < 4 ln(T) / e; got delta = {delta!r} with T = {T!r}")
-    return log
-
-
-def _solved(regret: float, a: float, floor: float, *, exact: bool) -> float:
-    """The largest D with ``D <= regret + max(a sqrt(D), floor)``, or the simpler number above it that is published."""
-    if not exact:
-        return regret + a * math.sqrt(regret) + max(a * a, floor)
-    return max((0.5 * a + math.sqrt(0.25 * a * a + regret)) ** 2, regret + floor)

@@ -6,7 +6,7 @@ expectation over the draws. The paper has R = 1; its proof with ``||x_i||^2 <= R
 ``1 / gamma``, and ``(R L)^2`` for ``L^2``.
 
 Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for regularized loss minimization",
-theorems 2 (Lipschitz losses) and 5 (smooth losses).
+theorems 2 (Lipschitz losses), 3 and 8 (the start by Modified-SGD) and 5 (smooth losses).
 """
 
 from __future__ import annotations
@@ -56,10 +56,15 @@ def sdca_smooth_iterations(n: int, lam: float, gamma: float, eps: float, *, R: f
     return max(0, math.ceil(steps * math.log(steps / eps)))
 
 
-def sdca_lipschitz_dual_bound(n: int, lam: float, L: float, T: float, *, R: float = 1.0) -> float:
-    """Lipschitz losses, the dual: ``E D* - D(alpha_T) <= 8 (R L)^2 / (lambda (2 n + T - t0))`` from T = t0 on.
+def sdca_lipschitz_dual_bound(
+    n: int, lam: float, L: float, T: float, *, R: float = 1.0, spread: float | None = None, start: str = "zero"
+) -> float:
+    """Lipschitz losses, the dual: ``E D* - D(alpha_T) <= 2 G / (lambda (2 n + T - t0))`` from T = t0 on.
 
-    ``t0 = max(0, ceil(n ln(lambda n / (2 (R L)^2))))`` steps come first, in which the dual falls exponentially.
+    ``G = R^2 spread^2``; t0 steps come first, in which the dual's error falls exponentially from what it is at the
+    start to ``G / (lambda n)``: ``t0 = max(0, ceil(n ln(2 lambda n E_0 / G)))`` with ``E_0 = 1`` from zero (theorem 2),
+    and ``E_0 = 2 (R L)^2 ln(e n) / (lambda n)`` after an epoch of Modified-SGD (theorems 3 and 8), which does not count
+    in T. With ``spread = 2 L`` these are ``n ln(lambda n / (2 L^2))`` and ``n ln ln(e n)``.
 
     Parameters
     ----------
@@ -73,17 +78,32 @@ def sdca_lipschitz_dual_bound(n: int, lam: float, L: float, T: float, *, R: floa
         Steps; the bound is infinite before t0.
     R : float, default=1.0
         Largest row norm.
+    spread : float, optional
+        Largest distance of a dual variable from a slope of its loss; 2 L when left out. For the hinge it is 1, because
+        both lie between 0 and y: its constants are a quarter of the published ones.
+    start : {"zero", "sgd"}, default="zero"
     """
-    first = _first_steps(n, lam, L, R)
-    return math.inf if _steps(T) < first else 8.0 * (R * L) ** 2 / (lam * (2.0 * n + T - first))
+    first, G = _first_steps(n, lam, L, R, spread, start)
+    return math.inf if _steps(T) < first else 2.0 * G / (lam * (2.0 * n + T - first))
 
 
-def sdca_lipschitz_bound(n: int, lam: float, L: float, T: float, *, T0: float | None = None, R: float = 1.0) -> float:
+def sdca_lipschitz_bound(
+    n: int,
+    lam: float,
+    L: float,
+    T: float,
+    *,
+    T0: float | None = None,
+    R: float = 1.0,
+    spread: float | None = None,
+    start: str = "zero",
+) -> float:
     """Theorem 2, the duality gap of the average of the iterates T0 + 1 to T (or of a random one of these):
 
-        E P(w) - D(alpha) <= 8 (R L)^2 / (lambda (2 n + T0 - t0)) + 2 (R L)^2 / (lambda (T - T0)),
+        E P(w) - D(alpha) <= 2 G / (lambda (2 n + T0 - t0)) + G / (2 lambda (T - T0)),
 
-    for ``T0 >= t0`` and ``T - T0 >= n``; t0 as for :func:`sdca_lipschitz_dual_bound`.
+    for ``T0 >= t0`` and ``T - T0 >= n``; with ``start="sgd"`` it is theorem 3. t0, G and the other parameters are as
+    for :func:`sdca_lipschitz_dual_bound`.
 
     Parameters
     ----------
@@ -94,29 +114,34 @@ def sdca_lipschitz_bound(n: int, lam: float, L: float, T: float, *, T0: float | 
     T0 : float, optional
         Steps before the average begins; the best choice when left out, ``(2 T - 2 n + t0) / 3`` within its limits.
     R : float, default=1.0
-        Largest row norm.
+    spread : float, optional
+    start : {"zero", "sgd"}, default="zero"
 
     Returns
     -------
     float
         Infinite where T is too small for the theorem to say anything.
     """
-    first = _first_steps(n, lam, L, R)
+    first, G = _first_steps(n, lam, L, R, spread, start)
     last = _steps(T) - n
     begin = min(max((2.0 * T - 2.0 * n + first) / 3.0, first), last) if T0 is None else float(T0)
     if not first <= begin <= last:
         return math.inf
-    square = (R * L) ** 2
-    return 8.0 * square / (lam * (2.0 * n + begin - first)) + 2.0 * square / (lam * (T - begin))
+    return 2.0 * G / (lam * (2.0 * n + begin - first)) + 0.5 * G / (lam * (T - begin))
 
 
-def sdca_lipschitz_iterations(n: int, lam: float, L: float, eps: float, *, R: float = 1.0) -> int:
-    """Theorem 2 the other way round: ``t0 + n + 20 (R L)^2 / (lambda eps)`` steps bring the expected gap to eps.
+def sdca_lipschitz_iterations(
+    n: int, lam: float, L: float, eps: float, *, R: float = 1.0, spread: float | None = None, start: str = "zero"
+) -> int:
+    """Theorem 2 the other way round: ``t0 + n + 5 G / (lambda eps)`` steps bring the expected gap to eps.
 
-    Parameters as for :func:`sdca_lipschitz_bound`; `eps` is the wanted expected duality gap of the average.
+    With ``spread = 2 L`` the last term is ``20 (R L)^2 / (lambda eps)``, for the hinge with its own spread
+    ``5 R^2 / (lambda eps)``. Parameters as for :func:`sdca_lipschitz_dual_bound`; `eps` is the wanted expected duality
+    gap of the average.
     """
     positive("eps", eps)
-    return math.ceil(_first_steps(n, lam, L, R) + n + 20.0 * (R * L) ** 2 / (lam * eps))
+    first, G = _first_steps(n, lam, L, R, spread, start)
+    return math.ceil(first + n + 5.0 * G / (lam * eps))
 
 
 def _smooth_steps(n: int, lam: float, gamma: float, R: float) -> float:
@@ -125,10 +150,16 @@ def _smooth_steps(n: int, lam: float, gamma: float, R: float) -> float:
     return n + R * R / (lam * gamma)
 
 
-def _first_steps(n: int, lam: float, L: float, R: float) -> int:
-    for name, given in (("n", n), ("lam", lam), ("L", L), ("R", R)):
+def _first_steps(n: int, lam: float, L: float, R: float, spread: float | None, start: str) -> tuple[int, float]:
+    """t0 and G."""
+    wide = 2.0 * L if spread is None else spread
+    for name, given in (("n", n), ("lam", lam), ("L", L), ("R", R), ("spread", wide)):
         positive(name, given)
-    return max(0, math.ceil(n * math.log(0.5 * lam * n / (R * L) ** 2)))
+    if start not in ("zero", "sgd"):
+        raise ValueError(f"start must be 'zero' or 'sgd'; got {start!r}")
+    G = (R * wide) ** 2
+    error = 1.0 if start == "zero" else 2.0 * (R * L) ** 2 * math.log(math.e * n) / (lam * n)
+    return max(0, math.ceil(n * math.log(2.0 * lam * n * error / G))), G
 
 
 def _steps(T: float) -> float:

@@ -45,6 +45,8 @@ class Case:
         The compiled solver's answers.
     draws : bool
         Whether the function takes random draws, as the last positional argument.
+    form : str
+        Which of the algorithm's published forms it is, where there are several; a function has to agree with one.
     """
 
     words: str
@@ -53,6 +55,7 @@ class Case:
     expected: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
     draws: bool = True
+    form: str = ""
 
     def arguments(self) -> tuple[Any, ...]:
         """Positional arguments, with fresh copies of the arrays and fresh draws."""
@@ -101,14 +104,25 @@ def kernel_problem(lam: float) -> KernelProblem:
 
 
 def kernel_pegasos_cases() -> Iterator[Case]:
-    """A Gaussian kernel, two lengths of run."""
+    """A Gaussian kernel, two lengths of run; rows judged as in figure 3 of the paper, and by w_t itself.
+
+    The second form is the linear solver's on the rows of a factor of the kernel matrix, ``K = F F'``: its weights are
+    ``F' (counts y) / (lambda T)``.
+    """
     lam = 0.05
     problem = kernel_problem(lam)
     K, y = np.asarray(problem.X), problem.y
+    factor = np.linalg.cholesky(K)
+    features = make_dataset(factor, y, name="").problem(Hinge(), lam=lam)
+    linear = Pegasos(sampling="replacement", output="last")
     for T in (10, 300):
         solver = KernelPegasos()
         state = solver.step(problem, solver.init(problem, SEED), Budget(T))
-        yield Case(f"{T} iterations", (K, y, lam, T), ("counts",), (np.abs(state.alpha),))
+        ((_, point),) = iterates(features, linear, [T / ROWS], SEED)
+        assert point.w is not None
+        exact = np.rint(y * np.linalg.solve(factor.T, lam * T * point.w[:-1]))
+        for form, counts in (("judged as in figure 3", np.abs(state.alpha)), ("judged by w_t", exact)):
+            yield Case(f"{T} iterations", (K, y, lam, T), ("counts",), (counts,), form=form)
 
 
 def sdca_cases() -> Iterator[Case]:
@@ -137,22 +151,27 @@ def kernel_sdca_cases() -> Iterator[Case]:
 
 
 def dcd_cases() -> Iterator[Case]:
-    """With and without shrinking, to a rough and to a fine tolerance; last one that ends while rows are set aside."""
+    """Both losses, with and without shrinking, rough and fine tolerances; two that end while rows are set aside."""
     X, y = two_classes()
-    for shrink, C, eps in (
-        (False, 1.0, 0.1),
-        (False, 1.0, 1e-6),
-        (True, 1.0, 0.1),
-        (True, 1.0, 1e-6),
-        (True, 10.0, 0.2),
+    for loss, shrink, C, eps in (
+        ("hinge", False, 1.0, 0.1),
+        ("hinge", False, 1.0, 1e-6),
+        ("hinge", True, 1.0, 0.1),
+        ("hinge", True, 1.0, 1e-6),
+        ("hinge", True, 10.0, 0.2),
+        ("squared_hinge", False, 1.0, 1e-6),
+        ("squared_hinge", True, 1.0, 0.1),
+        ("squared_hinge", True, 1.0, 1e-6),
+        ("squared_hinge", True, 10.0, 0.2),
     ):
-        problem = linear_problem(C=C)
+        problem = linear_problem(loss, C=C)
         solver = DCD(shrinking=shrink, stopping="projected_gradient", threshold=eps, run_length=1)
         state = solver.init(problem, SEED)
         while not state.satisfied:
             state = solver.step(problem, state, Budget(ROWS))
-        words = f"{'with' if shrink else 'without'} shrinking, C = {C:g}, eps = {eps:g}"
-        yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), {"shrink": shrink})
+        words = f"{loss}, {'with' if shrink else 'without'} shrinking, C = {C:g}, eps = {eps:g}"
+        options = {"shrink": shrink, "loss": loss}
+        yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), options)
 
 
 def second_order_cases() -> Iterator[Case]:

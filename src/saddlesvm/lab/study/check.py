@@ -23,10 +23,13 @@ class Agreement:
     algorithm : str
     differences : dict of str to float
         For each case and each answer the largest difference, relative to the largest value; infinite for a wrong shape.
+    form : str
+        Where the algorithm has several published forms, the one that the function is nearest to; else empty.
     """
 
     algorithm: str
     differences: dict[str, float]
+    form: str = ""
 
     @property
     def worst(self) -> float:
@@ -40,7 +43,10 @@ class Agreement:
 
     def __str__(self) -> str:
         verdict = "agrees with" if self.agrees else "differs from"
-        lines = [f"{self.algorithm}: {verdict} the compiled solver (largest relative difference {self.worst:.1e})"]
+        form = f", {self.form}" if self.form else ""
+        lines = [
+            f"{self.algorithm}{form}: {verdict} the compiled solver (largest relative difference {self.worst:.1e})"
+        ]
         width = max(map(len, self.differences))
         for words, difference in self.differences.items():
             mark = "" if difference <= TOLERANCE else "   <-- look here"
@@ -61,10 +67,13 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
         kernel_pegasos      K, y, lam, T, draws                                           counts
         sdca                X, y, lam, epochs, draws, start="zero"                        alpha, w
         kernel_sdca         K, y, lam, epochs, draws                                      alpha
-        dcd                 X, y, C, eps, draws, shrink=True                              alpha, w
+        dcd                 X, y, C, eps, draws, shrink=True, loss="hinge"                alpha, w
         second_order        X, y, C, steps, loss="hinge"                                  w
         crammer_singer      X, y, K, C, passes, draws                                     alpha, W
         ==================  ============================================================  =================
+
+        Kernel Pegasos has two forms, and one of them has to be met: a row's margin is judged with ``1 / (lambda t)``,
+        as figure 3 of the paper does, or by w_t itself, with ``1 / (lambda (t - 1))``.
     function : callable
 
     Returns
@@ -79,11 +88,11 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
     """
     if algorithm not in CASES:
         raise ValueError(f"there is no algorithm {algorithm!r}: use one of {', '.join(ALGORITHMS)}")
-    differences: dict[str, float] = {}
+    forms: dict[str, dict[str, float]] = {}
     for case in CASES[algorithm]():
         for name, given, expected in zip(case.names, _answers(function, case), case.expected, strict=True):
-            differences[f"{case.words}: {name}"] = _difference(given, expected)
-    return Agreement(algorithm, differences)
+            forms.setdefault(case.form, {})[f"{case.words}: {name}"] = _difference(given, expected)
+    return min((Agreement(algorithm, found, form) for form, found in forms.items()), key=lambda one: one.worst)
 
 
 def _answers(function: Callable[..., Any], case: Case) -> Sequence[Any]:

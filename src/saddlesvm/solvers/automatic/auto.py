@@ -353,6 +353,11 @@ class Auto(SolverBase):
         """The point of the solver at work."""
         return self._at_work(problem, state).solution(problem, state.work.inner)
 
+    def last_point(self, problem: Problem, state: AutoState) -> Point:
+        """The last point of the solver at work."""
+        point: Point = self._at_work(problem, state).last_point(problem, state.work.inner)
+        return point
+
     def certified(self, problem: Problem, state: AutoState, evaluation: Evaluation) -> AutoState:
         """Pass the certificate on to the solver at work."""
         state.work.inner = self._at_work(problem, state).certified(problem, state.work.inner, evaluation)

@@ -207,6 +207,12 @@ class AutoOnFiles(SolverBase):
             return self._finish(problem).solution(problem, state)
         return Blocks().solution(problem, state)
 
+    def last_point(self, problem: Problem, state: OnFilesState) -> Point:
+        """The last point of the solver at work."""
+        if state.phase == NEWTON:
+            return self.solution(problem, state)
+        return Blocks().last_point(problem, state)
+
     def certified(self, problem: Problem, state: OnFilesState, evaluation: Evaluation) -> Any:
         """Pass the certificate on to the solver at work."""
         return state if state.phase == NEWTON else Blocks().certified(problem, state, evaluation)

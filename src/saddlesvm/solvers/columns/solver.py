@@ -370,6 +370,10 @@ class Columns(SolverBase):
         """The best primal and the best dual point so far."""
         return Point(state.best.w, state.best.alpha)
 
+    def last_point(self, problem: Problem, state: ColumnsState) -> Point:
+        """The last iterate and the multipliers at its margins."""
+        return Point(state.w, problem.spread(state.alpha))
+
 
 def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """What the square and the absolute value of each weight are charged, shape (d + 1,) both; the intercept is last."""

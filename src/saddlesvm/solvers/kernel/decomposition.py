@@ -16,7 +16,8 @@ updates f with one product.
   second-order choice of Fan, Chen and Lin (2005), "Working set selection using second order information", WSS 2.
 
 Where all rows make one working set and pair steps have done as much work as it takes, a linear problem over a factor of
-the kernel matrix ends the fit (:mod:`saddlesvm.solvers.kernel.finish`).
+the kernel matrix shows which rows are within their bounds, and equations solve for these
+(:mod:`saddlesvm.solvers.kernel.finish`, :mod:`saddlesvm.solvers.kernel.free_rows`). The point stays one of the dual.
 
 The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition, caching and shrinking
 of rows that stay outside the margin; large working sets on a dense block are from Wen and others (2018), "ThunderSVM".
@@ -36,9 +37,10 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
 from saddlesvm.runtime.compiling import clock
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_singly, plain, submatrix
-from saddlesvm.solvers.kernel.finish import can_finish, finish, work_of
+from saddlesvm.solvers.kernel.finish import can_finish, linear_dual, work_of
+from saddlesvm.solvers.kernel.free_rows import solved_within
 from saddlesvm.solvers.kernel.pairs import ascend_pairs
 from saddlesvm.solvers.kernel.starts import first_sums
 
@@ -50,7 +52,7 @@ PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair 
 FEW_VALUES, MORE_ROWS = 32, 4  # values of a row whose kernel values are cheap, and how many times as many of them
 USUAL = 2.0  # violation, relative to the gap, that usually proves it where margins are about 1
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
-FINISH_SHARE = 0.1  # of the gap asked for: what the linear problem is solved to
+FINISH_GAP = 1e-9  # relative, that the linear problem is solved to: it then shows which rows are within their bounds
 WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem
 
 
@@ -75,8 +77,6 @@ class KernelState(State):
         Largest violation of the optimality conditions among the rows at work.
     steepest : ndarray of shape (groups, 2)
         With a free intercept the strongest wish to rise and the weakest to stay, see :func:`wishes`; else zeros.
-    model : ndarray of shape (n,) or (0,)
-        Coefficients of a better model than `beta`, a dual point, is one; empty while there is none.
     finishes : int
         How often the linear problem was solved: once at most.
     """
@@ -95,7 +95,6 @@ class KernelState(State):
     violation: float = np.inf
     held: int = 0
     inner_steps: int = 0
-    model: np.ndarray = field(default_factory=nothing)
     finishes: int = 0
 
     @property
@@ -197,27 +196,39 @@ class KernelDecomposition(SolverBase):
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, USUAL * relative_gap))
         state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
-        before = state.beta, state.f
-        state.beta, state.f = before[0].copy(), before[1].copy()
-        state.beta[order] = beta
-        state.f[order] = g - ridge * beta + y
+        found, f = state.beta.copy(), state.f.copy()
+        found[order], f[order] = beta, g - ridge * beta + y
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
-        measure(problem, state)
-        if not np.isfinite(state.estimate):  # kernel values so large that their rounding drives the steps
-            state.beta, state.f = before
-            measure(problem, state)
+        self.take(problem, state, found, f, np.inf)
+        if state.finishes:
+            self.solve_free(problem, state, state.beta)
 
     def finish(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
         """Take over what the linear problem finds, where it is better than what pair steps came to."""
         state.finishes += 1
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
-        found = finish(problem, FINISH_SHARE * relative_gap)
-        if found is not None and found.estimate < state.estimate:
-            state.model, state.beta, state.estimate = found.model, found.beta, found.estimate
-            state.f = problem.margins(state.beta)
+        found = linear_dual(problem, min(FINISH_GAP, relative_gap))
+        if found is not None and self.solve_free(problem, state, found):
             state.remark = "a linear problem over a factor of the kernel matrix"
+
+    def solve_free(self, problem: KernelProblem, state: KernelState, beta: np.ndarray) -> bool:
+        """Solve for the free rows of `beta`; whether that is better than where the run stands, and so is taken over."""
+        found = solved_within(problem, beta)
+        return self.take(problem, state, found, problem.margins(found), state.estimate)
+
+    def take(self, problem: KernelProblem, state: KernelState, beta: np.ndarray, f: np.ndarray, below: float) -> bool:
+        """Move to a point whose relative gap is below a bound, and finite: kernel values may be so large that their
+        rounding drives the steps."""
+        before = state.beta, state.f
+        state.beta, state.f = beta, f
+        measure(problem, state)
+        taken = state.estimate < below
+        if not taken:
+            state.beta, state.f = before
+            measure(problem, state)
+        return taken
 
     def improve(self, problem: KernelProblem, state: KernelState) -> None:
         """One working set: choose it, compute its missing kernel rows, solve it, bring f up to date."""
@@ -271,16 +282,16 @@ class KernelDecomposition(SolverBase):
         return np.concatenate([random.permutation(side)[:block] for side in sides])
 
     def solution(self, problem: KernelProblem, state: KernelState) -> KernelPoint:
-        """The last iterate, which is dual feasible, and a better model where there is one."""
-        beta = state.beta.copy()
-        return KernelPoint(state.model, beta) if state.model.size else KernelPoint(beta)
+        """The last iterate, which is dual feasible."""
+        return KernelPoint(state.beta.copy())
+
+    def last_point(self, problem: KernelProblem, state: KernelState) -> KernelPoint:
+        """The last iterate alone."""
+        return KernelPoint(state.beta.copy())
 
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
         """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
-        if state.model.size:
-            state.f = problem.margins(state.beta)
-        else:
-            rebuilt(problem, state, evaluation)
+        rebuilt(problem, state, evaluation)
         if self.is_whole(problem, state):
             return state
         measure(problem, state)

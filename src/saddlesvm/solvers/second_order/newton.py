@@ -449,6 +449,10 @@ class Newton(SolverBase):
         """
         return Point(state.best.w if problem.intercept.homogeneous else None, state.best.alpha)
 
+    def last_point(self, problem: Problem, state: NewtonState) -> Point:
+        """The last iterate and the multipliers at its margins; these alone where their sum is not zero."""
+        return Point(state.w if problem.intercept.homogeneous else None, state.alpha)
+
 
 def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
     """Whether margins are so close to earlier ones that rounding shows in their difference."""

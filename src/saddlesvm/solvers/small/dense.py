@@ -162,10 +162,13 @@ def fits(problem: Problem) -> bool:
 
 @dataclass
 class SmallWork(Workspace):
-    """The matrix of the problem, and the point that the run stands at; a resumed run makes them anew."""
+    """The matrix of the problem, the point that the run stands at, and what the last step found; a resumed run makes
+    them anew.
+    """
 
     small: Small | None = None
     at: Any = None
+    found: Found | None = None
 
 
 @dataclass
@@ -231,7 +234,7 @@ class SmallSolver(SolverBase):
         best = None
         with blas_for(0.0), np.errstate(all="ignore"):
             while state.epochs < until and not state.stuck and state.estimate > budget.relative_gap:
-                found = self.move(state, small)
+                found = state.work.found = self.move(state, small)
                 state.steps += 1
                 state.epochs += 1.0
                 state.rows_touched += small.size
@@ -256,3 +259,10 @@ class SmallSolver(SolverBase):
     def solution(self, problem: Problem, state: SmallState) -> Point:
         """The best primal and the best dual point so far."""
         return Point(state.w, state.alpha)
+
+    def last_point(self, problem: Problem, state: SmallState) -> Point:
+        """The point of the last step; the best one where a resumed run has done none."""
+        found, small = state.work.found, state.work.small
+        if found is None or small is None:
+            return self.solution(problem, state)
+        return Point(small.original(found.u), problem.spread(found.alpha))

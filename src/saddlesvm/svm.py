@@ -1,0 +1,10 @@
+"""The names of ``sklearn.svm``, for programs that import them: ``from saddlesvm.svm import SVC``."""
+
+from saddlesvm.estimators.first_weight import l1_min_c
+from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear_svr import LinearSVR
+from saddlesvm.estimators.one_class import OneClassSVM
+from saddlesvm.estimators.svc import SVC, NuSVC
+from saddlesvm.estimators.svr import SVR, NuSVR
+
+__all__ = ["SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "l1_min_c"]
