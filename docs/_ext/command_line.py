@@ -10,6 +10,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from saddlesvm.cli.helping import examples_of, sections_of
 from saddlesvm.cli.parser import make_parser
 
 
@@ -39,7 +40,7 @@ def spelled(action: argparse.Action) -> str:
 
 
 class CommandLine(SphinxDirective):
-    """A section for each subcommand: what it does, how it is called, and its options."""
+    """A section for each subcommand: what it does, examples, and its options in groups."""
 
     has_content: ClassVar[bool] = False
 
@@ -47,11 +48,14 @@ class CommandLine(SphinxDirective):
         lines: list[str] = []
         for name, (parser, text) in subcommands(make_parser()).items():
             lines += [f"## saddlesvm {name}", "", text[:1].upper() + text[1:] + ".", ""]
-            for action in parser._actions:
-                if isinstance(action, argparse._HelpAction):
-                    continue
-                text = (action.help or "").replace("%%", "%").strip() or "see above"
-                lines += [f"`{spelled(action)}`", f": {text}", ""]
+            examples = [f"$ {line}" for line in examples_of(parser)]
+            lines += ["```console", *examples, "```", ""]
+            for title, actions in sections_of(parser).items():
+                shown = [one for one in actions if one.dest not in ("help", "help_all")]
+                lines += [f"**{title.capitalize()}**", ""] if shown else []
+                for action in shown:
+                    text = (action.help or "").replace("%%", "%").strip()
+                    lines += [f"`{spelled(action)}`", f": {text}", ""]
         parent = nodes.section()
         parent.document = self.state.document
         self.state.nested_parse(
