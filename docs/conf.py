@@ -40,11 +40,21 @@ toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_validation_checks: set[str] = set()
-autodoc_default_options = {"members": True, "undoc-members": False, "member-order": "bysource"}
+autodoc_default_options = {
+    "members": True,
+    "undoc-members": False,
+    "member-order": "bysource",
+}
 autodoc_typehints = "none"
 
 # Pages: Markdown.
-myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline", "attrs_block", "dollarmath"]
+myst_enable_extensions = [
+    "colon_fence",
+    "deflist",
+    "attrs_inline",
+    "attrs_block",
+    "dollarmath",
+]
 myst_heading_anchors = 4
 myst_dmath_allow_labels = False
 myst_dmath_allow_digits = False

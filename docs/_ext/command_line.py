@@ -10,15 +10,21 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from saddlesvm.cli.helping import examples_of, sections_of
 from saddlesvm.cli.parser import make_parser
 
 
-def subcommands(parser: argparse.ArgumentParser) -> dict[str, tuple[argparse.ArgumentParser, str]]:
+def subcommands(
+    parser: argparse.ArgumentParser,
+) -> dict[str, tuple[argparse.ArgumentParser, str]]:
     """Name, parser and help text of each subcommand."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             helps = {one.dest: one.help or "" for one in action._choices_actions}
-            return {name: (choice, helps.get(name, "")) for name, choice in action.choices.items()}
+            return {
+                name: (choice, helps.get(name, ""))
+                for name, choice in action.choices.items()
+            }
     return {}
 
 
@@ -34,7 +40,7 @@ def spelled(action: argparse.Action) -> str:
 
 
 class CommandLine(SphinxDirective):
-    """A section for each subcommand: what it does, how it is called, and its options."""
+    """A section for each subcommand: what it does, examples, and its options in groups."""
 
     has_content: ClassVar[bool] = False
 
@@ -42,14 +48,19 @@ class CommandLine(SphinxDirective):
         lines: list[str] = []
         for name, (parser, text) in subcommands(make_parser()).items():
             lines += [f"## saddlesvm {name}", "", text[:1].upper() + text[1:] + ".", ""]
-            for action in parser._actions:
-                if isinstance(action, argparse._HelpAction):
-                    continue
-                text = (action.help or "").replace("%%", "%").strip() or "see above"
-                lines += [f"`{spelled(action)}`", f": {text}", ""]
+            examples = [f"$ {line}" for line in examples_of(parser)]
+            lines += ["```console", *examples, "```", ""]
+            for title, actions in sections_of(parser).items():
+                shown = [one for one in actions if one.dest not in ("help", "help_all")]
+                lines += [f"**{title.capitalize()}**", ""] if shown else []
+                for action in shown:
+                    text = (action.help or "").replace("%%", "%").strip()
+                    lines += [f"`{spelled(action)}`", f": {text}", ""]
         parent = nodes.section()
         parent.document = self.state.document
-        self.state.nested_parse(StringList(lines, "command line"), 0, parent, match_titles=True)
+        self.state.nested_parse(
+            StringList(lines, "command line"), 0, parent, match_titles=True
+        )
         return parent.children
 
 

@@ -16,7 +16,8 @@ from markdownify import MarkdownConverter
 from sphinx.application import Sphinx
 
 NOT_TEXT = (
-    "a.headerlink, .only-dark, button, style, script, .sphx-glr-footer, .sphx-glr-thumbcontainer img, .sphx-glr-timing"
+    "a.headerlink, .only-dark, button, style, script, .sphx-glr-footer, "
+    ".sphx-glr-thumbcontainer img, .sphx-glr-timing"
 )
 LANGUAGES = {"ipython3": "python", "Python": "python", "default": "", "none": ""}
 
@@ -31,7 +32,9 @@ class PageConverter(MarkdownConverter):
         return "\n" + text.strip() + "\n"
 
     def convert_tex(self, el: Any, text: str, parent_tags: Any) -> str:
-        formula = el.get_text().strip()
+        formula = re.sub(
+            r"\\(begin|end)\{split\}", "", el.get_text().strip()
+        )  # which Sphinx adds
         if formula.startswith(r"\["):
             return f"\n\n$$\n{formula[2:-2].strip()}\n$$\n\n"
         return f"${formula[2:-2]}$"
@@ -58,11 +61,15 @@ def markdown_of(body: str) -> str:
             link["href"] = address.removesuffix(".html") + ".md" + hash_ + place
     for formula in soup.select(".math"):
         formula.name = "tex"
-    converter = PageConverter(heading_style="ATX", bullets="-", code_language_callback=language)
+    converter = PageConverter(
+        heading_style="ATX", bullets="-", code_language_callback=language
+    )
     return re.sub(r"\n{3,}", "\n\n", converter.convert_soup(soup)).strip() + "\n"
 
 
-def keep(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+def keep(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
     """Write the twin of one page and tell the page where it is."""
     if doctree is None or app.builder.format != "html":
         return
@@ -86,7 +93,11 @@ def list_all(app: Sphinx, failure: Exception | None) -> None:
         "- [Front page](index.md)",
     ]
     for door in env.toctree_includes["index"]:
-        pages = [name for name in behind(env, door) if Path(app.outdir, f"{name}.md").exists()]
+        pages = [
+            name
+            for name in behind(env, door)
+            if Path(app.outdir, f"{name}.md").exists()
+        ]
         lines += ["", f"## {env.titles[door].astext()}", ""]
         lines += [f"- [{env.titles[name].astext()}]({name}.md)" for name in pages]
     Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

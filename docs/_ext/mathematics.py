@@ -25,7 +25,9 @@ def needed() -> dict[str, Path]:
         if place == SCRIPT or place.startswith(FONTS):
             found[place] = Path(str(file.locate()))
     if SCRIPT not in found:
-        raise RuntimeError(f"{PACKAGE} holds no {SCRIPT}: pip install '.[docs]' brings the version that does")
+        raise RuntimeError(
+            f"{PACKAGE} holds no {SCRIPT}: pip install '.[docs]' brings the version that does"
+        )
     return found
 
 
@@ -43,6 +45,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.setup_extension("sphinx.ext.mathjax")
     app.config.mathjax_path = f"mathjax/{SCRIPT}"
-    app.config.mathjax3_config = {"options": {"enableMenu": False}}  # the menu would load files that are not here
+    app.config.mathjax3_config = {
+        "options": {"enableMenu": False}
+    }  # the menu would load files that are not here
     app.connect("build-finished", copy)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -23,7 +23,9 @@ OF_SOLVERS = ("get_params",)
 REFERENCE = re.compile(r":(?:ref|term):`([^`<]+?)(?: <[^`>]+>)?`")
 
 
-def skip(app: Sphinx, what: str, name: str, item: Any, default: bool, options: Any) -> bool | None:
+def skip(
+    app: Sphinx, what: str, name: str, item: Any, default: bool, options: Any
+) -> bool | None:
     """Whether to leave a member out; None leaves it to autodoc."""
     kind = kind_of(app)
     if kind is None:
@@ -34,20 +36,33 @@ def skip(app: Sphinx, what: str, name: str, item: Any, default: bool, options: A
 
 def is_public(kind: type, name: str) -> bool:
     """Whether a method or property of a class is for users."""
-    of_solver = issubclass(kind, SolverBase) and kind is not SolverBase and name not in OF_SOLVERS
-    return not (name.startswith("_") or of_solver or ROUTING.match(name) or is_internal(kind, name))
+    of_solver = (
+        issubclass(kind, SolverBase)
+        and kind is not SolverBase
+        and name not in OF_SOLVERS
+    )
+    return not (
+        name.startswith("_")
+        or of_solver
+        or ROUTING.match(name)
+        or is_internal(kind, name)
+    )
 
 
 def kind_of(app: Sphinx) -> type | None:
     """The class whose members autodoc goes through."""
-    module, name = (app.env.temp_data.get(f"autodoc:{part}") for part in ("module", "class"))
+    module, name = (
+        app.env.temp_data.get(f"autodoc:{part}") for part in ("module", "class")
+    )
     found: Any = importlib.import_module(module) if module and name else None
     for part in (name or "").split("."):
         found = getattr(found, part, None)
     return found if isinstance(found, type) else None
 
 
-def without_references(app: Sphinx, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+def without_references(
+    app: Sphinx, what: str, name: str, item: Any, options: Any, lines: list[str]
+) -> None:
     """Turn references of scikit-learn's docstrings, which lead into its manual, into text."""
     if str(getattr(item, "__module__", "")).startswith("sklearn."):
         lines[:] = [REFERENCE.sub(r"\1", line) for line in lines]

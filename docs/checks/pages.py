@@ -8,7 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-MADE_BY_A_SCRIPT = ("experiments",)  # folders of pages whose commands need downloaded data
+MADE_BY_A_SCRIPT = (
+    "experiments",
+)  # folders of pages whose commands need downloaded data
 BLOCK = re.compile(
     r"<!-- before\n(?P<before>.*?)-->|<!-- not run: (?P<reason>[^\n]+?) -->|"
     r"^(?P<fence>`{3,})(?P<language>python|pycon|console)[^\n]*\n(?P<code>.*?)^(?P=fence)$",
@@ -29,7 +31,9 @@ class Block:
 def pages() -> list[Path]:
     """Every page written by hand that is part of the manual or stands at the root of the project."""
     found = [
-        path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in (*MADE_BY_A_SCRIPT, "gallery")
+        path
+        for path in DOCS.rglob("*.md")
+        if path.relative_to(DOCS).parts[0] not in (*MADE_BY_A_SCRIPT, "gallery")
     ]
     return [ROOT / "README.md", *sorted(found)]
 

@@ -12,9 +12,24 @@ from pages import ROOT
 LINK = re.compile(r"https?://[^\s<>\"'`)\]}]+")
 DOI = re.compile(r"/10\.\d{4,9}/\S+")
 NAMESPACES = ("http://www.w3.org/2000/svg",)  # names, not addresses
-WRITTEN = (".md", ".py", ".rst", ".toml", ".cff", ".yaml", ".yml", ".js", ".html", ".css")
+WRITTEN = (
+    ".md",
+    ".py",
+    ".rst",
+    ".toml",
+    ".cff",
+    ".yaml",
+    ".yml",
+    ".js",
+    ".html",
+    ".css",
+)
 FOLDERS = ("docs", "src", "conda", ".github")
-MADE = ("docs/gallery", "docs/reference/api", "docs/checks")  # by a build, and this file's own patterns
+MADE = (
+    "docs/gallery",
+    "docs/reference/api",
+    "docs/checks",
+)  # by a build, and this file's own patterns
 
 
 def places() -> list[Path]:
@@ -22,7 +37,13 @@ def places() -> list[Path]:
     files = [path for path in ROOT.iterdir() if path.is_file()]
     files += [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
     made = {ROOT / folder for folder in MADE}
-    return [path for path in files if path.suffix in WRITTEN and path.is_file() and not made.intersection(path.parents)]
+    return [
+        path
+        for path in files
+        if path.suffix in WRITTEN
+        and path.is_file()
+        and not made.intersection(path.parents)
+    ]
 
 
 def links() -> dict[str, Path]:
@@ -31,14 +52,20 @@ def links() -> dict[str, Path]:
     for path in places():
         for link in LINK.findall(path.read_text(encoding="utf-8")):
             found[link.rstrip(".,;:")] = path
-    return {link: path for link, path in sorted(found.items()) if link not in NAMESPACES}
+    return {
+        link: path for link, path in sorted(found.items()) if link not in NAMESPACES
+    }
 
 
 @pytest.mark.parametrize("link", links())
 def test_an_address_is_one(link: str) -> None:
     parts = urlsplit(link)
     assert parts.scheme == "https", "read over https"
-    assert re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", parts.hostname or ""), "a host that everybody reaches"
+    assert re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", parts.hostname or ""), (
+        "a host that everybody reaches"
+    )
     assert parts.username is None
     assert parts.port is None
-    assert parts.hostname != "doi.org" or DOI.fullmatch(parts.path), "a DOI begins with 10. and a number"
+    assert parts.hostname != "doi.org" or DOI.fullmatch(parts.path), (
+        "a DOI begins with 10. and a number"
+    )

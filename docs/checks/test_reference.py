@@ -17,7 +17,11 @@ import saddlesvm.lab
 
 ENTRY = re.compile(r"^   (\w[\w.]*)$", re.M)
 LISTED = ENTRY.findall((DOCS / "reference" / "index.md").read_text(encoding="utf-8"))
-MODULES = ("lab.bounds", "lab.figures", "lab.study")  # pages of functions; their functions have their own docstrings
+MODULES = (
+    "lab.bounds",
+    "lab.figures",
+    "lab.study",
+)  # pages of functions; their functions have their own docstrings
 
 
 def found(name: str) -> Any:
@@ -31,25 +35,46 @@ def found(name: str) -> Any:
 
 def test_every_public_name_is_listed() -> None:
     public = {*saddlesvm.__all__}
-    public |= {"dask.ClusterLostError"} | {f"lab.{name}" for name in saddlesvm.lab.__all__}
-    public -= {"lab.EXPERIMENTS", "lab.Report"}  # a tuple of names, and what `reproduce` returns
+    public |= {"dask.ClusterLostError"} | {
+        f"lab.{name}" for name in saddlesvm.lab.__all__
+    }
+    public -= {
+        "lab.EXPERIMENTS",
+        "lab.Report",
+    }  # a tuple of names, and what `reproduce` returns
     missing = public - set(LISTED)
     assert not missing, sorted(missing)
     assert len(LISTED) == len(set(LISTED))
 
 
 @pytest.mark.parametrize("name", [name for name in LISTED if name not in MODULES])
-def test_every_entry_has_an_example_that_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_entry_has_an_example_that_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     item = found(name)
-    examples = doctest.DocTestParser().get_doctest(item.__doc__ or "", {}, name, None, None)
+    examples = doctest.DocTestParser().get_doctest(
+        item.__doc__ or "", {}, name, None, None
+    )
     assert examples.examples, f"saddlesvm.{name} has no example"
     said: list[str] = []
-    failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=said.append)
+    failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(
+        examples, out=said.append
+    )
     assert not failed, "".join(said)
 
 
-FITTED = ("LinearSVC", "LinearSVR", "LinearSVCCV", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "KernelSVC")
+FITTED = (
+    "LinearSVC",
+    "LinearSVR",
+    "LinearSVCCV",
+    "SVC",
+    "NuSVC",
+    "SVR",
+    "NuSVR",
+    "OneClassSVM",
+    "KernelSVC",
+)
 
 
 @pytest.mark.parametrize("name", FITTED)
@@ -58,8 +83,14 @@ def test_every_fitted_attribute_is_documented(name: str) -> None:
     X = random.normal(size=(60, 3))
     y = np.where(X[:, 0] + 0.3 * random.normal(size=60) > 0, 1, -1)
     model = found(name)().fit(X, y)
-    attributes = [one for one in vars(model) if one.endswith("_") and not one.startswith("_")]
-    missing = [one for one in attributes if not re.search(rf"\b{one}(?!\w)", type(model).__doc__ or "")]
+    attributes = [
+        one for one in vars(model) if one.endswith("_") and not one.startswith("_")
+    ]
+    missing = [
+        one
+        for one in attributes
+        if not re.search(rf"\b{one}(?!\w)", type(model).__doc__ or "")
+    ]
     assert not missing, f"the docstring of {name} lacks {missing}"
 
 
@@ -67,4 +98,10 @@ def test_internal_methods_are_not_offered() -> None:
     model = saddlesvm.LinearSVC()
     offered = set(dir(model))
     assert {"fit", "predict", "path", "score", "top_features"} <= offered
-    assert not offered & {"training_problems", "judge_part", "posed_C", "check_options", "decide"}
+    assert not offered & {
+        "training_problems",
+        "judge_part",
+        "posed_C",
+        "check_options",
+        "decide",
+    }

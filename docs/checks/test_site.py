@@ -18,7 +18,11 @@ sys.path.insert(0, str(DOCS / "_ext"))
 from public_members import is_public
 
 SITE = Path(os.environ.get("SITE", ""))
-PAGES = sorted(set(SITE.rglob("*.html")) - set(SITE.glob("_static/**/*"))) if os.environ.get("SITE") else []
+PAGES = (
+    sorted(set(SITE.rglob("*.html")) - set(SITE.glob("_static/**/*")))
+    if os.environ.get("SITE")
+    else []
+)
 THUMBNAIL = "sphx-glr-thumbcontainer"  # beside a link that says the same
 
 # What a newcomer asks, and the page that answers: at most two clicks from the front page.
@@ -59,7 +63,9 @@ def test_links_inside_the_site_lead_somewhere(page: Path) -> None:
             continue
         target = (page.parent / unquote(address)).resolve() if address else page
         assert target.is_file(), f"{link['href']} leads nowhere"
-        assert not place or target.suffix != ".html" or unquote(place) in anchors(target), f"no {link['href']}"
+        assert (
+            not place or target.suffix != ".html" or unquote(place) in anchors(target)
+        ), f"no {link['href']}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=where)
@@ -70,11 +76,22 @@ def test_pages_can_be_read_aloud(page: Path) -> None:
     article = soup(page).find("article")
     if article is None:
         return
-    pictures = [picture for picture in article.find_all("img") if picture.find_parent(class_=THUMBNAIL) is None]
-    assert all(picture.get("alt", "").strip() for picture in pictures), "a picture without a text"
-    levels = [int(heading.name[1]) for heading in article.find_all(["h1", "h2", "h3", "h4", "h5", "h6"])]
+    pictures = [
+        picture
+        for picture in article.find_all("img")
+        if picture.find_parent(class_=THUMBNAIL) is None
+    ]
+    assert all(picture.get("alt", "").strip() for picture in pictures), (
+        "a picture without a text"
+    )
+    levels = [
+        int(heading.name[1])
+        for heading in article.find_all(["h1", "h2", "h3", "h4", "h5", "h6"])
+    ]
     assert levels.count(1) <= 1
-    assert all(below - above <= 1 for above, below in pairwise(levels)), f"headings jump: {levels}"
+    assert all(below - above <= 1 for above, below in pairwise(levels)), (
+        f"headings jump: {levels}"
+    )
 
 
 def test_every_page_has_its_twin_and_is_listed() -> None:
@@ -91,24 +108,41 @@ def test_a_newcomers_question_is_answered_within_two_clicks(question: str) -> No
     address, _, place = QUESTIONS[question].partition("#")
     answer, front = SITE / address, SITE / "index.html"
     first = linked(front)
-    assert answer in first or any(answer in linked(page) for page in first if page.is_file())
+    assert answer in first or any(
+        answer in linked(page) for page in first if page.is_file()
+    )
     assert not place or place in anchors(answer)
 
 
-@pytest.mark.parametrize("name", [name for name in LISTED if isinstance(found(name), type)])
+@pytest.mark.parametrize(
+    "name", [name for name in LISTED if isinstance(found(name), type)]
+)
 def test_the_page_of_a_class_shows_its_public_members(name: str) -> None:
     kind = found(name)
-    home = [base for base in kind.__mro__ if base.__module__.startswith(("saddlesvm", "sklearn"))]
+    home = [
+        base
+        for base in kind.__mro__
+        if base.__module__.startswith(("saddlesvm", "sklearn"))
+    ]
     members = {key: item for base in reversed(home) for key, item in vars(base).items()}
     shown = (property, cached_property)
     expected = {key for key, item in members.items() if is_public(kind, key) and (callable(getattr(kind, key, None))
                 or isinstance(item, shown))}  # fmt: skip
     full = f"saddlesvm.{name}"
-    there = {one.removeprefix(f"{full}.") for one in anchors(SITE / "reference" / "api" / f"{full}.html")}
+    there = {
+        one.removeprefix(f"{full}.")
+        for one in anchors(SITE / "reference" / "api" / f"{full}.html")
+    }
     assert expected <= there, sorted(expected - there)
 
 
 def linked(page: Path) -> set[Path]:
     """The pages of the site that a page links to."""
-    addresses = (link["href"].partition("#")[0] for link in soup(page).find_all("a", href=True))
-    return {(page.parent / unquote(one)).resolve() for one in addresses if one.endswith(".html") and "://" not in one}
+    addresses = (
+        link["href"].partition("#")[0] for link in soup(page).find_all("a", href=True)
+    )
+    return {
+        (page.parent / unquote(one)).resolve()
+        for one in addresses
+        if one.endswith(".html") and "://" not in one
+    }

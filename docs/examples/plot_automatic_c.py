@@ -24,7 +24,8 @@ X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
 model = LinearSVC(C="auto", loss="logistic", random_state=0).fit(X_train, y_train)
 choice = model.choice_
 print(
-    f"C = {choice.C:.3g}, {model.outcome_}, test accuracy {model.score(X_test, y_test):.3f}"
+    f"C = {choice.C:.3g}, {model.outcome_},",
+    f"test accuracy {model.score(X_test, y_test):.3f}",
 )
 
 # %%
@@ -42,7 +43,8 @@ for row in rows:
     )
     exact.append(alone.decision_function(X_train[[row]])[0])
 print(
-    f"largest error of an estimated score: {np.abs(np.array(exact) - estimate.margins[rows]).max():.1e}"
+    "largest error of an estimated score:",
+    f"{np.abs(np.array(exact) - estimate.margins[rows]).max():.1e}",
 )
 
 # %%

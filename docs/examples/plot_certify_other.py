@@ -48,8 +48,15 @@ excess = {}
 for name, (model, loss, penalized) in models.items():
     model.fit(X, y)
     found = certify(
-        X, y, model.coef_, model.intercept_, loss=loss, C=C, penalized_intercept=penalized, refine=2000
-    )  # fmt: skip
+        X,
+        y,
+        model.coef_,
+        model.intercept_,
+        loss=loss,
+        C=C,
+        penalized_intercept=penalized,
+        refine=2000,
+    )
     excess[name] = found.excess
     print(f"{name:24s} at most {100 * found.excess:9.4f} % above its optimum")
 

@@ -40,10 +40,12 @@ machine = LinearSVC(loss="hinge", random_state=0)
 best = LinearSVCCV(machine, cv=10).fit(X_train, y_train)
 careful = LinearSVCCV(machine, cv=10, rule="one_standard_error").fit(X_train, y_train)
 print(
-    f"best: C = {best.C_:g}, test accuracy {best.best_estimator_.score(X_test, y_test):.3f}"
+    f"best: C = {best.C_:g},",
+    f"test accuracy {best.best_estimator_.score(X_test, y_test):.3f}",
 )
 print(
-    f"one standard error: C = {careful.C_:g}, test accuracy {careful.best_estimator_.score(X_test, y_test):.3f}"
+    f"one standard error: C = {careful.C_:g},",
+    f"test accuracy {careful.best_estimator_.score(X_test, y_test):.3f}",
 )
 
 # %%

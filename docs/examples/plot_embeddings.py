@@ -26,7 +26,7 @@ with warnings.catch_warnings():
 
 
 def embed(X: np.ndarray) -> np.ndarray:
-    """The network's hidden layer, each row scaled to length one: float32 in, float32 out."""
+    """The network's hidden layer, rows scaled to length one: float32 in and out."""
     hidden = np.maximum(X @ network.coefs_[0] + network.intercepts_[0], 0.0)
     return (hidden / np.linalg.norm(hidden, axis=1, keepdims=True)).astype(np.float32)
 

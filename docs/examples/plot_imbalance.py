@@ -12,8 +12,14 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
 X, y = make_classification(
-    8000, 30, n_informative=8, weights=[0.97], class_sep=1.2, flip_y=0.005, random_state=3
-)  # fmt: skip
+    8000,
+    30,
+    n_informative=8,
+    weights=[0.97],
+    class_sep=1.2,
+    flip_y=0.005,
+    random_state=3,
+)
 X_train, X_test, y_train, y_test = train_test_split(
     X, y, test_size=0.5, stratify=y, random_state=0
 )

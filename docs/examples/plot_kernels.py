@@ -51,7 +51,8 @@ train, test = np.arange(0, 1200), np.arange(1200, 1797)
 exact = KernelSVC(C=10.0, gamma=0.05, random_state=0).fit(pixels[train], odd[train])
 plain = LinearSVC(loss="hinge", C=1.0, random_state=0).fit(pixels[train], odd[train])
 print(
-    f"exact: {exact.support_.size} support vectors, gap {exact.certificate_.relative_gap:.1e}"
+    f"exact: {exact.support_.size} support vectors,",
+    f"gap {exact.certificate_.relative_gap:.1e}",
 )
 
 landmarks = [10, 30, 100, 300, 1000]

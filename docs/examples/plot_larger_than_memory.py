@@ -43,7 +43,8 @@ whole = LinearSVC(loss="squared_hinge", C=0.01, tol=1e-4, random_state=0).fit(
 )
 print(f"objectives {small.certificate_.primal:.4f} and {whole.certificate_.primal:.4f}")
 print(
-    f"predictions that differ: {np.mean(small.predict(store.X) != whole.predict(store.X)):.5%}"
+    "predictions that differ:",
+    f"{np.mean(small.predict(store.X) != whole.predict(store.X)):.5%}",
 )
 
 # %%

@@ -30,7 +30,8 @@ for ax, nu in zip(axes, (0.3, 0.1, 0.02), strict=True):
         np.mean(model.predict(strangers) == -1),
     )
     print(
-        f"nu = {nu}: {outside:.1%} of the ordinary rows outside, {found:.1%} of the strangers; {model.outcome_}"
+        f"nu = {nu}: {outside:.1%} of the ordinary rows outside,",
+        f"{found:.1%} of the strangers; {model.outcome_}",
     )
     surface = model.decision_function(np.column_stack([x.ravel(), y.ravel()])).reshape(
         x.shape

@@ -25,7 +25,8 @@ for tau in (0.1, 0.5, 0.9):
         loss=f"pinball:tau={tau}", C=10.0, intercept="free", tol=1e-6, random_state=0
     ).fit(X, y)
     print(
-        f"tau = {tau}: {np.mean(y < model.predict(X)):.3f} of the targets below; {model.outcome_}"
+        f"tau = {tau}: {np.mean(y < model.predict(X)):.3f} of the targets below;",
+        model.outcome_,
     )
     ax.plot(line, model.predict(line), label=f"quantile {tau}")
 ax.set(xlabel="x", ylabel="target")

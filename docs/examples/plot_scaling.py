@@ -19,7 +19,8 @@ scaled = StandardScaler().fit_transform(plain)
 for name, X in (("as they are", plain), ("scaled", scaled)):
     model = LinearSVC(loss="hinge", random_state=0).fit(X, heart.y)
     print(
-        f"{name}: {model.outcome_}, {model.n_iter_} epochs, accuracy {model.score(X, heart.y):.3f}"
+        f"{name}: {model.outcome_}, {model.n_iter_} epochs,",
+        f"accuracy {model.score(X, heart.y):.3f}",
     )
     for remark in filter(None, model.trace_.column("remark")):
         print("   ", remark)

@@ -49,7 +49,8 @@ for name, options in {
     ]
     best = max(found[name], key=lambda pair: pair[1])
     print(
-        f"{name:27s} best test accuracy {best[1]:.3f} with {best[0]} of {X.shape[1]} features"
+        f"{name:27s} best test accuracy {best[1]:.3f}",
+        f"with {best[0]} of {X.shape[1]} features",
     )
 
 # %%
@@ -73,7 +74,8 @@ path = LinearSVC.path(
     X_train, y_train, Cs=15, penalty="l1", loss="squared_hinge", random_state=0
 )
 print(
-    f"from {path.n_features_selected[0]} features at C = {path.Cs[0]:.3g} to {path.n_features_selected[-1]}"
+    f"from {path.n_features_selected[0]} features at C = {path.Cs[0]:.3g}",
+    f"to {path.n_features_selected[-1]}",
 )
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
 PathDisplay.from_path(path, kind="weights", ax=left)

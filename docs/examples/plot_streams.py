@@ -41,7 +41,8 @@ X, y = batch(12_000)
 whole = LinearSVC(lam=1e-3, loss="hinge", random_state=0).fit(X, y)
 X_new, y_new = batch(5_000)
 print(
-    f"all rows at once: {whole.score(X_new, y_new):.3f}; the stream: {stream.score(X_new, y_new):.3f}"
+    f"all rows at once: {whole.score(X_new, y_new):.3f};",
+    f"the stream: {stream.score(X_new, y_new):.3f}",
 )
 
 # %%

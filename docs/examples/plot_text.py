@@ -14,17 +14,18 @@ import re
 import numpy as np
 
 MODULES = {
-    "numpy": ["numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.ma"],
-    "scipy": ["scipy.stats", "scipy.special", "scipy.optimize", "scipy.sparse", "scipy.signal", "scipy.linalg"],
-    "scikit-learn": [f"sklearn.{part}" for part in (
-        "linear_model", "svm", "ensemble", "metrics", "preprocessing", "datasets", "model_selection", "decomposition",
-        "cluster", "feature_extraction.text", "neighbors", "pipeline", "tree", "impute", "covariance", "manifold")],
-}  # fmt: skip
+    "numpy": "linalg fft random ma",
+    "scipy": "stats special optimize sparse signal linalg",
+    "sklearn": "linear_model svm ensemble metrics preprocessing datasets model_selection "
+    "decomposition cluster feature_extraction.text neighbors pipeline tree impute "
+    "covariance manifold",
+}
 NAMES = re.compile(r"numpy|scipy|sklearn|scikit.learn|\bnp\b|\bsp\b|>>>")
 
 texts: dict[str, str] = {}
 for library, modules in MODULES.items():
-    for module in map(importlib.import_module, modules):
+    for part in modules.split():
+        module = importlib.import_module(f"{library}.{part}")
         for name in dir(module):
             text = getattr(module, name).__doc__ if not name.startswith("_") else None
             if isinstance(text, str) and len(text) > 200:
@@ -53,7 +54,8 @@ model = make_pipeline(
 ).fit(train, y_train)
 machine = model[-1]
 print(
-    f"{len(words.vocabulary_):,} features; test accuracy {model.score(test, y_test):.3f}"
+    f"{len(words.vocabulary_):,} features;",
+    f"test accuracy {model.score(test, y_test):.3f}",
 )
 print(machine.outcome_, machine.certificate_)
 

@@ -13,9 +13,15 @@ from saddlesvm.lab import compare, figures
 
 toy = load_bundled("toy")
 found = compare(
-    toy.X, toy.y, solvers=["dcd", "dcd:shrinking=false", SDCA(sampling="replacement"), "pegasos"], C=1.0, repeats=3,
-    budget=1.0, tol=1e-6, name="toy",
-)  # fmt: skip
+    toy.X,
+    toy.y,
+    solvers=["dcd", "dcd:shrinking=false", SDCA(sampling="replacement"), "pegasos"],
+    C=1.0,
+    repeats=3,
+    budget=1.0,
+    tol=1e-6,
+    name="toy",
+)
 print(*found.verdict(), sep="\n")
 
 # %%

@@ -262,13 +262,6 @@ def test_an_interrupt_while_reading_is_one_line(run, monkeypatch):
     assert run("train", "toy") == (130, "", "saddlesvm: interrupted\n")
 
 
-def test_help_is_plain_text(run):
-    code, out, _ = run("train", "--help")
-    assert code == 0
-    assert ":class:" not in out
-    assert "(a Store" in " ".join(out.split())
-
-
 def test_class_weights_and_solver_options(run):
     code, out, err = run(
         "train", "toy", "--class-weight=-1=2,1=1", "--solver", "sdca:start=sgd", "--intercept", "free", "--json"

@@ -11,7 +11,6 @@ from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.words import CLASSIFICATION_LOSSES, LOSS_ALIASES, REGRESSION_LOSSES
 
 LOSSES = (*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES)
-WITH_OPTIONS = "Options: pinball:tau=0.8"
 OWN_LOSS = "MODULE:CLASS, a loss registered in a Python file of yours, from here or from PYTHONPATH."
 REGISTRY = "saddlesvm.problem.loss_registry"
 

@@ -8,7 +8,6 @@ import sys
 from saddlesvm.cli.own_module import imported
 from saddlesvm.runtime.words import CLUSTER_SOLVERS, SOLVER_NAMES
 
-OWN_SOLVER = "Or MODULE:CLASS, a solver registered in a Python file of yours."
 REGISTER = "saddlesvm.solvers.register"
 
 

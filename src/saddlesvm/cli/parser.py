@@ -17,9 +17,11 @@ from saddlesvm.cli import compare as lab
 from saddlesvm.cli import warmup, watch
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_not_written
 from saddlesvm.cli.faces import Face
+from saddlesvm.cli.help_texts import TEXTS
+from saddlesvm.cli.helping import HelpAll, help_of
 from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, known_faces, made_known
-from saddlesvm.cli.own_loss import LOSSES, OWN_LOSS, WITH_OPTIONS, loss_argument
-from saddlesvm.cli.own_solver import OWN_SOLVER, solver_text
+from saddlesvm.cli.own_loss import OWN_LOSS, loss_argument
+from saddlesvm.cli.own_solver import solver_text
 from saddlesvm.cli.places import check_outputs, check_sources
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.sources import BUNDLED
@@ -28,10 +30,7 @@ from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.words import INTERCEPTS, KEPT, KERNEL_NAMES
 
 USAGE_ERROR, INTERRUPTED = 2, 130
-DATA_HELP = (
-    "LIBSVM text (plain, .gz, .bz2, .xz), CSV, TSV, Parquet, .npz, an MNIST-style idx file, "
-    f"a store, a bundled set ({', '.join(BUNDLED)}), or - for standard input"
-)
+DATA_HELP = f"file (LIBSVM, CSV, TSV, Parquet, .npz, idx), store, bundled set ({', '.join(BUNDLED)}), or - for stdin"
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,6 +51,10 @@ class Parser(argparse.ArgumentParser):
         filling, self.filling = self.filling, None
         if filling is not None:
             filling(self)
+
+    def format_help(self) -> str:
+        """The common options of a command in groups, and two examples."""
+        return help_of(self)
 
     def parse_known_args(self, *given: Any, **named: Any) -> Any:
         """As argparse, with all options in place."""
@@ -77,12 +80,14 @@ class Parser(argparse.ArgumentParser):
 
 # How the command line reads those options of estimators whose default value does not tell the type.
 OF_ESTIMATORS: dict[str, dict[str, Any]] = {
-    "class_weight": {"help": "'balanced', or LABEL=FACTOR,LABEL=FACTOR"},
+    "class_weight": {"metavar": "WEIGHTS"},
     "checkpoint": {"metavar": "PATH"},
     "memory": {"metavar": "BYTES"},
-    "liblinear": {"metavar": "PATH", "help": "write the model here as a LIBLINEAR text model"},
-    "libsvm": {"metavar": "PATH", "help": "write the model here as a LIBSVM text model"},
-    "kernel": {"choices": [name for name in KERNEL_NAMES if name != "precomputed"]},
+    "liblinear": {"metavar": "PATH"},
+    "libsvm": {"metavar": "PATH"},
+    "kernel": {"metavar": "NAME", "choices": [name for name in KERNEL_NAMES if name != "precomputed"]},
+    "multi_class": {"metavar": "WAY"},
+    "decision_function_shape": {"metavar": "SHAPE"},
     "gamma": {"type": kinds.number_or_name},
     "approximation": {"type": kinds.whole_or_name, "metavar": "LANDMARKS"},
     "exact_tol": {"type": float},
@@ -90,8 +95,8 @@ OF_ESTIMATORS: dict[str, dict[str, Any]] = {
 
 
 def texts_of(faces: list[Face]) -> dict[str, str]:
-    """The help text of each parameter, from the first estimator that has one."""
-    found: dict[str, str] = {}
+    """The help text of each parameter; of those that are unknown here, that of the first estimator that has one."""
+    found = dict(TEXTS)
     for face in faces:
         for name, text in face.texts.items():
             found.setdefault(name, text)
@@ -100,16 +105,15 @@ def texts_of(faces: list[Face]) -> dict[str, str]:
 
 def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
     """Options that say how a data file is read."""
-    group = parser.add_argument_group("reading")
-    group.add_argument("--label", help="label column of a table, by name or position (the last one by default)")
-    group.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help="whether a table has one")
-    group.add_argument("--scale", type=float, default=1.0, help="multiply every value by this (255 levels: 0.00392157)")
-    group.add_argument(
+    parser.add_argument("--label", metavar="NAME", help=TEXTS["label"])
+    parser.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help=TEXTS["header"])
+    parser.add_argument("--scale", type=float, default=1.0, help=TEXTS["scale"])
+    parser.add_argument(
         "--index-base", dest="index_base", choices=("auto", "0", "1"), default="auto",
-        help="what LIBSVM text counts its features from: by default as the training data did, or 0 where that occurs",
+        help=TEXTS["index_base"],
     )  # fmt: skip
     if cache:
-        group.add_argument("--cache", action="store_true", help="keep what was read in DATA.store, for the next time")
+        parser.add_argument("--cache", action="store_true", help=TEXTS["cache"])
 
 
 def add_own_loss(parser: argparse.ArgumentParser) -> None:
@@ -122,29 +126,23 @@ def fill_train(parser: Parser) -> None:
     faces = known_faces()
     texts = texts_of(faces)
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("--test", metavar="DATA", help="data to test the model on")
-    parser.add_argument("--validation", type=kinds.share, metavar="SHARE", help="rows to hold out for a test: 0.2")
-    parser.add_argument(
-        "--cv", type=kinds.fold_count, metavar="FOLDS",
-        help=f"folds by which C is chosen among several, --C 0.1,1,10; {kinds.FOLDS} by default",
-    )  # fmt: skip
+    parser.add_argument("--test", metavar="DATA", help=texts["test"])
+    parser.add_argument("--validation", type=kinds.share, metavar="SHARE", help=texts["validation"])
+    parser.add_argument("--cv", type=kinds.fold_count, metavar="FOLDS", help=texts["cv"])
     strength = parser.add_mutually_exclusive_group()
-    strength.add_argument("--C", type=kinds.strength, help=f"{texts['C']} Several, with commas: see --cv.")
+    strength.add_argument("--C", type=kinds.strength, help=texts["C"])
     strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
     add_shared(parser, texts)
     parser.add_argument("--gap", type=float, help=texts["gap"])
     parser.add_argument("--keep", choices=KEPT, help=texts["keep"])
-    parser.add_argument("--dask", metavar="local:N|ADDRESS", help="train on N processes here, or on a Dask cluster")
-    parser.add_argument("--model", metavar="PATH", help="write the model here")
-    parser.add_argument("--report", metavar="PATH", help="write an HTML report with pictures and top features here")
-    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    parser.add_argument("--dask", metavar="local:N|ADDRESS", help=texts["dask"])
+    parser.add_argument("--model", metavar="PATH", help=texts["model"])
+    parser.add_argument("--report", metavar="PATH", help=texts["report"])
+    parser.add_argument("--json", action="store_true", help=texts["json"])
     add_options_of_estimators(parser, faces, texts)
     add_reading(parser)
-    parser.add_argument(
-        "--missing", choices=kinds.MISSING, default="error",
-        help="what happens to missing values: an error, or their rows are left out, or they are filled in with the "
-        "mean or median of their column in the training rows, by predict too",
-    )  # fmt: skip
+    parser.add_argument("--missing", choices=kinds.MISSING, default="error", help=texts["missing"])
+    parser.add_argument("--help-all", dest="help_all", action=HelpAll, help="show every option and exit")
     parser.set_defaults(
         run=Later("saddlesvm.cli.commands:train"),
         reads=("data", "test"),
@@ -160,30 +158,18 @@ def fill_path(parser: Parser) -> None:
     strength = parser.add_mutually_exclusive_group()
     strength.add_argument("--C", type=kinds.two_ends, metavar="LOW,HIGH", help="the ends; 1e-3,1e3 by default")
     strength.add_argument("--lambda", dest="lam", type=kinds.two_ends, metavar="LOW,HIGH", help="the same in lambda")
-    parser.add_argument(
-        "--Cs", type=kinds.count_of_Cs, default=kinds.COUNT, metavar="N",
-        help=f"values of C with --penalty l1 or elasticnet, from the first weight on unless --C says from where; "
-        f"{kinds.COUNT} by default",
-    )  # fmt: skip
-    parser.add_argument(
-        "--every-C",
-        dest="every_C",
-        action="store_true",
-        help="prove every C between the ends with them, too",
-    )
-    parser.add_argument(
-        "--gap", dest="proven_gap", type=float, default=GAP, help=f"to prove for every C; {GAP:g} by default"
-    )
+    parser.add_argument("--Cs", type=kinds.count_of_Cs, default=kinds.COUNT, metavar="N", help=texts["Cs"])
+    parser.add_argument("--every-C", dest="every_C", action="store_true", help=texts["every_C"])
+    parser.add_argument("--gap", dest="proven_gap", type=float, default=GAP, help=texts["proven_gap"])
     parser.add_argument("--validation", metavar="DATA", help="rows to measure the error along the path on")
-    parser.add_argument(
-        "--leave-one-out", dest="leave_one_out", action="store_true", help="estimate the error without other rows"
-    )
-    parser.add_argument("--report", metavar="PATH", help="write an HTML report with pictures here")
-    parser.add_argument("--model", metavar="PATH", help="write the model for the chosen C here (the largest, if none)")
+    parser.add_argument("--leave-one-out", dest="leave_one_out", action="store_true", help=texts["leave_one_out"])
+    parser.add_argument("--report", metavar="PATH", help=texts["report"])
+    parser.add_argument("--model", metavar="PATH", help="write the model of the chosen C here")
     add_shared(parser, texts)
-    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    parser.add_argument("--json", action="store_true", help=texts["json"])
     add_options_of_estimators(parser, faces, texts)
     add_reading(parser)
+    parser.add_argument("--help-all", dest="help_all", action=HelpAll, help="show every option and exit")
     parser.set_defaults(
         run=Later("saddlesvm.cli.path:run"),
         keep=None,
@@ -195,32 +181,28 @@ def fill_path(parser: Parser) -> None:
 
 def add_shared(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
     """The options of a fit that all estimators have."""
-    parser.add_argument("--loss", type=loss_argument, help=f"{', '.join(LOSSES)}; {OWN_LOSS} {WITH_OPTIONS}")
-    parser.add_argument("--estimator", type=estimator_text, help=f"instead of the one for the loss: {OWN_ESTIMATOR}")
-    parser.add_argument(
-        "--solver", type=solver_text,
-        help=f"{texts['solver']} Options: pegasos:batch_size=64,output=average. {OWN_SOLVER}",
-    )  # fmt: skip
-    parser.add_argument("--tol", type=float, help=texts["tol"])
-    parser.add_argument("--max-iter", dest="max_iter", type=int, help=texts["max_iter"])
-    parser.add_argument("--max-time", dest="max_time", type=float, help=texts["max_time"])
+    parser.add_argument("--loss", type=loss_argument, help=texts["loss"])
+    parser.add_argument("--estimator", type=estimator_text, help=texts["estimator"])
+    parser.add_argument("--solver", type=solver_text, help=texts["solver"])
+    parser.add_argument("--tol", type=float, metavar="GAP", help=texts["tol"])
+    parser.add_argument("--max-iter", dest="max_iter", type=int, metavar="EPOCHS", help=texts["max_iter"])
+    parser.add_argument("--max-time", dest="max_time", type=float, metavar="SECONDS", help=texts["max_time"])
     parser.add_argument("--intercept", choices=INTERCEPTS, help=texts["intercept"])
-    parser.add_argument("--intercept-scaling", dest="intercept_scaling", type=float, help="value of that feature")
-    parser.add_argument("--n-jobs", dest="n_jobs", type=int, help=texts["n_jobs"])
-    parser.add_argument("--seed", type=int, default=0, help="of the random choices; 0 by default")
+    parser.add_argument("--intercept-scaling", dest="intercept_scaling", type=float, help=texts["intercept_scaling"])
+    parser.add_argument("--n-jobs", dest="n_jobs", type=int, metavar="N", help=texts["n_jobs"])
+    parser.add_argument("--seed", type=int, default=0, help=texts["seed"])
 
 
 def add_options_of_estimators(parser: argparse.ArgumentParser, faces: list[Face], texts: dict[str, str]) -> None:
     """Add the options of registered estimators beyond those that all of them have."""
     seen: set[str] = set()
     for face in faces:
-        group: Any = parser.add_argument_group(f"options of {face.name}")
         for name in face.options:
             if name in seen:
                 continue
             seen.add(name)
-            told = {"help": texts.get(name)} | (OF_ESTIMATORS.get(name) or {"type": type_of(face.defaults[name])})
-            group.add_argument(f"--{name.replace('_', '-')}", dest=name, **told)
+            told: Any = {"help": texts.get(name)} | (OF_ESTIMATORS.get(name) or {"type": type_of(face.defaults[name])})
+            parser.add_argument(f"--{name.replace('_', '-')}", dest=name, **told)
 
 
 def type_of(default: Any) -> Any:
@@ -241,7 +223,7 @@ def add_own_estimator(parser: argparse.ArgumentParser) -> None:
 
 def fill_predict(parser: Parser) -> None:
     """``saddlesvm predict``."""
-    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("model", metavar="MODEL", help="a saved model")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_own_estimator(parser)
     parser.add_argument("--scores", action="store_true", help="the decision values behind each prediction")
@@ -297,12 +279,12 @@ def fill_convert(parser: Parser) -> None:
 
 
 COMMANDS: dict[str, tuple[str, Callable[[Parser], Any]]] = {
-    "train": ("train a linear model and say how good, and how optimal, it is", fill_train),
-    "path": ("prove a model for every C between two ends, and help to choose one", fill_path),
-    "predict": ("print a model's predictions, a line a row", fill_predict),
-    "certify": ("prove how far a model is from the optimum on DATA, at most", fill_certify),
+    "train": ("train a model, and prove how far it is from the optimum", fill_train),
+    "path": ("fit every C between two ends with a proof, and choose one", fill_path),
+    "predict": ("print the predictions of a model, one line a row", fill_predict),
+    "certify": ("prove how far a model is from the optimum on some data", fill_certify),
     "info": ("describe a model or a data set", fill_info),
-    "convert": ("write data files of any size as one store, which training maps", fill_convert),
+    "convert": ("write data files of any size into one store, for fast and repeated training", fill_convert),
 }
 
 
@@ -323,6 +305,8 @@ def make_parser(whole: bool = True) -> Parser:
             made.fill()
     for add in (lab.add_arguments, watch.add_arguments, warmup.add_arguments):
         add(commands)
+    for one in commands._choices_actions:
+        commands.choices[one.dest].description = f"{str(one.help).capitalize()}."
     return parser
 
 

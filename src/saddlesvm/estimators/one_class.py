@@ -36,7 +36,10 @@ class OneClassSVM(OutlierMixin, SVM):
 
     Minimises
 
-    .. math:: \\tfrac12 \\lVert w \\rVert^2 + \\sum_i s_i \\max\\bigl(0, \\rho - w^\\top \\psi(x_i)\\bigr) - \\nu \\rho \\sum_i s_i
+    .. math::
+
+        \\tfrac12 \\lVert w \\rVert^2 + \\sum_i s_i \\max\\bigl(0, \\rho - w^\\top \\psi(x_i)\\bigr)
+        - \\nu \\rho \\sum_i s_i
 
     over the feature space of the kernel and :math:`\\rho`. Parameters and attributes are those of
     ``sklearn.svm.OneClassSVM``, but that `tol` is the relative gap to prove; the parameters after `max_iter` are added.
@@ -56,7 +59,8 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     Attributes
     ----------
     support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
-    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_, kernel_, n_features_in_, feature_names_in_, coef_
+    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    kernel_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVR`; the multipliers lie between 0 and the row weights.
     offset_ : float
         rho: ``decision_function = score_samples - offset_``.

@@ -47,8 +47,10 @@ class SVR(Regressor):
 
     Minimises
 
-    .. math:: \\tfrac12 \\lVert w \\rVert^2 + C \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert -
-    \\epsilon\\bigr)
+    .. math::
+
+        \\tfrac12 \\lVert w \\rVert^2
+        + C \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr)
 
     over the feature space of the kernel. Parameters and attributes are those of ``sklearn.svm.SVR``, but that `tol` is
     the relative gap to prove; the parameters after `max_iter` are added.
@@ -191,7 +193,8 @@ solver, n_jobs, callbacks, warm_start, checkpoint
     Attributes
     ----------
     support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
-    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_, kernel_, n_features_in_, feature_names_in_, coef_
+    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    kernel_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVR`.
 
     Examples
