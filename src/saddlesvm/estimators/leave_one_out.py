@@ -196,7 +196,7 @@ class Estimation:
         self.several = bool(getattr(model, "multilabel_", False))
         self.y: Any = None if self.several else inputs.check_labels(y, design.shape[0])
         self.codes = (
-            np.searchsorted(model.classes_, self.y) if hasattr(model, "classes_") and not self.several else None
+            np.searchsorted(model.classes_, self.y) if hasattr(model, "classes_") and self.y is not None else None
         )
 
     def run(self) -> LeaveOneOut:
