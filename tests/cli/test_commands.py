@@ -273,6 +273,13 @@ def test_class_weights_and_solver_options(run):
     assert "sgd" in json.loads(out)["done"]["solver"]
 
 
+def test_what_would_prove_or_change_nothing_is_refused(run):
+    code, out, err = run("train", "toy", "--tol", "2")
+    assert (code, out) == (2, "") and "tol must be a relative gap, at least 0 and below 1" in err
+    code, out, err = run("train", "toy", "--top-k", "3")
+    assert (code, out) == (2, "") and "--top-k is for the top-k machine: give --multi-class top_k too" in err
+
+
 def test_the_installed_command_runs():
     done = subprocess.run(
         [sys.executable, "-m", "saddlesvm.cli", "--version"], capture_output=True, text=True, check=True

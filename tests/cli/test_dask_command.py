@@ -86,7 +86,7 @@ def test_row_weights_of_a_store_count_and_a_report_is_written(
     assert np.linalg.norm(model.coef_ - reference.coef_) <= distance_bound(
         model.certificate_.gap, reference.certificate_.gap
     )
-    assert len(model.trace_) == 1 and "How the bound closed" in report.read_text()
+    assert len(model.trace_) == 1 and "How the gap closed" in report.read_text()
     capsys.readouterr()
     assert main([*asked[:4], "--C", "0.1,1", "--cv", "2", "--multi-class", "ovo"]) == 0
     assert "chosen C" in capsys.readouterr().out

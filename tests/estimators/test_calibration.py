@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
 
 from saddlesvm import LinearSVC
-from saddlesvm.estimators.calibration import fitted_curves, probabilities
+from saddlesvm.estimators.calibration import Column, fitted_curves, probabilities
 from saddlesvm.estimators.persistence import load, save
 
 
@@ -51,29 +51,28 @@ def test_where_estimates_cannot_be_trusted_folds_take_their_place():
 
 def test_a_sigmoid_finds_the_curve_that_made_the_labels():
     random = np.random.default_rng(3)
-    z = random.normal(size=(20_000, 1)) * 3.0
-    y = random.random((20_000, 1)) < expit(1.7 * z - 0.5)
-    np.testing.assert_allclose(fitted_curves(z, y, None, "sigmoid"), [[1.7, -0.5]], atol=0.1)
-    curves = fitted_curves(z, y, None, "isotonic")
-    np.testing.assert_allclose(probabilities(curves, z), expit(1.7 * z - 0.5), atol=0.12)
+    z = random.normal(size=20_000) * 3.0
+    column = Column(z, random.random(20_000) < expit(1.7 * z - 0.5), np.ones(20_000))
+    np.testing.assert_allclose(fitted_curves([column], "sigmoid"), [[1.7, -0.5]], atol=0.1)
+    curves = fitted_curves([column], "isotonic")
+    np.testing.assert_allclose(probabilities(curves, z[:, None])[:, 0], expit(1.7 * z - 0.5), atol=0.12)
 
 
 def test_weights_stand_for_repeated_rows():
     random = np.random.default_rng(4)
-    z = random.normal(size=(60, 1))
-    y = random.random((60, 1)) < expit(z)
+    z = random.normal(size=60)
+    y = random.random(60) < expit(z)
     times = random.integers(1, 4, 60)
-    repeated = fitted_curves(np.repeat(z, times, axis=0), np.repeat(y, times, axis=0), None, "sigmoid")
-    np.testing.assert_allclose(fitted_curves(z, y, times.astype(float), "sigmoid"), repeated, rtol=1e-4)
+    repeated = Column(np.repeat(z, times), np.repeat(y, times), np.ones(times.sum()))
+    for method, tolerance in (("sigmoid", 1e-4), ("temperature", 1e-4)):
+        weighted = fitted_curves([Column(z, y, times.astype(float))], method)
+        np.testing.assert_allclose(weighted, fitted_curves([repeated], method), rtol=tolerance)
 
 
 def test_without_probability_only_some_losses_have_them():
     X, y = rows()
     assert not hasattr(LinearSVC(loss="hinge").fit(X, y), "predict_proba")
-    with pytest.raises(ValueError, match="probability must be True, False, 'sigmoid' or 'isotonic'"):
-        LinearSVC(probability="platt").fit(X, y)
-    with pytest.raises(ValueError, match="needs multi_class='ovr'"):
-        LinearSVC(probability=True, multi_class="ovo").fit(X, y)
+    assert not hasattr(LinearSVC(loss="hinge", multi_class="ovo").fit(X, y), "predict_proba")
 
 
 def test_a_chosen_C_is_calibrated_too():

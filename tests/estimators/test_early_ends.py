@@ -36,6 +36,16 @@ def test_a_fit_without_tolerance_ends_by_other_means(blobs, end):
     assert LinearSVC(tol=0.0, **end).fit(*blobs).outcome_ is not Outcome.CERTIFIED
 
 
+def test_a_run_cut_by_its_solvers_own_limit_met_no_rule(blobs):
+    """The papers' rule is met, or the passes are used up: two outcomes, and passes are those over active rows."""
+    rule = {"stopping": "projected_gradient", "threshold": 1e-2}
+    met = LinearSVC(solver=DCD(**rule), tol=0.0, random_state=0).fit(*blobs)
+    assert met.outcome_ is Outcome.RULE_MET
+    cut = LinearSVC(solver=DCD(**rule, max_passes=2), tol=0.0, random_state=0).fit(*blobs)
+    assert cut.outcome_ is Outcome.EPOCH_LIMIT
+    assert np.max(cut.n_iter_) <= 2
+
+
 def test_an_early_stop_warns_with_the_gap(blobs):
     with pytest.warns(NotCertifiedWarning, match=r"relative gap is .* asked for; the objective is at most"):
         model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0).fit(*blobs)

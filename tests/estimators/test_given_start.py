@@ -14,6 +14,10 @@ from saddlesvm.lab.runs import iterates
 from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Hinge, SquaredHinge
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.pegasos import first_steps
 from support import features, small_problem
@@ -60,7 +64,13 @@ def test_every_split_and_regressions_take_their_start() -> None:
         ({}, {"coef_init": np.full(4, np.nan)}, "finite"),
         ({}, {"intercept_init": 1.0}, "without coef_init"),
         ({"fit_intercept": False}, {"coef_init": np.zeros(4), "intercept_init": 1.0}, "has no intercept"),
-        ({"solver": "pegasos"}, {"coef_init": np.zeros(4)}, "give delay"),
+        ({"solver": "pegasos"}, {"dual_coef_init": np.zeros(len(NOTES.y))}, "begins at weights, not at dual_coef_init"),
+        ({"penalty": "l1"}, {"dual_coef_init": np.zeros(200)}, "penalties with a square"),
+        ({}, {"dual_coef_init": np.zeros(7)}, r"the shape of dual_coef_, 1 x \d+; got 1 x 7"),
+        ({}, {"dual_coef_init": np.full(200, np.inf)}, "dual_coef_init must be finite"),
+        ({"loss": "hinge"}, {"dual_coef_init": np.full(len(NOTES.y), 2.0)}, "holds 2 for row 0, whose label is"),
+        ({}, {"dual_coef_init": np.zeros(4), "coef_init": np.zeros(4)}, "not both"),
+        ({"C": "auto"}, {"dual_coef_init": np.zeros(4)}, "C='auto'"),
         ({"C": "auto"}, {"coef_init": np.zeros(4)}, "C='auto'"),
         ({"multi_class": "crammer_singer"}, {"coef_init": np.zeros((2, 4))}, "begin at dual points"),
     ],
@@ -74,12 +84,17 @@ def test_what_cannot_be_begun_is_refused(options: dict[str, Any], start: dict[st
         LinearSVC(**options).fit(X, y, **start)
 
 
+@pytest.mark.parametrize("T", [1, 2, 40])
+@pytest.mark.parametrize("delay", [0.0, 25.0])
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
-def test_pegasos_goes_on_from_its_start_by_the_steps_that_were_put_off(intercept: str) -> None:
-    """The plain loop with t + delay for t, from the same weights and with the same rows; the ball holds it, too."""
+def test_pegasos_begins_at_its_start_as_the_plain_loop_does(intercept: str, delay: float, T: int) -> None:
+    """The plain loop with t + delay for t, from the same weights and with the same rows; the ball holds it, too.
+
+    Without a delay the start decides whether the first row counts, and is forgotten.
+    """
     problem = small_problem(Hinge(), intercept=intercept)
-    X, n, delay, T = features(problem), problem.members.size, 25.0, 40
-    v, lam = np.linspace(-1.0, 1.0, X.shape[1]), 1.0 / (problem.members.size * problem.C)
+    X, n = features(problem), problem.members.size
+    v, lam = np.linspace(-3.0, 1.0, X.shape[1]), 1.0 / (problem.members.size * problem.C)
     solver = Pegasos(sampling="replacement", output="last", projection=True, delay=delay)
     if intercept == "none":
         v[-1] = 0.0
@@ -93,7 +108,7 @@ def test_pegasos_goes_on_from_its_start_by_the_steps_that_were_put_off(intercept
         slope = -problem.y[i] if problem.y[i] * (X[i] @ w + b) < 1.0 else 0.0
         w = (1.0 - 1.0 / (t + delay)) * w - slope / (lam * (t + delay)) * X[i]
         b -= slope / np.sqrt(t) if lift else 0.0
-        w *= min(1.0, solver.radius(problem) / np.linalg.norm(w))
+        w *= min(1.0, solver.radius(problem) / max(np.linalg.norm(w), 1e-300))
     assert point.w is not None
     expected = np.append(w[:-1], b / problem.scale if lift else w[-1])
     np.testing.assert_allclose(point.w, expected, rtol=1e-9, atol=1e-12)
@@ -104,13 +119,57 @@ def _draws(seed: int, n: int, count: int) -> list[int]:
     return [draws.below(n) for _ in range(count)]
 
 
-def test_without_a_delay_the_first_iteration_forgets_the_start() -> None:
-    problem = small_problem(Hinge())
-    start = Point(np.ones(problem.n_features + 1))
-    ends = [next(iterates(problem, Pegasos(), [3.0], 0, one))[1].w for one in (None, start)]
-    np.testing.assert_array_equal(*ends)
-    assert Pegasos().forgets_start and not Pegasos(delay=1.0).forgets_start
+def test_the_first_row_is_judged_by_the_start() -> None:
+    """a_1 is 0 for weights that classify every row by a margin of 1, and w_2 then is zero; at w_1 = 0 it never is."""
+    problem = small_problem(Hinge(), C=0.01)
+    X = np.asarray(problem.X.values)
+    easy = make_problem(as_rows(X), np.where(X[:, 0] > 0.0, 1.0, -1.0), Hinge(), C=0.01)
+    apart = Point(np.eye(problem.n_features + 1)[0] / np.abs(X[:, 0]).min())
+    solver = Pegasos(output="last")
+    first = [next(iterates(easy, solver, [1.0 / len(X)], 0, start))[1].w for start in (None, apart)]
+    assert first[0].any() and not first[1].any()
+    mean = Pegasos(output="average")
+    (_, point), (_, later) = iterates(easy, mean, [1.0 / len(X), 2.0 / len(X)], 0, apart)
+    np.testing.assert_allclose(point.w, apart.w, rtol=1e-12)  # w_1 alone
+    np.testing.assert_allclose(later.w, 0.5 * apart.w, rtol=1e-12, atol=1e-12)  # w_1 and w_2 = 0
     assert first_steps(small_problem(SquaredHinge())) > 0.0
+
+
+@pytest.mark.parametrize("split", ["ovr", "ovo"])
+@pytest.mark.parametrize("solver", ["dcd", "sdca"])
+@pytest.mark.parametrize("form", [{"C": 2.0}, {"lam": 1e-2}], ids=str)
+def test_the_dual_solvers_begin_at_given_dual_variables(solver: str, split: str, form: dict[str, float]) -> None:
+    """One epoch from them is one epoch of a plain loop from them; for two classes and for each of three."""
+    X, y = load_iris(return_X_y=True)
+    options: dict[str, Any] = {"loss": "hinge", "fit_intercept": False, "multi_class": split, "solver": solver, **form}
+    options |= {"keep": "last", "tol": 0.0, "max_iter": 1, "random_state": 0}
+    first = LinearSVC(**options).fit(X, y)
+    again = LinearSVC(**options).fit(X, y, dual_coef_init=first.dual_coef_)
+    for k in range(3):
+        sign, rows = np.where(y == k, 1.0, -1.0), np.arange(len(y))
+        if split == "ovo":
+            low, high = [(0, 1), (0, 2), (1, 2)][k]
+            rows = np.flatnonzero((y == low) | (y == high))
+            sign = np.where(y == high, 1.0, -1.0)
+        problem = make_problem(as_rows(np.ascontiguousarray(X[rows])), sign[rows], Hinge(), **form)
+        alpha = first.dual_coef_[[k]].toarray()[0][rows] / problem.C
+        made = make_solver(solver)
+        state = made.init(problem, seed_of(0) + k, Point(alpha=alpha))
+        state = made.step(problem, state, Budget(len(rows)))
+        found = again.dual_coef_[[k]].toarray()[0][rows]
+        np.testing.assert_allclose(found, problem.C * state.alpha, rtol=1e-9, atol=1e-12 * problem.C)
+    assert (again.certificate_.dual > first.certificate_.dual) and again.certificate_.sound
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "dcd", "sdca"])
+def test_optimal_dual_variables_end_a_fit_at_once(solver: str) -> None:
+    best = LinearSVC(solver="dcd", tol=1e-7, random_state=0).fit(NOTES.X, NOTES.y)
+    again = LinearSVC(solver=solver, tol=1e-4, random_state=0, certify_every=0.5)
+    assert epochs(again, dual_coef_init=best.dual_coef_) <= 1
+    line = LinearSVR(solver="dcd", tol=1e-7, C=0.01, random_state=0).fit(NOTES.X, NOTES.X[:, 0])
+    near = LinearSVR(solver=solver, tol=1e-3, C=0.01, random_state=0, certify_every=0.5)
+    near.fit(NOTES.X, NOTES.X[:, 0], dual_coef_init=line.dual_coef_)
+    assert near.n_iter_ <= 1
 
 
 def test_batches_of_a_subset_hold_no_row_twice_and_every_row_as_often() -> None:

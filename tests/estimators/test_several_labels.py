@@ -107,8 +107,6 @@ def test_models_come_back_and_are_certified(model: Any, rows: np.ndarray, severa
     [
         ({"multi_class": "ovo"}, Y, "needs multi_class='ovr'; got 'ovo'"),
         ({"class_weight": "balanced"}, Y, "class_weight='balanced' needs a y of shape"),
-        ({"probability": True}, Y, "probability=True needs a y of shape"),
-        ({"C": "auto"}, Y, "C='auto' needs a y of shape"),
         ({}, 3 * Y, "must be an indicator matrix, of 0 and 1 only"),
         ({}, Y[:-1], "X has 150 rows, y 149"),
         ({}, sparse.csr_array(Y[:, :1]), "needs two columns or more"),
@@ -117,6 +115,20 @@ def test_models_come_back_and_are_certified(model: Any, rows: np.ndarray, severa
 def test_what_labels_cannot_be_is_said(options: dict[str, Any], labels: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         LinearSVC(**options).fit(X, labels)
+
+
+def test_C_is_chosen_for_all_labels_together() -> None:
+    model = LinearSVC(C="auto:low=1e-2,high=1e2,size=3", random_state=0).fit(X, Y)
+    errors = [leave_one_out(model.path_.model(C), X, Y).error for C in model.choice_.Cs]
+    assert errors == pytest.approx(model.choice_.errors)
+    alone = [LinearSVC(C=model.choice_.Cs[0]).fit(X, column) for column in Y.T]
+    each = [leave_one_out(one, X, column).error for one, column in zip(alone, Y.T, strict=True)]
+    assert model.choice_.errors[0] == pytest.approx(np.mean(each), abs=0.02)
+    assert model.predict(X).shape == Y.shape
+    folds = LinearSVC(C="auto:low=1e2,high=1e3,size=2", random_state=0)
+    assert 0.0 <= folds.fit(X, Y, groups=np.arange(len(X)) % 4).choice_.errors.min() < 0.5
+    with pytest.raises(ValueError, match="C='auto' needs a y of shape"):
+        LinearSVR(C="auto").fit(ROWS, TARGETS)
 
 
 def test_what_targets_cannot_be_is_said() -> None:

@@ -71,7 +71,7 @@ def test_the_average_of_kernel_pegasos_is_the_mean_of_its_iterates():
     for t in range(1, T + 1):
         i = draws.below(30)
         counts[i] += y[i] * (K[i] @ (counts * y)) / (lam * t) < 1.0
-        total += counts * y / (lam * t)
+        total += counts * y / (lam * t) if t < T else 0.0  # w_1 = 0, ..., w_T
     solver = KernelPegasos(output="average")
     state = solver.init(problem, 3)
     while state.rows_touched < T:  # in pieces: what is kept goes on from step to step

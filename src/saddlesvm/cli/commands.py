@@ -76,6 +76,8 @@ def estimator_kind(options: argparse.Namespace) -> register.Entry:
         The estimator does not have an option that was given.
     """
     entry = register.named(options.estimator or "") or asked_for(options)
+    if options.top_k is not None and options.multi_class != "top_k" and "multi_class" in entry.parameters:
+        raise ValueError("--top-k is for the top-k machine: give --multi-class top_k too")
     loss: Any = options.loss or getattr(entry.kind(), "loss", None)
     offered = {name: None for one in register.known() for name in one.options}
     absent = [name for name in SHARED_OPTIONS if name not in entry.parameters]

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from saddlesvm.data.conversion import convert, read_with
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import BeingWritten, DataError
 from saddlesvm.data.store import Store, is_store
+from saddlesvm.data.store_files import wait_for_writer
+from saddlesvm.data.store_format import read_store_header
 
-__all__ = ["CACHE", "cached"]
+__all__ = ["CACHE", "cached", "from_cache"]
 
 CACHE = ".store"
+Made = TypeVar("Made")
 
 
 def cached(path: Path, *, advance: Callable[[float], Any] | None = None, **options: Any) -> Store:
     """The store ``NAME.store`` beside a file: an existing one if it still fits the file, else a new one.
 
-    A store fits when it names the present size and time of change of the file, and the same options of reading.
+    A store fits when it names the present size and time of change of the file, and the same options of reading. Where
+    another process is writing one, this waits for its end, and takes it if it fits.
 
     Parameters
     ----------
@@ -35,12 +39,40 @@ def cached(path: Path, *, advance: Callable[[float], Any] | None = None, **optio
         As :func:`~saddlesvm.data.convert`: the file cannot be read, or the store cannot be written there.
     """
     target = path.with_name(path.name + CACHE)
-    if is_store(target):
-        with suppress(DataError):  # a damaged one is written again
-            store = Store(target)
-            if _fits(store.header, path, options):
-                return store
-    return convert(path, target, overwrite=True, advance=advance, **options)
+    while True:
+        if is_store(target):
+            with suppress(DataError):  # a damaged one is written again
+                store = Store(target)
+                if _fits(store.header, path, options):
+                    return store
+        try:
+            return convert(path, target, overwrite=True, advance=advance, **options)
+        except BeingWritten:
+            wait_for_writer(target)
+
+
+def from_cache(path: Path, use: Callable[[Store], Made], **options: Any) -> Made:
+    """What `use` makes of the store beside a file, from :func:`cached`, which takes the `options`.
+
+    Another process may replace the store before `use` has opened all of its arrays: they are then opened anew.
+    """
+    while True:
+        store = cached(path, **options)
+        try:
+            made = use(store)
+        except DataError:
+            if _is_unchanged(store):
+                raise
+        else:
+            if _is_unchanged(store):
+                return made
+
+
+def _is_unchanged(store: Store) -> bool:
+    try:
+        return read_store_header(store.path) == store.header
+    except DataError:
+        return False
 
 
 def _fits(header: dict[str, Any], path: Path, options: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saddlesvm.runtime.shown import one_line
 
-__all__ = ["WAYS_WITH_GAPS", "DataError"]
+__all__ = ["WAYS_WITH_GAPS", "BeingWritten", "DataError"]
 
 WAYS_WITH_GAPS = "leave such rows out or fill them in with --missing drop, mean or median, or read with missing='keep'"
 
@@ -27,3 +27,7 @@ class DataError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
+
+
+class BeingWritten(DataError):
+    """Another process is writing a store of this name."""

@@ -44,6 +44,7 @@ _LINES = (
 )  # fmt: skip
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 _ENTRY = re.compile(r"([0-9]{1,9}):(\S+)")
+PROB = ("probA", "probB")
 _MOST_INDEX = 2**31 - 1
 
 
@@ -67,6 +68,8 @@ class LibsvmModel:
     labels : int64 ndarray of shape (n_classes,), or None
         In the order of the file.
     n_support : int32 ndarray of shape (n_classes,), or None
+    sigmoids : ndarray of shape (2, n_pairs), or None
+        A and B of each pair: the probability of its first class is ``1 / (1 + exp(A f + B))`` for the decision value f.
     """
 
     svm_type: str
@@ -80,6 +83,7 @@ class LibsvmModel:
     rows: np.ndarray[Any, Any]
     labels: np.ndarray[Any, Any] | None = None
     n_support: np.ndarray[Any, Any] | None = None
+    sigmoids: np.ndarray[Any, Any] | None = None
 
     def with_labels_ascending(self) -> LibsvmModel:
         """The same model with its classes in ascending order; scores of pairs that are thereby turned change signs."""
@@ -90,17 +94,20 @@ class LibsvmModel:
         places = [np.arange(ends[c], ends[c + 1]) for c in range(K)]
         at = np.concatenate([places[c] for c in order])
         dual = np.empty_like(self.dual_coef)
-        rho = np.empty_like(self.rho)
+        rho, sigmoids = np.empty_like(self.rho), None if self.sigmoids is None else np.empty_like(self.sigmoids)
         number = {pair: k for k, pair in enumerate(combinations(range(K), 2))}
         for (i, j), k in number.items():  # of the ascending order
             a, b = int(order[i]), int(order[j])
             sign = 1.0 if a < b else -1.0
-            rho[k] = sign * self.rho[number[min(a, b), max(a, b)]]
+            before = number[min(a, b), max(a, b)]
+            rho[k] = sign * self.rho[before]
+            if sigmoids is not None and self.sigmoids is not None:
+                sigmoids[:, k] = self.sigmoids[:, before] * (1.0, sign)
             dual[j - 1, places[a]] = sign * self.dual_coef[b - (b > a), places[a]]
             dual[i, places[b]] = sign * self.dual_coef[a - (a > b), places[b]]
         return LibsvmModel(
             self.svm_type, self.kernel, self.degree, self.gamma, self.coef0, dual[:, at], rho, self.vectors[at],
-            self.rows[at], self.labels[order], self.n_support[order],
+            self.rows[at], self.labels[order], self.n_support[order], sigmoids,
         )  # fmt: skip
 
 
@@ -137,7 +144,8 @@ def write_libsvm_model(path: str | os.PathLike[str], model: LibsvmModel) -> None
     where = os.fspath(path)
     theirs, parameters = check_libsvm_kernel(model.kernel, float(model.degree), where)
     vectors = sparse.csr_array(model.vectors)
-    if not all(np.isfinite(values).all() for values in (model.dual_coef, model.rho, vectors.data)):
+    sigmoids = np.empty((0, 0)) if model.sigmoids is None else model.sigmoids
+    if not all(np.isfinite(values).all() for values in (model.dual_coef, model.rho, vectors.data, sigmoids)):
         raise DataError(f"{where}: the model holds NaN or infinity")
     lines = [f"svm_type {model.svm_type}", f"kernel_type {theirs}"]
     for name in parameters:
@@ -148,6 +156,8 @@ def write_libsvm_model(path: str | os.PathLike[str], model: LibsvmModel) -> None
     lines.append("rho " + " ".join(f"{one:.17g}" for one in model.rho))
     if labels is not None and model.n_support is not None:
         lines.append("label " + " ".join(map(str, whole_labels(labels, where, "LIBSVM"))))
+        for name, values in zip(PROB, sigmoids, strict=False):
+            lines.append(f"{name} " + " ".join(f"{one:.17g}" for one in values))
         lines.append("nr_sv " + " ".join(map(str, model.n_support.tolist())))
     refuse_special(path)
     with atomic_write(path) as file:
@@ -207,6 +217,7 @@ class _Header:
     rho: np.ndarray[Any, Any]
     labels: np.ndarray[Any, Any] | None
     n_support: np.ndarray[Any, Any] | None
+    sigmoids: np.ndarray[Any, Any] | None
 
     @property
     def height(self) -> int:
@@ -233,12 +244,14 @@ class _Header:
         if len(lines.get("rho", "")) < K * (K - 1) // 2:
             raise DataError(f"{where}: has {K} classes; its rho must have a number for each pair")
         rho = np.array(_numbers(lines, "rho", K * (K - 1) // 2, where))
-        labels = n_support = None
+        labels = n_support = sigmoids = None
         if of_classes:
             labels, n_support = (np.array(_wholes(lines, name, K, where), np.int64) for name in ("label", "nr_sv"))
             if np.unique(labels).size < K or n_support.min() < 0 or n_support.sum() != total:
                 raise DataError(f"{where}: its labels must differ, and its nr_sv add up to total_sv {total}")
-        return cls(kind, kernel, **numbers, total=total, rho=rho, labels=labels, n_support=n_support)
+            if PROB[0] in lines or PROB[1] in lines:
+                sigmoids = np.array([_numbers(lines, name, rho.size, where) for name in PROB])
+        return cls(kind, kernel, **numbers, total=total, rho=rho, labels=labels, n_support=n_support, sigmoids=sigmoids)
 
 
 def _words(lines: dict[str, str], name: str, count: int, where: str) -> list[str]:
@@ -301,5 +314,5 @@ def _read_vectors(header: _Header, file: IO[str], start: int, where: str) -> Lib
     n_support = None if header.n_support is None else header.n_support.astype(np.int32)
     return LibsvmModel(
         header.svm_type, header.kernel, header.degree, header.gamma, header.coef0, dual, header.rho, vectors, rows,
-        header.labels, n_support,
+        header.labels, n_support, header.sigmoids,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 
 from saddlesvm.data.arrays import read_npz
 from saddlesvm.data.bundled import raw_bundled
-from saddlesvm.data.cache import cached
+from saddlesvm.data.cache import from_cache
 from saddlesvm.data.delimited import read_delimited
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.idx import read_idx
@@ -106,15 +106,14 @@ def read(
     options: dict[str, Any] = {"label": label, "header": header, "dtype": dtype, "task": task}
     if cache and missing == "keep":
         raise DataError(f"{name}: a cache holds no missing values; read without it, or fill them in first")
-    if found == "store" or (cache and found != "bundled"):
-        if found == "store":
-            store = _store(name, label, dtype, scale)
-        else:
-            told = None if found == "libsvm" else n_features
-            store = cached(
-                Path(name), **options, n_features=told, scale=scale, zero_based=zero_based, advance=advance
-            )  # fmt: skip
-        return _table_of(store, name, found, label, n_features, task, started)
+    if found == "store":
+        return _table_of(_store(name, label, dtype, scale), name, found, label, n_features, task, started)
+    if cache and found != "bundled":
+        told = options | {"n_features": None if found == "libsvm" else n_features, "zero_based": zero_based}
+        return from_cache(
+            Path(name), lambda store: _table_of(store, name, found, label, n_features, task, started),
+            **told, scale=scale, advance=advance,
+        )  # fmt: skip
     raw, found, n_bytes = _raw(
         name, found, n_features=n_features, zero_based=zero_based, missing=missing, advance=advance, **options
     )

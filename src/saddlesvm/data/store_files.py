@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.data.atomic import sync_folder
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import BeingWritten, DataError
 from saddlesvm.data.store_format import HEADER, PARTIAL, npy_header
 
-__all__ = ["GrowingArray", "Scratch", "StoreFolder"]
+__all__ = ["GrowingArray", "Scratch", "StoreFolder", "wait_for_writer"]
 
 _CHUNK = 1 << 20
 
@@ -126,7 +126,10 @@ class StoreFolder:
         if self.path.exists():
             with self._lock_on(self.path):
                 shutil.rmtree(self.path)
-        self.path.mkdir()
+        try:
+            self.path.mkdir()
+        except FileExistsError:
+            raise self._being_written() from None
         self._lock.enter_context(self._lock_on(self.path))
 
     @contextmanager
@@ -136,6 +139,8 @@ class StoreFolder:
             import fcntl
 
             handle = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:  # it was published, or removed, a moment ago
+            raise self._being_written() from None
         except (ImportError, OSError):  # not this system, or not this folder: two writers are then not kept apart
             yield
             return
@@ -143,9 +148,12 @@ class StoreFolder:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError:
-            raise DataError(f"{self.given}: is being written by another process") from None
+            raise self._being_written() from None
         finally:
             os.close(handle)
+
+    def _being_written(self) -> BeingWritten:
+        return BeingWritten(f"{self.given}: is being written by another process")
 
     def publish(self) -> None:
         """Give the folder its name: from here on it is a store."""
@@ -166,6 +174,21 @@ class StoreFolder:
             shutil.rmtree(self.path, ignore_errors=True)
             self._open = False
         self._lock.close()
+
+
+def wait_for_writer(target: str | os.PathLike[str]) -> None:
+    """Wait until no other process is writing a store of this name, where the system has locks that say so."""
+    given = Path(os.path.realpath(target))
+    try:
+        import fcntl
+
+        handle = os.open(given.with_name(given.name + PARTIAL), os.O_RDONLY)
+    except (ImportError, OSError):  # not this system, or it has just ended
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -70,6 +70,7 @@ class ArrayFile:
         DataError
             The file is missing, truncated, longer than it must be, or holds another array.
         """
+        refuse_special(self.path)
         try:
             with self.path.open("rb") as file:
                 found = read_header(file)

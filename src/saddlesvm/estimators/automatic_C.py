@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import hamming_loss, make_scorer
 from sklearn.model_selection import GroupKFold, check_cv
 
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import refuse_columns
+from saddlesvm.data.columns_of_labels import check_indicator, has_columns, refuse_columns
+from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.leave_one_out import FOLDS, LeaveOneOut, leave_one_out
+from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_defaults import ENDS, GAP
 from saddlesvm.estimators.path_search import certified_path
-from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.allowed import POSITIVE, SHARE, check
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import end_of_fit
 from saddlesvm.runtime.interrupt import part_of_a_search
@@ -64,8 +66,9 @@ class AutomaticC:
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise ValueError(f"the rule of C='auto' must be one of {', '.join(RULES)}; got {self.rule!r}")
-        for name in ("low", "high", "gap"):
+        for name in ("low", "high"):
             check(name, getattr(self, name), POSITIVE)
+        check("gap", self.gap, SHARE)
         if not self.low < self.high:
             raise ValueError(f"low must be smaller than high in C='auto'; got {self.low!r} and {self.high!r}")
         if not (isinstance(self.size, int) and self.size >= 2):
@@ -86,6 +89,8 @@ class Choice:
     errors : ndarray of shape (k,)
         Leave-one-out error estimated at each C, infinite where it cannot be trusted; or the error of folds.
     standard_errors : ndarray of shape (k,)
+    error : float
+        At the chosen C.
     path : CertifiedPath
     by_folds : bool
         No estimate could be trusted, and five folds took their place; or there are groups, which folds leave out.
@@ -109,6 +114,11 @@ class Choice:
     standard_errors: np.ndarray
     path: CertifiedPath
     by_folds: bool = False
+
+    @property
+    def error(self) -> float:
+        """The error at the chosen C."""
+        return float(self.errors[np.flatnonzero(self.Cs == self.C)[0]])
 
 
 def made_automatic(C: Any) -> AutomaticC | None:
@@ -210,15 +220,23 @@ def _errors_of_folds(
     template: LinearModel, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: Any, folds: Folds | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The error at each C of models of the other folds (of five where none are given), and its standard error."""
-    design, labels = inputs.as_design(X), np.asarray(y)
-    weights = inputs.check_weights(sample_weight, labels.size)
+    design = inputs.as_design(X)
+    n, scoring = design.shape[0], None
+    if has_columns(y):
+        labels, scoring = check_indicator(y, n).toarray(), make_scorer(hamming_loss, greater_is_better=False)
+    else:
+        labels = inputs.check_labels(y, n)
+    weights = inputs.check_weights(sample_weight, n)
     default = check_cv(FOLDS, labels, classifier=is_classifier(template))
     errors = []
-    for train, test in folds or default.split(np.zeros(labels.size), labels):
+    for train, test in folds or default.split(np.zeros(n), labels):
+        if weights is not None:  # a row of weight zero is no row
+            train, test = train[weights[train] > 0.0], test[weights[test] > 0.0]
         given = None if weights is None else weights[train]
         path = certified_path(template, design[train], labels[train], (how.low, how.high), how.gap, sample_weight=given)
         within = np.clip(Cs, path.knots[0].C, path.knots[-1].C)  # a time limit may have cut the fold's path short
-        errors.append(1.0 - path.score(design[test], labels[test], within))
+        scores = path.score(design[test], labels[test], within, scoring)
+        errors.append(-scores if scoring else 1.0 - scores)
     return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
 
 
@@ -245,7 +263,8 @@ def fit_automatically(
 
     A checkpoint is the path's: the last fit has next to nothing left to do.
     """
-    refuse_columns(y, "C='auto'")
+    if not is_classifier(model):
+        refuse_columns(y, "C='auto'")
     with part_of_a_search():
         choice = choose_C(model, how, X, y, sample_weight, groups)
     near = choice.path.model(choice.C)

@@ -21,7 +21,18 @@ from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import CALLBACKS, KEEP, LIMIT, NOT_NEGATIVE, NUMBER, POSITIVE, THREADS, Allowed, check
+from saddlesvm.runtime.allowed import (
+    CALLBACKS,
+    KEEP,
+    LIMIT,
+    NOT_NEGATIVE,
+    NUMBER,
+    POSITIVE,
+    RELATIVE_GAP,
+    THREADS,
+    Allowed,
+    check,
+)
 from saddlesvm.runtime.compiling import seconds_compiling, telling
 from saddlesvm.runtime.deadline import beginning
 from saddlesvm.runtime.internal import PublicDir, internal
@@ -30,7 +41,7 @@ from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
 COMMON = {
-    "tol": NOT_NEGATIVE,
+    "tol": RELATIVE_GAP,
     "gap": NOT_NEGATIVE,
     "max_iter": LIMIT,
     "max_time": LIMIT,
@@ -46,6 +57,11 @@ PARAMETERS: dict[type, list[str]] = {}  # the names of each class's parameters, 
 Itself = TypeVar("Itself")
 Model = TypeVar("Model", bound="Estimator")
 Given = ParamSpec("Given")
+
+
+def store(given: dict[str, Any]) -> None:
+    """Keep the parameters of a constructor, which calls ``store(locals())``, as attributes of the same names."""
+    vars(given["self"]).update((name, one) for name, one in given.items() if name not in ("self", "__class__"))
 
 
 def all_or_nothing(

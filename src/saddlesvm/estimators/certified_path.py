@@ -136,7 +136,7 @@ class CertifiedPath:
         parent = self.models[k]
         strength = {"C": 1.0, "lam": 1.0 / (self.n * C)} if self.uses_lambda else {"C": float(C)}
         made = clone(parent).set_params(**strength)
-        kept = ("classes_", "n_features_in_", "feature_names_in_", "outcome_", "n_iter_", "trace_")
+        kept = ("classes_", "indicator_", "n_features_in_", "feature_names_in_", "outcome_", "n_iter_", "trace_")
         vars(made).update({name: vars(parent)[name] for name in kept if name in vars(parent)})
         made.begin_at(self.coef(C), self.intercept(C), self.dual_coef(C), made.posed_C(self.n), parent)
         made.certificate_, made.certificates_ = self.certificate(C), self.certificates(C)

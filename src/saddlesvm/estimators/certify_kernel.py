@@ -10,7 +10,7 @@ import numpy as np
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.class_weights import class_factors
-from saddlesvm.estimators.kernel_coefficients import coefficients_of
+from saddlesvm.estimators.kernel_coefficients import coefficients_of, duals_of
 from saddlesvm.multiclass.splits import has_factors, sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
@@ -143,8 +143,14 @@ def options_of(model: Any, name: str) -> dict[str, Any]:
         kind = "regularized"
     lam = getattr(model, "lam", None)
     has_C = name not in ("NuSVC", "OneClassSVM")  # scikit-learn's have a C that means nothing
-    strength = {"lam": lam} if lam is not None else {"C": float(model.C) if has_C else 1.0}
+    strength = {"lam": lam} if lam is not None else {"C": finite_C(model) if has_C else 1.0}
     return {"intercept": kind, "scale": float(getattr(model, "intercept_scaling", 1.0)), **strength}
+
+
+def finite_C(model: Any) -> float:
+    """The C of a model; of a hard margin one that no multiplier reaches, whose optimum is the same."""
+    C = float(getattr(model, "C_", model.C))
+    return C if np.isfinite(C) else 2.0 * float(np.abs(duals_of(model)).max(initial=1.0))
 
 
 def _class_weights(

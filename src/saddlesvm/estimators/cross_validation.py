@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.base import store
 from saddlesvm.estimators.fold_search import Fold, FoldSearch, Table
 from saddlesvm.estimators.fold_search_on_files import FoldSearchOnFiles
 from saddlesvm.estimators.linear_svc import LinearSVC
@@ -134,14 +135,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         drop: float | None = None,
         verbose: int = 0,
     ) -> None:
-        self.estimator = estimator
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.n_jobs = n_jobs
-        self.drop = drop
-        self.verbose = verbose
+        store(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Classes, all_or_nothing
+from saddlesvm.estimators.base import Classes, all_or_nothing, store
 from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.landmarks import Approximation
 from saddlesvm.estimators.option_names import OF_KERNELS, OVER_LANDMARKS
@@ -188,36 +188,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         approximation: int | Literal["auto"] | None = None,
         exact_tol: float | None = None,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.lam = lam
-        self.loss = loss
-        self.width = width
-        self.solver = solver
-        self.tol = tol
-        self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.fit_intercept = fit_intercept
-        self.intercept = intercept
-        self.intercept_scaling = intercept_scaling
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.approximation = approximation
-        self.exact_tol = exact_tol
+        store(locals())
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -24,7 +24,7 @@ from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
-from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, check
+from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, check
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import SolverBase, one_of
 
@@ -32,7 +32,7 @@ GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",
     lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
 )
-EXACT_TOL = Allowed("None or above 0", lambda given: given is None or POSITIVE.holds(given))
+EXACT_TOL = Allowed("None, or above 0 and below 1", lambda given: given is None or SHARE.holds(given))
 OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
 
 
@@ -184,7 +184,7 @@ class KernelMachine(Estimator):
 
     def _keep_for_a_start(self, multipliers: sparse.csr_array | None) -> None:
         """Keep what a warm start needs beside the model: the C of the fit, and multipliers found over landmarks."""
-        self._fitted_C = self.C
+        self._fitted_C = getattr(self, "C_", self.C)
         self.__dict__.pop("multipliers_", None)  # of an earlier fit
         if multipliers is not None:
             self.multipliers_ = multipliers
@@ -209,7 +209,8 @@ class KernelMachine(Estimator):
         if len(found) != problems:
             raise ValueError(f"warm_start: the last fit had {len(found)} sub-problems, this one has {problems}")
         former = getattr(self, "_fitted_C", None)
-        factor = self.C / former if former and self.C else 1.0
+        C = getattr(self, "C_", self.C)
+        factor = C / former if former and C else 1.0
         return [factor * (beta if order is None else beta[order]) for beta in found]
 
     def _centres(self) -> Any:

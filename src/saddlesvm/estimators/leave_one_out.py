@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import refuse_columns
-from saddlesvm.estimators.calibration import fitted_curves
+from saddlesvm.data.columns_of_labels import check_indicator, refuse_columns
+from saddlesvm.estimators.calibration import (
+    columns_of,
+    fitted_curves,
+    fitted_softmax,
+    folds_of,
+    held_out_scores,
+    method_of,
+)
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.multiclass.splits import JOINT
+from saddlesvm.multiclass.sub_problems import one_vs_rest
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.interrupt import part_of_a_search
 from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, row_estimates
 
 MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
 LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted
-FOLDS = 5  # folds that replace estimates that cannot be trusted
 LARGEST_GAP = 0.05  # largest relative gap of a model with estimates
 
 
@@ -37,7 +44,8 @@ class LeaveOneOut:
     low, high : ndarray of the shape of `margins`
         Proven bounds of these margins; infinite where nothing is proven.
     error : float
-        Estimated share of wrong labels; the mean squared error for regression.
+        Estimated share of wrong labels, of those of all rows where each has several; the mean squared error for
+        regression.
     log_loss : float
         Estimated mean of ``-log p(label)`` with logistic probabilities of the margins; NaN for regression.
     standard_error : float
@@ -110,7 +118,8 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
     """
     check_is_fitted(model)
     X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-    refuse_columns(y, "a leave-one-out estimate")
+    if not getattr(model, "multilabel_", False):
+        refuse_columns(y, "a leave-one-out estimate")
     design = inputs.as_design(X)
     if getattr(model, "multi_class", "ovr") != "ovr":
         raise ValueError(f"leave-one-out estimates need multi_class='ovr'; this model has {model.multi_class!r}")
@@ -126,33 +135,54 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
 def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
     """The curves from scores to probabilities of a fitted classifier, see :func:`fitted_curves`.
 
-    They are fitted to leave-one-out estimates of its rows' scores; where those cannot be trusted, to the scores of
-    models that were trained on the other folds of five.
+    They are fitted to leave-one-out estimates of its rows' scores. Where there are none, or they cannot be trusted, to
+    the scores of models that were trained on the other folds of five. Rows count with the weights of their classes.
     """
-    found = leave_one_out(model, X, y, sample_weight)
-    margins = found.margins if found.trusted else _scores_of_folds(model, X, y, sample_weight)
+    posed = model.training_problems(y, sample_weight, inputs.as_design(X).shape[0])
+    margins = None
+    if model.multi_class == "ovr" and model._penalty().penalty.identity():
+        found = leave_one_out(model, X, y, sample_weight)
+        margins = found.margins if found.trusted else None
+    if margins is None:
+        margins = _scores_of_folds(model, X, y, sample_weight)
     margins = margins.reshape(len(margins), -1)
-    classes = model.classes_[-margins.shape[1] :]
-    weights = inputs.check_weights(sample_weight, len(margins))
-    method = "sigmoid" if model.probability is True else model.probability
-    return fitted_curves(margins, np.asarray(y)[:, None] == classes, weights, method)
+    method, problems = method_of(model.probability), posed.problems
+    if model.multilabel_:
+        columns = columns_of(problems, margins, posed.weights)
+        alone = [[one] for one in columns] if method == "temperature" else [columns]  # labels do not share one
+        return np.concatenate([fitted_curves(some, method) for some in alone])
+    codes = np.searchsorted(model.classes_, inputs.check_labels(y, len(margins)))
+    if model.multi_class in JOINT:
+        problems = [make() for make in one_vs_rest(codes, model.classes_)]
+    if method == "temperature" and model.multi_class != "ovo" and model.classes_.size > 2:
+        weights = np.ones(codes.size) if posed.weights is None else posed.weights
+        weights = weights * np.array([sub.factor for sub in problems])[codes]
+        counted = weights > 0.0
+        return fitted_softmax(margins[counted], codes[counted], weights[counted])
+    return fitted_curves(columns_of(problems, margins, posed.weights), method)
 
 
 def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
     """Scores of each row by a model that was trained on the other folds."""
-    design, y = inputs.as_design(X), np.asarray(y)
-    weights = inputs.check_weights(sample_weight, len(y))
-    scores: np.ndarray | None = None
-    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(y)), y):
-        other = clone(model).set_params(C=model._fitted_C, lam=None, probability=False, checkpoint=None)
+    design = inputs.as_design(X)
+    n = design.shape[0]
+    weights = inputs.check_weights(sample_weight, n)
+    if model.multilabel_:
+        labels, codes = check_indicator(y, n).toarray(), np.zeros(n, dtype=np.intp)
+    else:
+        labels = inputs.check_labels(y, n)
+        codes = np.searchsorted(model.classes_, labels)
+
+    def of_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        other = clone(model).set_params(
+            C=model._fitted_C, lam=None, probability=False, checkpoint=None, warm_start=False,
+            decision_function_shape="ovo",
+        )  # fmt: skip
         with part_of_a_search():
-            other.fit(design[train], y[train], sample_weight=None if weights is None else weights[train])
-        of_fold = other.decision_function(design[test])
-        if scores is None:
-            scores = np.empty((len(y), *of_fold.shape[1:]))
-        scores[test] = of_fold
-    assert scores is not None
-    return scores
+            other.fit(design[train], labels[train], sample_weight=None if weights is None else weights[train])
+        return np.asarray(other.decision_function(design[test]))
+
+    return held_out_scores(folds_of(codes, weights, 0), lambda rows: model._scores(design[rows]), of_others)
 
 
 class Estimation:
@@ -160,11 +190,14 @@ class Estimation:
 
     def __init__(self, model: LinearModel, design: Any, y: Any, sample_weight: Any) -> None:
         self.model, self.design = model, design
-        self.y = inputs.check_labels(y, design.shape[0])
         self.posed = model.training_problems(y, sample_weight, design.shape[0])
         self.kind = model._intercept_kind()
         self.rows = model._memory_rows(design, self.kind, 1, None)
-        self.codes = np.searchsorted(model.classes_, self.y) if hasattr(model, "classes_") else None
+        self.several = bool(getattr(model, "multilabel_", False))
+        self.y: Any = None if self.several else inputs.check_labels(y, design.shape[0])
+        self.codes = (
+            np.searchsorted(model.classes_, self.y) if hasattr(model, "classes_") and self.y is not None else None
+        )
 
     def run(self) -> LeaveOneOut:
         """Estimate every sub-problem's rows, and what follows from them."""
@@ -195,6 +228,7 @@ class Estimation:
             intercept=self.kind,
             norms=self.rows.norms,
         )
+        problem = replace(problem, members=np.arange(n), whole=True)  # those of weight zero, too
         w = np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
         gap = certificate.gap * (n * C if certificate.form == "lambda" else 1.0)
         return row_estimates(problem, self.design, w, model.duals_of(k), max(gap, 0.0))
@@ -202,10 +236,14 @@ class Estimation:
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
         """The error, its standard error, and the log-loss."""
         weights = np.ones(len(margins)) if self.posed.weights is None else self.posed.weights
-        if len(self.posed.problems) > 1:
+        if self.codes is not None and len(self.posed.problems) > 1:
             weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.codes]
         share = weights / weights.sum()
-        if self.codes is None:
+        if self.several:
+            signs = np.column_stack([sub.y for sub in self.posed.problems])
+            wrong = ((margins > 0.0) != (signs > 0.0)).mean(axis=1)
+            log_loss = float(share @ np.logaddexp(0.0, -signs * margins).mean(axis=1))
+        elif self.codes is None:
             wrong = (margins[:, 0] - self.y) ** 2
             log_loss = np.nan
         else:

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
-from saddlesvm.estimators.calibration import probabilities
+from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
@@ -30,13 +30,14 @@ from saddlesvm.solvers.register import make_solver
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    if estimator.multi_class == "multinomial":
+    if estimator.probability or estimator.multi_class == "multinomial":
         return True
     if estimator.multi_class != "ovr":
         raise AttributeError(
-            f"predict_proba needs multi_class='ovr' or 'multinomial'; this model has {estimator.multi_class!r}"
+            "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this model has "
+            f"{estimator.multi_class!r}"
         )
-    if not estimator.probability and not hasattr(estimator._made_loss(), "probability"):
+    if not hasattr(estimator._made_loss(), "probability"):
         raise AttributeError(
             "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
             f"this model has loss={estimator.loss!r}"
@@ -129,8 +130,18 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
 
     @over_blocks
     def predict(self, X: Any) -> np.ndarray:
-        """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind."""
-        return self.decide(self._scores(X))
+        """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind.
+
+        With `probability` the class with the largest probability, or the labels with a probability above a half.
+        """
+        if not self._is_calibrated():
+            return self.decide(self._scores(X))
+        found = self.predict_proba(X)
+        return self._indicated(found - 0.5) if self.multilabel_ else self.classes_[found.argmax(axis=1)]
+
+    def _is_calibrated(self) -> bool:
+        """Whether curves give the probabilities; after :meth:`partial_fit` there are none."""
+        return bool(self.probability) and hasattr(self, "calibration_")
 
     @internal
     def decide(self, scores: np.ndarray) -> np.ndarray:
@@ -149,22 +160,18 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         """Probabilities of the classes, shape (n, n_classes); for losses that have some, such as the logistic one.
 
         With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two classes the
-        one-against-rest probabilities are scaled to sum to 1, as in scikit-learn. Those of the labels of an indicator
-        matrix are not: a row may have several.
+        one-against-rest probabilities are scaled to sum to 1, as in scikit-learn, and those of pairs are coupled (Wu,
+        Lin and Weng, 2004). Those of the labels of an indicator matrix are neither: a row may have several.
         """
         scores = self._scores(X).astype(np.float64)
+        if self.probability:
+            if self.multilabel_:
+                return probabilities(self.calibration_, scores)
+            return class_probabilities(self.calibration_, scores, self.multi_class == "ovo")
         if self.multi_class == "multinomial":
             return softmax(splits.each_class(scores.T).T)
-        if self.probability:
-            positive = probabilities(self.calibration_, scores)
-        else:
-            positive = self._made_loss().probability(scores)
-        if self.multilabel_:
-            return positive
-        if positive.shape[1] == 1:
-            return np.hstack([1.0 - positive, positive])
-        sums = positive.sum(axis=1, keepdims=True)
-        return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
+        positive = self._made_loss().probability(scores)
+        return positive if self.multilabel_ else of_classes(positive)
 
     @available_if(_gives_probabilities)
     @over_blocks

@@ -23,7 +23,8 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
-from saddlesvm.multiclass.linear_fit import FormerFit, GivenStart, LinearFits, MemoryRows, in_memory
+from saddlesvm.multiclass.given_start import GivenStart, GivenWeights
+from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import OfSomeRows, SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
@@ -214,6 +215,8 @@ class LinearModel(CallbackSupport, Estimator):
         fits = self._fits(X, problems, loss, weights, n_jobs, start=start)
         fits.told = lambda sub: [*(self.callbacks or ()), *tasks.callback(sub)]
         fits.bar = bar if self.verbose else None
+        if fits.bar is not None and self.reads_blocks:
+            fits.bar.work = "reading and solving"
         fits.watch = self.watch
         with bar, fits:
             results = fits.solve()
@@ -270,7 +273,7 @@ class LinearModel(CallbackSupport, Estimator):
         start = None
         if all(hasattr(model, "coef_") for model in models):
             coefs, intercepts = ([getattr(one, name) for one in models] for name in ("coef_", "intercept_"))
-            start = GivenStart(np.vstack(coefs), np.hstack(intercepts))
+            start = GivenWeights(np.vstack(coefs), np.hstack(intercepts))
         fits = self._fits(X, OfSomeRows(subs), posed[0].loss, None, self.n_jobs, start=start)
         fits.told, fits.keeps_duals = lambda sub: self.callbacks or (), False
         with fits:
@@ -321,8 +324,6 @@ class LinearModel(CallbackSupport, Estimator):
         """The fits of the sub-problems, over X in memory (where it is `ready`, over that) or block by block."""
         solver, kind = self._made_solver(), self._intercept_kind()
         plain = self._penalty().penalty.identity()
-        if start is not None and solver.forgets_start:
-            raise ValueError(f"{solver!r} forgets coef_init in its first iteration: give delay, such as an epoch's")
         limits = self._limits(solver)
         given: MemoryRows | FileRows
         self.__dict__.pop("reads_blocks", None)

@@ -10,7 +10,7 @@ import numpy as np
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
-from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.calibration import METHODS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
@@ -23,7 +23,7 @@ from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.linear_fit import given_start
+from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.problem.losses import Loss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
 from saddlesvm.runtime.internal import internal
@@ -116,9 +116,11 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         For rows on a cluster "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``), see Notes.
     width : float, default=1.0
         Width of the smooth hinge.
-    probability : bool or {"sigmoid", "isotonic"}, default=False
-        Fit a curve from scores to probabilities, for every loss, to leave-one-out estimates of the scores: without
-        further fits. True is "sigmoid" (Platt). Where the estimates cannot be trusted, five folds take their place.
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        Fit curves from scores to probabilities, for every loss, to leave-one-out estimates of the scores: without
+        further fits. True is "sigmoid" (Platt); "temperature" is the softmax of the scores divided by a number. Where
+        there are no estimates (they are for "ovr" and "l2"), or they cannot be trusted, five folds take their place.
+        Rows count with the weights of their classes. ``predict`` then returns the class with the largest probability.
         The logistic loss has probabilities of its own without it.
     max_iter : int, optional
         Epochs at most; no limit by default, since every problem ends certified.
@@ -173,8 +175,9 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         A row for each certificate on the way.
     n_iter_ : int
         Epochs.
-    calibration_ : ndarray of shape (k, 2) or (k, 2, m)
-        With `probability`: slope and offset of each sub-problem's sigmoid, or the corners of its isotonic curve.
+    calibration_ : ndarray of shape (k, 2), (k, 2, m) or (1,)
+        With `probability`: slope and offset of each sub-problem's sigmoid, the corners of its isotonic curve, or the
+        inverse temperature (of several labels one each).
     C_, choice_, path_ : float, Choice, CertifiedPath
         With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
     phases_ : dict of str to float
@@ -264,35 +267,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         checkpoint: Any = None,
         memory: int | str | None = None,
     ) -> None:
-        self.penalty = penalty
-        self.l1_ratio = l1_ratio
-        self.loss = loss
-        self.dual = dual
-        self.tol = tol
-        self.C = C
-        self.lam = lam
-        self.multi_class = multi_class
-        self.top_k = top_k
-        self.decision_function_shape = decision_function_shape
-        self.fit_intercept = fit_intercept
-        self.intercept = intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.solver = solver
-        self.width = width
-        self.probability = probability
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.memory = memory
+        store(locals())
 
     @all_or_nothing
     @with_callbacks
@@ -304,6 +279,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         groups: Any = None,
         coef_init: Any = None,
         intercept_init: Any = None,
+        dual_coef_init: Any = None,
     ) -> Self:
         """Train to the relative gap `tol`.
 
@@ -322,9 +298,14 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
             For ``C="auto"`` where rows belong together (several images of one patient): C is chosen by leaving out
             whole groups, each alone or in ten folds.
         coef_init : array-like of the shape of ``coef_``, optional
-            Weights to begin from. Dual solvers begin at the sub-gradients of these weights' margins.
+            Weights to begin from. Dual solvers begin at the sub-gradients of these weights' margins. Pegasos begins at
+            them as published: its first iteration judges rows by them, and multiplies them by zero, unless its steps
+            are put off (see :class:`~saddlesvm.Pegasos`).
         intercept_init : array-like of the shape of ``intercept_``, optional
             Intercepts to begin from; zero when left out.
+        dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
+            Dual variables in the C form, within their bounds, at which the dual solvers begin exactly, instead of
+            weights.
 
         Raises
         ------
@@ -340,11 +321,11 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         """
         if is_distributed(X):
             given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
-            return fit_on_cluster(self, X, y, sample_weight, given)
-        start = given_start(coef_init, intercept_init)
+            return fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
+        start = given_start(coef_init, intercept_init, dual_coef_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
-                raise ValueError("coef_init is for a given C; C='auto' begins where the paths of its choice lead")
+                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         loss = self.check_options()
@@ -363,6 +344,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks, start)
         tasks.end()
+        self.__dict__.pop("calibration_", None)
         if self.probability:
             self.calibration_ = calibrated(self, X, y, sample_weight)
         return self
@@ -417,10 +399,9 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         kind = self.intercept if self.fit_intercept else "none"
         splits.check_split(self.multi_class, self.decision_function_shape, kind)
         check("top_k", self.top_k, COUNT_FROM_ONE)
-        if self.probability not in (False, True, *METHODS) or (self.probability and self.multi_class != "ovr"):
+        if self.probability not in (False, True, *METHODS):
             raise ValueError(
-                "probability must be True, False, 'sigmoid' or 'isotonic', and needs multi_class='ovr'; got "
-                f"{self.probability!r}, multi_class={self.multi_class!r}"
+                f"probability must be True, False or one of {', '.join(METHODS)}; got {self.probability!r}"
             )
         made: Loss = self._made_loss()
         return made

@@ -11,14 +11,14 @@ from sklearn.base import RegressorMixin
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
-from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
-from saddlesvm.multiclass.linear_fit import given_start
+from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.multiclass.several import each_target
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Loss, make_loss
@@ -108,30 +108,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         checkpoint: Any = None,
         memory: int | str | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.tol = tol
-        self.C = C
-        self.lam = lam
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept = intercept
-        self.intercept_scaling = intercept_scaling
-        self.penalty = penalty
-        self.l1_ratio = l1_ratio
-        self.dual = dual
-        self.solver = solver
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.memory = memory
+        store(locals())
 
     @all_or_nothing
     @with_callbacks
@@ -143,6 +120,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         groups: Any = None,
         coef_init: Any = None,
         intercept_init: Any = None,
+        dual_coef_init: Any = None,
     ) -> Self:
         """Train to the relative gap `tol`; see :meth:`LinearSVC.fit`.
 
@@ -156,14 +134,16 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
             For ``C="auto"``: rows that are left out together.
         coef_init, intercept_init : array-like of the shapes of ``coef_`` and ``intercept_``, optional
             A model to begin from.
+        dual_coef_init : array-like of the shape of ``dual_coef_``, optional
+            Dual variables to begin at, in the place of weights.
         """
         if is_distributed(X):
             given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
-            return fit_on_cluster(self, X, y, sample_weight, given)
-        start = given_start(coef_init, intercept_init)
+            return fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
+        start = given_start(coef_init, intercept_init, dual_coef_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
-                raise ValueError("coef_init is for a given C; C='auto' begins where the paths of its choice lead")
+                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         self.check_options()

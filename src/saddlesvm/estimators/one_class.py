@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.on_features import feature_fits
 from saddlesvm.estimators.option_names import OF_SVMS, OVER_LANDMARKS
 from saddlesvm.estimators.register import KERNEL, register_estimator
@@ -109,27 +109,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         approximation: int | Literal["auto"] | None = None,
         exact_tol: float | None = None,
     ) -> None:
-        self.approximation = approximation
-        self.exact_tol = exact_tol
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
+        store(locals())
 
     @property
     def offset_(self) -> float:

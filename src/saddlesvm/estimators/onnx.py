@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.estimators.calibration import NEAREST
 from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.linear_svc import LinearSVC
@@ -144,6 +145,8 @@ class Graph:
 
     def curves(self, curves: np.ndarray, scores: Any) -> Any:
         """As :func:`saddlesvm.estimators.calibration.probabilities`."""
+        if curves.ndim == 1:
+            return self.op("Sigmoid", self.op("Mul", scores, curves))
         if curves.ndim == 2:
             return self.op("Sigmoid", self.op("Add", self.op("Mul", scores, curves[:, 0]), curves[:, 1]))
         columns = []
@@ -160,6 +163,39 @@ class Graph:
             rises = np.diff(values)[steps][:, None]
             columns.append(self.op("Add", self.op("MatMul", clipped, rises), values[:1]))
         return columns[0] if len(columns) == 1 else self.op("Concat", *columns, axis=1)
+
+    def part(self, values: Any, axis: int, start: int, stop: int) -> Any:
+        """The values from `start` to before `stop` along an axis."""
+        return self.op("Slice", values, *(np.array([one], dtype=np.int64) for one in (start, stop, axis)))
+
+    def coupled(self, later: Any, classes: int) -> Any:
+        """As :func:`saddlesvm.estimators.calibration.coupled`; the equations are solved by elimination."""
+        pairs = list(combinations(range(classes), 2))
+        first, second = np.zeros((2, len(pairs), classes))
+        place = np.full((classes, classes), len(pairs))
+        for k, (i, j) in enumerate(pairs):
+            first[k, i] = second[k, j] = 1.0
+            place[i, j] = place[j, i] = k
+        r = self.op("Clip", later, np.array(NEAREST), np.array(1.0 - NEAREST))
+        other = self.op("Sub", np.array([1.0]), r)
+        diagonal = self.op("Add", self.op("MatMul", self.op("Mul", r, r), first),
+                           self.op("MatMul", self.op("Mul", other, other), second))  # fmt: skip
+        none = self.op("Mul", self.part(r, 1, 0, 1), np.array([0.0]))
+        products = self.op("Concat", self.op("Mul", r, other), none, axis=1)
+        beside = self.op("Gather", products, place, axis=1)
+        Q = self.op("Sub", self.op("Mul", self.op("Unsqueeze", diagonal, np.array([2])), np.eye(classes)), beside)
+        Q = self.op("Add", Q, np.ones((1, 1, 1)))
+        ones = self.op(
+            "Unsqueeze", self.op("Add", self.op("Mul", diagonal, np.array([0.0])), np.array([1.0])), np.array([2])
+        )
+        system = self.op("Concat", Q, ones, axis=2)
+        for k in range(classes):
+            row, column = self.part(system, 1, k, k + 1), self.part(system, 2, k, k + 1)
+            row = self.op("Div", row, self.part(row, 2, k, k + 1))
+            rest = self.op("Sub", column, np.eye(classes)[:, [k]][None])
+            system = self.op("Sub", system, self.op("Mul", rest, row))
+        found = self.op("Squeeze", self.part(system, 2, classes, classes + 1), np.array([2]))
+        return self.shares(self.op("Max", found, np.array([0.0])))
 
 
 def scores_of(graph: Graph, model: Any) -> Any:
@@ -185,10 +221,15 @@ def is_of_pairs(model: Any) -> bool:
     return isinstance(model, (SVC, NuSVC)) or model.multi_class == "ovo"
 
 
-def probabilities_of(graph: Graph, model: Any, scores: Any) -> Any:
-    """As ``predict_proba``, from the scores of the classes."""
-    binary = model.classes_.size == 2
-    if getattr(model, "multi_class", "") == "multinomial":
+def probabilities_of(graph: Graph, model: Any, raw: Any, scores: Any) -> Any:
+    """As ``predict_proba``, from the scores of the sub-problems and of the classes."""
+    binary, several = model.classes_.size == 2, getattr(model, "multilabel_", False)
+    if model.probability and not binary and is_of_pairs(model):
+        later = graph.op("Neg", raw) if isinstance(model, (SVC, NuSVC)) else raw
+        return graph.coupled(graph.curves(model.calibration_, later), model.classes_.size)
+    if model.probability and not binary and not several and model.calibration_.ndim == 1:
+        return graph.op("Softmax", graph.op("Mul", scores, model.calibration_), axis=1)
+    if getattr(model, "multi_class", "") == "multinomial" and not model.probability:
         return graph.both(graph.op("Sigmoid", scores)) if binary else graph.op("Softmax", scores, axis=1)
     if model.probability:
         positive = graph.curves(model.calibration_, scores)
@@ -196,13 +237,18 @@ def probabilities_of(graph: Graph, model: Any, scores: Any) -> Any:
         positive = graph.op("Sigmoid", scores)
     else:
         raise ValueError(f"ONNX has no counterpart for the probabilities of the loss {model.loss!r}: take raw_scores")
-    if getattr(model, "multilabel_", False):
+    if several:
         return positive
     return graph.both(positive) if binary else graph.shares(positive)
 
 
-def labels_of(graph: Graph, model: Any, scores: Any) -> Any:
-    """The labels, from the scores of the classes."""
+def labels_of(graph: Graph, model: Any, raw: Any, scores: Any) -> Any:
+    """The labels, from the scores of the sub-problems and of the classes."""
+    if getattr(model, "probability", False):
+        likely = probabilities_of(graph, model, raw, scores)
+        if not getattr(model, "multilabel_", False):
+            return graph.op("Gather", label_values(model), graph.op("ArgMax", likely, axis=1, keepdims=0))
+        return graph.op("Cast", graph.op("Greater", likely, np.array([0.5])), to=TensorProto.INT64)
     positive = graph.op("Cast", graph.op("Greater", scores, np.array([0.0])), to=TensorProto.INT64)
     if getattr(model, "multilabel_", False):
         return positive
@@ -277,9 +323,9 @@ def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     graph = Graph(container.target_opset, operator.inputs[0])
     raw = scores_of(graph, model)
     scores = of_classes(graph, model, raw)
-    label = labels_of(graph, model, scores)
+    label = labels_of(graph, model, raw, scores)
     if gives_probabilities(scope, operator.raw_operator):
-        second = probabilities_of(graph, model, scores)
+        second = probabilities_of(graph, model, raw, scores)
     else:
         second = raw if is_of_pairs(model) and model.decision_function_shape == "ovo" else scores
     write_outputs(scope, operator, container, [label, second])

@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes
-from saddlesvm.estimators.calibration import fitted_curves, probabilities
+from saddlesvm.estimators.calibration import (
+    METHODS,
+    class_probabilities,
+    columns_of,
+    fitted_curves,
+    folds_of,
+    held_out_scores,
+    method_of,
+)
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.kernel_coefficients import duals_of
 from saddlesvm.estimators.landmarks import Approximation
@@ -26,12 +33,15 @@ from saddlesvm.problem.kernel import FEW, has_shared
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import Machine
 from saddlesvm.rows.kernels import Kernel, expand
-from saddlesvm.runtime.allowed import check
+from saddlesvm.runtime.allowed import Allowed, check
 from saddlesvm.runtime.internal import internal
+from saddlesvm.runtime.interrupt import part_of_a_search
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import one_of
 
-FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
+PROBABILITY = Allowed(
+    f"True, False or one of {', '.join(METHODS)}", lambda given: given in METHODS or TRUTH.holds(given)
+)
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -46,13 +56,14 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
     n_iter_: Any
     decision_function_shape: str
     break_ties: bool
-    probability: bool
+    probability: bool | str
+    calibration_: np.ndarray
 
     def _check_classifier(self) -> None:
         self._check_kernel()
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         check("break_ties", self.break_ties, TRUTH)
-        check("probability", self.probability, TRUTH)
+        check("probability", self.probability, PROBABILITY)
 
     def _fit_pairs(self, X: Any, y: Any, sample_weight: Any, loss: Loss, machine: Machine) -> None:
         """Solve the problems of all pairs of classes, and keep their coefficients."""
@@ -70,11 +81,11 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
             order = np.argsort(codes, kind="stable") if self._shares(X) else None
             starts = None if found is None else found.multipliers
             results = self._solve_pairs(X, codes, loss, weights, machine, order, starts)
-            self._check_results(results)
             self._keep_pairs(codes, results, order)
         self._keep_vectors(X, results)
+        self.__dict__.pop("calibration_", None)
         if self.probability:
-            self._calibrate(X, codes, sample_weight)
+            self._calibrate(X, codes, sample_weight, weights)
 
     def _note(self, results: list[FitResult]) -> None:
         super()._note(results)
@@ -99,9 +110,6 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         if order is not None:
             X, codes, weights = X[order], codes[order], None if weights is None else weights[order]
         return self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine, order, starts)
-
-    def _check_results(self, results: list[FitResult]) -> None:
-        """Raise ValueError for results that no model can be made of."""
 
     def _keep_pairs(self, codes: np.ndarray, results: list[FitResult], order: np.ndarray | None) -> None:
         """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.
@@ -142,23 +150,55 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         self.intercept_ = sign * np.array([result.intercept for result in found.results])
         self.dual_coef_ = sign * found.coefficients[:, order]
 
-    def _calibrate(self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None) -> None:
-        """Fit a curve from score to probability for each class, to scores of rows in folds that were left out."""
-        smallest = int(np.bincount(codes).min())
-        if smallest < 2:
-            raise ValueError("probability=True needs two rows of each class at least, to leave some out")
-        folds = StratifiedKFold(min(FOLDS, smallest), shuffle=True, random_state=seed_of(self.random_state))
-        scores = np.zeros((codes.size, 1 if self.classes_.size == 2 else self.classes_.size))
-        for inside, outside in folds.split(codes, codes):
-            part = clone(self).set_params(probability=False, decision_function_shape="ovr", verbose=0)
-            rows = (inside, inside) if self.kernel_.precomputed else (inside,)
-            seen = X[np.ix_(*rows)] if self.kernel_.precomputed else X[inside]
-            weights = None if sample_weight is None else sample_weight[inside]
-            part.fit(seen, self.classes_[codes[inside]], sample_weight=weights)
-            others = X[np.ix_(outside, inside)] if self.kernel_.precomputed else X[outside]
-            scores[outside] = part.decision_function(others).reshape(outside.size, -1)
-        positive = codes[:, None] == (np.array([1]) if scores.shape[1] == 1 else np.arange(scores.shape[1]))
-        self.calibration_ = fitted_curves(scores, positive, sample_weight, "sigmoid")
+    def _calibrate(
+        self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None, weights: np.ndarray | None
+    ) -> None:
+        """Fit a curve to each pair's scores of rows that were left out; `weights` have those of the classes."""
+
+        def of_others(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
+            part = clone(self).set_params(
+                probability=False, gamma=self.kernel_.gamma, verbose=0, warm_start=False, checkpoint=None
+            )
+            given = self.kernel_.precomputed
+            own = None if sample_weight is None else sample_weight[inside]
+            part.set_params(**part._allowed_in_part(codes[inside], None if weights is None else weights[inside]))
+            with part_of_a_search():
+                part.fit(
+                    X[np.ix_(inside, inside)] if given else X[inside], self.classes_[codes[inside]], sample_weight=own
+                )
+            return part._later_scores(X[np.ix_(outside, inside)] if given else X[outside])
+
+        folds = folds_of(codes, weights, seed_of(self.random_state))
+        scores = held_out_scores(folds, lambda rows: self._later_scores(X[rows]), of_others)
+        problems = [make() for make in one_vs_one(codes, self.classes_)]
+        self.calibration_ = fitted_curves(columns_of(problems, scores, weights), method_of(self.probability))
+
+    @property
+    def probA_(self) -> np.ndarray:
+        """LIBSVM's A of each pair's sigmoid; empty without sigmoids.
+
+        The probability of the earlier class is ``1 / (1 + exp(A f + B))``, where f is positive for it.
+        """
+        return -self._sigmoids()[:, 0]
+
+    @property
+    def probB_(self) -> np.ndarray:
+        """LIBSVM's B; see :attr:`probA_`."""
+        return self._sigmoids()[:, 1]
+
+    def _sigmoids(self) -> np.ndarray:
+        check_is_fitted(self)
+        curves = getattr(self, "calibration_", np.empty((0, 2)))
+        return curves if curves.ndim == 2 else np.empty((0, 2))
+
+    def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+        """Options that a fit to some of the rows must have in place of its own."""
+        return {}
+
+    def _later_scores(self, X: Any) -> np.ndarray:
+        """Scores of the pairs, shape (rows, pairs), positive for the later class."""
+        scores = self._pair_scores(X)
+        return scores if scores.shape[1] == 1 else -scores
 
     def _pair_scores(self, X: Any) -> np.ndarray:
         """Scores of the pairs, shape (rows, pairs): positive for the earlier class, or the later one of two."""
@@ -195,6 +235,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (rows,): the one with most votes; `break_ties` says which of several.
 
+        With `probability` the one with the largest probability.
+
         Raises
         ------
         ValueError
@@ -203,6 +245,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False where decision_function_shape='ovo'")
+        if self.probability and hasattr(self, "calibration_"):
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
         scores = self._pair_scores(X)
         if scores.shape[1] == 1:
             return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
@@ -213,8 +257,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, shape (rows, n_classes).
 
-        Each class has a sigmoid of its score, fitted by Platt's method to rows that were left out; more than two are
-        scaled to sum to 1.
+        Each pair has a curve of its score, fitted to rows that were left out; the probabilities of more than one pair
+        are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
 
         Raises
         ------
@@ -224,12 +268,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         check_is_fitted(self)
         if not hasattr(self, "calibration_"):
             raise NotFittedError("predict_proba is not available when fitted with probability=False: fit again")
-        scores = self._pair_scores(X)
-        if scores.shape[1] == 1:
-            positive = probabilities(self.calibration_, scores)
-            return np.hstack([1.0 - positive, positive])
-        positive = probabilities(self.calibration_, vote(-scores, self.classes_.size))
-        return positive / np.maximum(positive.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return class_probabilities(self.calibration_, self._later_scores(X), pairs=True)
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -27,7 +27,7 @@ from saddlesvm.problem.path_bounds import Knot
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.problem.rounding import gamma, radii
 from saddlesvm.rows import layouts as rows
-from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.allowed import POSITIVE, SHARE, check
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import end_of_fit
 from saddlesvm.runtime.interrupt import interruptible
@@ -296,7 +296,7 @@ def certified_path(
     ValueError
         Bad data or options.
     """
-    check("gap", gap, POSITIVE)
+    check("gap", gap, SHARE)
     if len(ends) != 2:
         raise ValueError(f"a certified path needs two ends, the smallest and the largest C; got {ends!r}")
     for end in ends:

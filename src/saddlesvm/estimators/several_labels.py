@@ -29,7 +29,6 @@ class SeveralLabels:
     classes_: Any
     multi_class: str
     class_weight: Any
-    probability: bool | str
     _intercept_kind: Callable[[], Any]
 
     def __sklearn_tags__(self) -> Any:
@@ -54,12 +53,11 @@ class SeveralLabels:
         """
         if self.multi_class != "ovr":
             raise ValueError(f"an indicator matrix y needs multi_class='ovr'; got {self.multi_class!r}")
-        for name, absent in (("class_weight", None), ("probability", False)):
-            if (given := getattr(self, name)) is not absent:
-                raise ValueError(
-                    f"{name}={given!r} needs a y of shape (n,); for an indicator matrix use "
-                    f"sklearn.multiclass.OneVsRestClassifier(LinearSVC({name}={given!r}))"
-                )
+        if (given := self.class_weight) is not None:
+            raise ValueError(
+                f"class_weight={given!r} needs a y of shape (n,); for an indicator matrix use "
+                f"sklearn.multiclass.OneVsRestClassifier(LinearSVC(class_weight={given!r}))"
+            )
         indicator = check_indicator(y, n)
         weights = inputs.check_weights(sample_weight, n)
         if intercept_kind(self._intercept_kind()).constrained:

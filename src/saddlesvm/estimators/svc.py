@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
-from saddlesvm.estimators.base import all_or_nothing
+import numpy as np
+
+from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.option_names import OF_CLASSIFIERS, OVER_LANDMARKS
 from saddlesvm.estimators.pairwise import PairwiseClassifier
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import check_share
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
-from saddlesvm.runtime.words import ClassificationLoss, Keep, KernelName, KernelSolver, ScoreShape
+from saddlesvm.runtime.words import Calibration, ClassificationLoss, Keep, KernelName, KernelSolver, ScoreShape
 from saddlesvm.solvers.base import SolverBase
 
 CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
@@ -42,7 +42,8 @@ class SVC(PairwiseClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses.
+        Weight of the losses. Infinite for the hard margin, that no row may be inside of: the fit then has a finite C
+        that no multiplier reaches, ``C_``, whose optimum is the same.
     kernel : str or callable, default="rbf"
         "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``, "precomputed" (X is then the
         matrix of kernel values), or a function of two matrices of rows that gives the matrix of kernel values.
@@ -54,8 +55,12 @@ class SVC(PairwiseClassifier):
         Constant of the polynomial and sigmoid kernels.
     shrinking : bool, default=True
         Set rows aside that stay outside the margin.
-    probability : bool, default=False
-        Fit a sigmoid for each class to the scores of rows in five folds that are left out, for ``predict_proba``.
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        For ``predict_proba``, fit a curve for each pair of classes to its scores of rows in five folds that are left
+        out: a sigmoid (True is the same), an isotonic curve, or sigmoids with one slope for all and no offsets. The
+        probabilities of several pairs are coupled (Wu, Lin and Weng, 2004), as in LIBSVM. Rows count with the weights
+        of their classes, and the only row of a class is not left out. ``predict`` then returns the class with the
+        largest probability.
     tol : float, default=1e-3
         Relative duality gap to prove for each pair.
     gap : float, default=0.0
@@ -120,6 +125,11 @@ class SVC(PairwiseClassifier):
     intercept_ : ndarray of shape (n_pairs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class.
+    probA_, probB_ : ndarray of shape (n_pairs,)
+        LIBSVM's parameters of the sigmoids; empty without them.
+    calibration_ : ndarray of shape (n_pairs, 2), (n_pairs, 2, m) or (1,)
+        With `probability`: slope and offset of each sigmoid of the scores that are positive for the later class; the
+        corners of each isotonic curve; or the slope that all share.
     classes_, class_weight_ : ndarray of shape (n_classes,)
     fit_status_ : int
         0 where the gap asked for was proven, else 1.
@@ -153,7 +163,7 @@ class SVC(PairwiseClassifier):
         gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
-        probability: bool = False,
+        probability: bool | Calibration = False,
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -176,39 +186,14 @@ class SVC(PairwiseClassifier):
         approximation: int | Literal["auto"] | None = None,
         exact_tol: float | None = None,
     ) -> None:
-        self.C = C
-        self.approximation = approximation
-        self.exact_tol = exact_tol
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.loss = loss
-        self.width = width
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
+        store(locals())
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_classifier()
-        return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
+        loss = check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
+        self._check_hard_margin(loss)
+        return loss
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -226,7 +211,8 @@ class SVC(PairwiseClassifier):
         Raises
         ------
         ValueError
-            Bad data or options; the message says what was found and what is allowed.
+            Bad data or options; the message says what was found and what is allowed. Also where C is infinite and the
+            classes cannot be separated.
 
         Warns
         -----
@@ -295,7 +281,7 @@ callbacks, warm_start, checkpoint
         gamma: Literal["scale", "auto"] | float = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
-        probability: bool = False,
+        probability: bool | Calibration = False,
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -314,30 +300,7 @@ callbacks, warm_start, checkpoint
         warm_start: bool = False,
         checkpoint: Any = None,
     ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
+        store(locals())
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
@@ -345,12 +308,10 @@ callbacks, warm_start, checkpoint
         check_share("nu", self.nu)
         return SHORTFALL
 
-    def _check_results(self, results: list[FitResult]) -> None:
-        early = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
-        for result in results:
-            coefficients: Any = result.coef
-            if coefficients.rows.size == 0 and result.outcome not in early:
-                raise ValueError(f"nu={self.nu:g} leaves no margin between the classes: raise nu")
+    def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+        """nu, or the largest that the smallest class allows in its pairs."""
+        heavy = np.bincount(codes, weights)
+        return {"nu": min(self.nu, 2.0 * heavy.min() / (heavy.min() + heavy.max()))}
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -359,7 +320,13 @@ callbacks, warm_start, checkpoint
         Raises
         ------
         ValueError
-            Also where nu is larger than the smaller class of a pair allows, or leaves no margin.
+            Also where nu is larger than the smaller class of a pair allows.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            Also where nu leaves no margin between two classes: the optimum is then w = 0, and the model is
+            a point of the dual where pair steps have nothing to gain. Raise nu.
         """
         self.check_options()
         self._fit_pairs(X, y, sample_weight, make_loss("hinge"), NuClassification(float(self.nu)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -17,14 +18,18 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import has_bounded_slopes
+from saddlesvm.problem.losses import Loss, loss_name
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, WHOLE, Allowed, check
 
 EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
+EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
 TRUTH = Allowed("True or False", lambda given: isinstance(given, (bool, np.bool_, *WHOLE)))
+STRONGER = (1.0, 1e3, 1e6, 1e9, 1e12)  # values of C that take the place of an infinite one, until none is reached
+UNREACHED = 0.01  # share of C that no multiplier exceeds then
 NU = Allowed("a number above 0, and at most 1", lambda given: isinstance(given, NUMBER) and bool(0 < given <= 1))
 
 
@@ -35,11 +40,48 @@ class SVM(KernelMachine):
     C: Any = 1.0
     lam = None
     shrinking: bool
+    C_: float
     shape_fit_: tuple[int, int]
     fit_intercept = True
     intercept = "free"
     intercept_scaling = 1.0
     random_state: Any = 0
+
+    def _strength(self) -> dict[str, float]:
+        """C, checked; the finite one that takes the place of an infinite one."""
+        return {"C": getattr(self, "C_", STRONGER[0])} if self._has_hard_margin() else super()._strength()
+
+    def _has_hard_margin(self) -> bool:
+        """Whether C is infinite: no row may be inside the margin, or outside the tube."""
+        return isinstance(self.C, NUMBER) and math.isinf(self.C)
+
+    def _check_hard_margin(self, loss: Loss) -> None:
+        """Raise ValueError where C is infinite and multipliers have no bounds, or depend on any C."""
+        plain: Any = loss
+        if self._has_hard_margin() and (plain.ridge() or not has_bounded_slopes(loss)):
+            raise ValueError(f"C=inf needs a loss of straight lines, such as the hinge; got {loss_name(loss)!r}")
+        if self._has_hard_margin() and self.approximation is not None:
+            raise ValueError("C=inf goes without approximation: rows on the margin need the exact kernel")
+
+    def _solve(
+        self, X: Any, problems: Sequence[Callable[[], SubProblem]], loss: Loss, weights: np.ndarray | None, *rest: Any
+    ) -> list[FitResult]:
+        """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded by it.
+
+        The optimum is then that of every larger C.
+        """
+        self.__dict__.pop("C_", None)
+        if not self._has_hard_margin():
+            return super()._solve(X, problems, loss, weights, *rest)
+        for C in STRONGER:
+            self.C_ = C
+            results = super()._solve(X, problems, loss, weights, *rest)
+            if any(result.outcome in EARLY for result in results) or not reaches(results, weights):
+                return results
+        raise ValueError(
+            "C=inf asks for a model that keeps every row out of the margin (or inside the tube); with this kernel "
+            f"there is none, as far as C = {C:g} can tell: give a finite C"
+        )
 
     @property
     def fit_status_(self) -> int:
@@ -115,6 +157,12 @@ class SVM(KernelMachine):
     def _linear_weights(self) -> np.ndarray:
         weights = self._pair_weights()
         return np.asarray(weights.toarray() if sparse.issparse(weights) else weights)
+
+
+def reaches(results: list[FitResult], weights: np.ndarray | None) -> bool:
+    """Whether a dual variable of any sub-problem is more than a share of its bound, the weight of its row at least."""
+    least = 1.0 if weights is None else float(weights[weights > 0.0].min())
+    return any(np.abs(result.alpha).max(initial=0.0) > UNREACHED * least for result in results)
 
 
 def check_share(name: str, given: Any) -> None:

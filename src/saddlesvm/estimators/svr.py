@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.option_names import OF_SVMS, OVER_LANDMARKS
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.estimators.svm import SVM, check_share
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import SHORTFALL, NuRegression
+from saddlesvm.runtime.allowed import POSITIVE, check
 from saddlesvm.runtime.words import Keep, KernelName, KernelSolver, RegressionLoss
 from saddlesvm.solvers.base import SolverBase
 
@@ -121,34 +122,14 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         approximation: int | Literal["auto"] | None = None,
         exact_tol: float | None = None,
     ) -> None:
-        self.approximation = approximation
-        self.exact_tol = exact_tol
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.loss = loss
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
+        store(locals())
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
-        return check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
+        loss = check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
+        self._check_hard_margin(loss)
+        return loss
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -250,30 +231,12 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         warm_start: bool = False,
         checkpoint: Any = None,
     ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.certify_every = certify_every
-        self.keep = keep
-        self.gap = gap
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
+        store(locals())
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
+        check("C", self.C, POSITIVE)
         check_share("nu", self.nu)
         return SHORTFALL
 

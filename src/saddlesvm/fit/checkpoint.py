@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
@@ -19,17 +20,14 @@ from saddlesvm.data.archives import DAMAGE, open_archive, short
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.sources import refuse_special
-from saddlesvm.fit.restored import check_header, check_points, check_state, weigh
+from saddlesvm.fit.restored import check_header, check_points, restored_state, weigh
 from saddlesvm.fit.trace import Trace
-from saddlesvm.problem.certificate import Certificate, Evaluation
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.rows.files import mapping_of
-from saddlesvm.runtime.durable import restored, stored_fields
+from saddlesvm.runtime.durable import part_of, stored_fields
 from saddlesvm.runtime.internal import internal
 
-FORMAT = "saddlesvm checkpoint 3"
-# Format 1 stored an array once per name; neither format holds the marks form, seed and version.
-EARLIER = ("saddlesvm checkpoint 1", "saddlesvm checkpoint 2")
-LATER_MARKS = ("form", "seed", "version")
+FORMAT = "saddlesvm checkpoint 1"
 
 
 class CheckpointWarning(UserWarning):
@@ -42,12 +40,29 @@ class OtherFit(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds: the solver's state, the run's numbers, its best model and bound, and its trace."""
+    """What a checkpoint holds.
+
+    Attributes
+    ----------
+    state : State
+        The solver's.
+    numbers : dict
+        Those of the run.
+    points : dict
+        The run's best model and bound, and others.
+    trace : Trace
+    limits : dict
+        The fit's.
+    end : tuple of (str, str) or ()
+        Outcome and reason, where certificates of this state have ended the run.
+    """
 
     state: Any
     numbers: dict[str, Any]
     points: dict[str, Evaluation]
     trace: Trace
+    limits: dict[str, Any]
+    end: tuple[str, ...] = ()
 
 
 class Checkpoint:
@@ -112,7 +127,7 @@ class Checkpoint:
             if isinstance(given, np.ndarray):
                 arrays[f"state.{name}"] = given
             else:
-                plain[name] = given.item() if isinstance(given, np.number) else given
+                plain[name] = given.item() if isinstance(given, np.generic) else given
         points = {}
         for name, point in saved.points.items():
             arrays[f"{name}.coef"], arrays[f"{name}.alpha"] = point.coef, point.alpha
@@ -130,6 +145,8 @@ class Checkpoint:
             "numbers": saved.numbers,
             "points": points,
             "trace": list(saved.trace),
+            "limits": saved.limits,
+            "end": saved.end,
         }
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         with atomic_write(self.path) as file:
@@ -155,32 +172,27 @@ class Checkpoint:
         self.written, self.steps = time.monotonic(), 0
 
     @internal
-    def read(self, problem: Any, mark: dict[str, Any], state: Any) -> Saved | None:
+    def read(self, problem: Any, solver: Any, mark: dict[str, Any], state: Any) -> Saved | None:
         """What was stored, the state in the shape of the fresh `state`; None when there is no file.
-
-        A workspace of the state is not stored, and comes back empty; what else is neither number, text nor array comes
-        back as None.
 
         Raises
         ------
         ValueError
-            The file is damaged, or belongs to another problem or solver.
+            The file is damaged, of another version, or belongs to another problem or solver.
         """
         self._clear_up()
         if not self.path.exists():
             return None
         try:
-            return self._restored(problem, mark, state)
+            return self._restored(problem, solver, mark, state)
         except OtherFit:
             raise
         except DAMAGE as error:
             found = " ".join(str(error).split())
             raise ValueError(f"{self.path} is not a readable checkpoint ({found}); remove it to start anew") from None
 
-    def _restored(self, problem: Any, mark: dict[str, Any], state: Any) -> Saved:
+    def _restored(self, problem: Any, solver: Any, mark: dict[str, Any], state: Any) -> Saved:
         header, arrays = self._load(mark, state)
-        kept = {name.removeprefix("state."): one for name, one in arrays.items() if name.startswith("state.")}
-        kept = check_state(problem, state, kept, header["state"])
         check_points(problem, header["points"], arrays)
         points = {
             name: Evaluation(
@@ -192,13 +204,15 @@ class Checkpoint:
             for name, one in header["points"].items()
         }
         weigh(problem, points)
-        return Saved(restored(state, kept | header["state"]), header["numbers"], points, Trace(header["trace"]))
+        state = restored_state(problem, solver, state, part_of(arrays, "state.") | header["state"])
+        if problem.stored_points == "made anew":
+            found = evaluate(problem, solver.solution(problem, state))
+            points = {"best": found, "bound": found, "last": found}
+        return Saved(state, header["numbers"], points, Trace(header["trace"]), header["limits"], tuple(header["end"]))
 
-    def _refuse_other(self, header: dict[str, Any], mark: dict[str, Any]) -> None:
+    def _refuse_other(self, held: dict[str, Any], mark: dict[str, Any]) -> None:
         """Raise :class:`OtherFit` where a checkpoint was written by a fit that is not this one."""
-        known = {name: one for name, one in mark.items() if header["format"] == FORMAT or name not in LATER_MARKS}
-        held = header["mark"]
-        different = [name for name, one in known.items() if held.get(name) != json.loads(json.dumps(one))]
+        different = [name for name, one in mark.items() if held.get(name) != json.loads(json.dumps(one))]
         if different:
             raise OtherFit(
                 f"the checkpoint {self.path} belongs to another fit: {', '.join(different)} differ (it holds: "
@@ -215,25 +229,37 @@ class Checkpoint:
         """Header and arrays of the file; an array of the `state` that is mapped is filled, and stays mapped."""
         with open_archive(self.path, expansion=1) as stored:
             header = stored.json("header")
-            if not isinstance(header, dict) or header.get("format") not in (*EARLIER, FORMAT):
-                told = header.get("format") if isinstance(header, dict) else header
-                raise ValueError(f"it says {short(repr(told))} where {FORMAT!r} is read")
+            told = header.get("format") if isinstance(header, dict) else header
+            if told != FORMAT:
+                raise ValueError(f"it says {short(repr(told))} where {FORMAT!r}, the one version there is, is read")
             names = [name for name in stored.names if name != "header"]
             check_header(header, names)
-            self._refuse_other(header, mark)
+            self._refuse_other(header["mark"], mark)
             arrays, fields = {}, stored_fields(state)
             for name in names:
                 room = fields.get(name.removeprefix("state.")) if name.startswith("state.") else None
-                mapped = mapping_of(room) is not None
-                arrays[name] = stored.read(name, room) if mapped else _recorded(stored.read(name), room)
-        return header, arrays | {name: arrays[other] for name, other in header.get("same", {}).items()}
+                arrays[name] = stored.read(name, room if mapping_of(room) is not None else None)
+        return header, arrays | {name: arrays[other] for name, other in header["same"].items()}
 
 
-def _recorded(stored: np.ndarray, room: Any) -> np.ndarray:
-    """The array as it is; where the state has records and the file one place for each of their numbers, as records."""
-    if not isinstance(room, np.ndarray) or room.dtype.names is None or stored.dtype.names is not None:
-        return stored
-    return np.ascontiguousarray(stored, dtype=np.float64).view(room.dtype).reshape(room.shape)
+def checkpoint_of(given: Any, index: int, problems: int, seeded: bool) -> Checkpoint | None:
+    """The checkpoint of a problem: the file that was named, or where there are several one of its own beside it.
+
+    Parameters
+    ----------
+    given : path-like, Checkpoint or None
+    index, problems : int
+        Number of the problem, and of all.
+    seeded : bool
+        False: the seed was drawn anew, and makes no other fit.
+    """
+    if given is None:
+        return None
+    found = copy.copy(given) if isinstance(given, Checkpoint) else Checkpoint(given)
+    found.seeded = found.seeded and seeded
+    if problems > 1:
+        found.path = found.path.with_name(f"{found.path.name}.{index}")
+    return found
 
 
 def _intercept(stored: Any) -> Any:

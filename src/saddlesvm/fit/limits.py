@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, check
+from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check
 from saddlesvm.runtime.words import Keep
 
 
@@ -49,7 +49,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("max_epochs", "max_time", "certify_every"):
             check(name, getattr(self, name), LIMIT)
-        check("tol", self.tol, NOT_NEGATIVE)
+        check("tol", self.tol, RELATIVE_GAP)
         check("gap", self.gap, NOT_NEGATIVE)
         check("keep", self.keep, KEEP)
 

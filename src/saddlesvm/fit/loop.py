@@ -12,10 +12,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.checkpoint import Checkpoint, Saved
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.restored import weighs
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.run import Run, proof
 from saddlesvm.fit.trace import Callback, Trace
@@ -23,8 +22,9 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.deadline import working_for
+from saddlesvm.runtime.durable import stored_fields
 from saddlesvm.runtime.interrupt import interruptible
-from saddlesvm.solvers.base import check_penalty
+from saddlesvm.solvers.base import check_penalty, phase_of
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -177,13 +177,17 @@ class Fit:
             self.mark["keep"] = limits.keep  # the checkpoint then holds the last point, too
         self.end: tuple[Outcome, str] | None = None
         self.tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
-        stored = checkpoint.read(problem, self.mark, self.state) if checkpoint else None
-        self.unweighed = stored is not None and not weighs(problem)
+        self.awaiting = [callback.certifying for callback in callbacks if hasattr(callback, "certifying")]
+        if checkpoint:
+            stored_fields(self.state)  # an error, where no checkpoint can hold them, is one before any work
+        stored = checkpoint.read(problem, solver, self.mark, self.state) if checkpoint else None
+        self.unweighed = stored is not None and problem.stored_points == "checked later"
+        self.pending = stored is not None and stored.numbers["pending"]  # what follows a step is still to come
+        self.leaving: Saved | None = None
         if stored is not None:
             self.state = stored.state
             self.run.restore(stored)
-            if self.run.best is not None and self.run.bound is not None:  # the run may have been killed at its end
-                self.end = self.run.reason_to_end(self.state, stopped=False)
+            self.end = self.run.end_of(stored)
         elif limits.certify_start and start is not None:
             self._certify()
 
@@ -194,7 +198,7 @@ class Fit:
 
     def step(self) -> None:
         """Do a bounded amount of work; none where the starting point is already certified."""
-        if self.end is None:
+        if self.end is None and not self.pending:
             run, budget = self.run, self.run.budget(self.state)
             with working_for(budget.seconds):
                 state = run.solver.step(run.problem, self.state, budget)
@@ -203,21 +207,31 @@ class Fit:
     def stepped(self, state: Any) -> None:
         """Take the state after a step over, and note the time of the step."""
         self.state = state
-        self.run.worked(getattr(state, "phase", self.run.solver.name))
+        self.run.worked(phase_of(state) or self.run.solver.name)
 
     def settle(self, stopped: bool) -> bool:
         """After a step, certify, call callbacks and write the checkpoint when due; return whether the fit has ended."""
-        going_on = self.end is None
+        going_on, self.pending, self.leaving = self.end is None, False, None
         if going_on:
             self._look(stopped)
         if self.end is not None and self.unweighed:
             self._weigh()
         if self.end is not None and not self._is_as_asked(self.end[0]):
             self._improve()
-        if going_on and self.checkpoint and (self.end is not None or self.checkpoint.due()):
-            with self.checkpoint.warned():
-                self.checkpoint.write(self.mark, self.run.saved(self.state))
+        written = self.leaving is not None and self.leaving.numbers["pending"]
+        if going_on and self.checkpoint and not written and (self.end is not None or self.checkpoint.due()):
+            self._persist()
         return self.end is not None
+
+    def _persist(self) -> None:
+        """Write the checkpoint: of a run that goes on from it as if it had not ended, where no certificate ended it."""
+        assert self.checkpoint is not None
+        end = (str(self.end[0]), self.end[1]) if self.end and self.end[0] is not Outcome.INTERRUPTED else ()
+        saved, improved = self.leaving or self.run.saved(self.state, end), self.run.improved
+        if self.leaving and improved is not None and saved.points:
+            saved.points["improved"] = improved
+        with self.checkpoint.warned():
+            self.checkpoint.write(self.mark, saved)
 
     def _look(self, stopped: bool) -> None:
         """Certify where that is due, or where the fit ends."""
@@ -229,6 +243,9 @@ class Fit:
             tick(self.state.epochs, self.state.estimate, run.watches.total)
         if self.watch is not None:
             self.watch(self)
+        if self.end is not None and self.checkpoint:
+            self.leaving = run.saved(self.state, pending=True)
+            self._persist()
         if self.end is not None or run.look_due(self.state):
             self._certify()
 
@@ -254,7 +271,10 @@ class Fit:
     def _certify(self) -> None:
         """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
         run = self.run
-        self.state = run.look(self.state, ending=self.end is not None or self.state.epochs == 0.0)
+        for begins in self.awaiting:
+            begins()
+        ended = self.end is not None
+        self.state = run.look(self.state, ending=ended or self.state.epochs == 0.0, learns=not ended)
         if run.best is None:
             self.end = self.end or (Outcome.FAILED, "no point with a finite objective")
             return
@@ -268,6 +288,8 @@ class Fit:
                 self.state, verdict = other, None
         self.end = verdict or self.end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
         if self.end is not None and run.last is not None and not run.last.exact:
+            if self.end[0] is Outcome.INTERRUPTED:
+                self.leaving = self.leaving or run.saved(self.state)
             run.confirm(self.state)
 
     def result(self) -> FitResult:

@@ -6,7 +6,7 @@ fit is repeatable bit for bit.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rescaling import better
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import working_for
-from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.base import Budget, phase_of
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
 THREAD_SLICES = 4  # such slices per thread in one step of several threads, which are slow to begin together
@@ -174,6 +174,8 @@ class Run:
             return reached
         if state.satisfied:
             return Outcome.RULE_MET, state.rule
+        if self.solver.exhausted(state):
+            return Outcome.EPOCH_LIMIT, "the solver's own limit"
         return None
 
     def worked(self, phase: str) -> None:
@@ -191,8 +193,11 @@ class Run:
         """Whether the solver's estimate says that the gap asked for is reached."""
         return self.aim > 0.0 and state.estimate <= self.threshold()
 
-    def look(self, state: Any, ending: bool) -> Any:
-        """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
+    def look(self, state: Any, ending: bool, learns: bool = True) -> Any:
+        """Certify: by a cheap glance first, and exactly where this certificate may end the fit.
+
+        The solver learns nothing of a certificate that only the end of the run asks for: an undisturbed run has none.
+        """
         self.watches.lap("solving")
         before = self.watches.certifying
         point = self.point(state)
@@ -207,7 +212,8 @@ class Run:
         if 0.0 <= state.estimate < np.inf:
             ratio = evaluation.certificate.relative_gap / max(state.estimate, SMALLEST_ESTIMATE)
             self.ratio = float(np.clip(ratio, *RATIOS))
-        state = self.solver.certified(self.problem, state, evaluation)
+        if learns:
+            state = self.solver.certified(self.problem, state, evaluation)
         self.keep(evaluation)
         self.watches.lap("certifying")
         self.glance = self.watches.certifying - before
@@ -327,21 +333,37 @@ class Run:
             kernel_evaluations=int(state.kernel_evaluations),
         )
 
-    def saved(self, state: Any) -> Saved:
-        """All that a resumed run needs."""
+    def saved(self, state: Any, end: tuple[str, ...] = (), pending: bool = False) -> Saved:
+        """All that a resumed run needs.
+
+        `end` is the outcome and the reason with which certificates have ended the run, if they have; `pending` says
+        that what follows a step is still to come.
+        """
         numbers: dict[str, Any] = {
+            "pending": pending,
             "solving": self.watches.solving,
             "certifying": self.watches.certifying,
             "looked_at": self.looked_at,
             "passes": self.passes,
             "ratio": self.ratio,
-            "history": self.stall.history,
-            "phases": self.phases,
+            "history": list(self.stall.history),
+            "phase": self.stall.phase,
+            "phases": dict(self.phases),
         }
-        points = {"best": self.best, "bound": self.bound, "improved": self.improved}
-        if self.keeps_last:
-            points["last"] = self.last
-        return Saved(state, numbers, {name: one for name, one in points.items() if one is not None}, self.trace)
+        points = {
+            "best": self.best,
+            "bound": self.bound,
+            "improved": self.improved,
+            "last": self.last if end or self.keeps_last else None,
+        }
+        if self.problem.stored_points == "made anew":
+            points, end = {}, ()
+        found = {name: one for name, one in points.items() if one is not None}
+        limits = {
+            name: given if given is None or isinstance(given, str) else float(given)
+            for name, given in asdict(self.limits).items()
+        }
+        return Saved(state, numbers, found, Trace(self.trace), limits, end)
 
     def restore(self, saved: Saved) -> None:
         """Take over the numbers, points and trace of a saved run."""
@@ -351,13 +373,24 @@ class Run:
         self.stall.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
         self.improved, self.last = saved.points.get("improved"), saved.points.get("last")
-        if self.bound is not None and self.bound.certificate.dual_rounding == 0.0 < self.bound.certificate.dual:
-            self.bound = None  # of a version that did not count rounding: it proves nothing
-        self.stall.phase = getattr(saved.state, "phase", "")
+        self.stall.phase = saved.numbers["phase"]
         self.trace.extend(saved.trace)
 
+    def end_of(self, saved: Saved) -> tuple[Outcome, str] | None:
+        """The end of a restored run, which stands where nothing is asked for that it has not shown; else None."""
+        now = self.saved(saved.state)
+        known = self.best is not None and self.bound is not None
+        proven = known and self.told is not None and self.enough(proof(*self.told))
+        if saved.end and saved.limits == now.limits and (proven or saved.end[0] != str(Outcome.CERTIFIED)):
+            return Outcome(saved.end[0]), saved.end[1]
+        if saved.end and proven:
+            return Outcome.CERTIFIED, "the gap is proven already"
+        if not known or saved.numbers["pending"]:
+            return None
+        return self.reason_to_end(saved.state, stopped=False)  # the run may have been killed at its end
+
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
-        """What the last certificate decides: certified, failed, limited by rounding, or no progress."""
+        """What the last certificate decides: certified, failed, rule met, limited by rounding, or no progress."""
         assert self.best is not None
         certificate = proof(self.best, self.highest)
         if not certificate.sound:
@@ -366,10 +399,12 @@ class Run:
         gap = told.relative_gap
         if self.enough(told):
             return Outcome.CERTIFIED, self.limits.proven(told)
+        if state.satisfied:
+            return Outcome.RULE_MET, state.rule
         # The targets of a regression are rounded too: an objective that their last places explain is as good as zero.
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
         if self.last is not None and self.last.exact and told.limited(self.aim, noise):
             return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {told.rounding_share:.2g} of it rounding"
-        if self.stall.stalled(state.effort, certificate, getattr(state, "phase", "")) and self.aim > 0.0:
+        if self.stall.stalled(state.effort, certificate, phase_of(state)) and self.aim > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} during the last half of the work"
         return None

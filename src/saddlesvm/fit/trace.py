@@ -37,7 +37,8 @@ class Record:
     remark : str
         What the solver decided, in words.
     coef : ndarray of shape (d,)
-        Weights of the model that was certified, read-only; not kept by the recorder.
+        Weights of the model that a fit would return now, read-only; not kept by the recorder. With ``keep="last"``
+        those of the solver's iterate.
     intercept : float
     problem : str
         Which sub-problem it is, where there are several.

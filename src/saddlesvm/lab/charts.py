@@ -112,6 +112,8 @@ class Chart:
         A heat map behind it.
     uprights : tuple of float
         Where vertical lines stand.
+    y_ticks : dict of float to str
+        Places on the vertical axis, and the words there in place of numbers.
     """
 
     title: str
@@ -125,6 +127,7 @@ class Chart:
     equal: bool = False
     shade: Shade | None = None
     uprights: tuple[float, ...] = ()
+    y_ticks: dict[float, str] = field(default_factory=dict)
 
     def draw(self, ax: Axes | None = None) -> Axes:
         """Draw with matplotlib, on a new figure unless axes are given.
@@ -156,6 +159,8 @@ class Chart:
         if self.y_log and has_positive(self.series, "y"):
             ax.set_yscale("log")
             _label_sparsely(ax.yaxis)
+        if self.y_ticks:
+            ax.set_yticks(list(self.y_ticks), list(map(plain, self.y_ticks.values())))
         if self.equal:
             ax.set_aspect("equal")
         ax.grid(True, linewidth=0.4, alpha=0.4)

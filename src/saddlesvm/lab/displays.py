@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FINE = 241  # number of values of C at which a path is drawn
 MOST_WEIGHTS = 12  # number of features whose weights are drawn, the largest first
+AGAINST = {"epochs": ("epoch", "epochs"), "seconds": ("seconds_solving", "seconds of solving")}  # columns of a trace
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
 
@@ -66,16 +67,15 @@ class GapDisplay(Display):
     name: str = ""
 
     @classmethod
-    def from_estimator(cls, model: Any, *, ax: Axes | None = None, name: str = "", against: str = "epochs") -> Self:
+    def from_estimator(
+        cls, model: Any, *, ax: Axes | None = None, name: str = "", against: str = "epochs", kind: str = "gap"
+    ) -> Self:
         """Draw the trace of a fitted estimator; see :meth:`plot`."""
-        return cls(model.trace_, name or type(model).__name__).plot(ax, against=against)
+        return cls(model.trace_, name or type(model).__name__).plot(ax, against=against, kind=kind)
 
     def chart(self, against: str = "epochs") -> Chart:
         """The relative gap of each certificate, against epochs or seconds of solving, a line a sub-problem."""
-        column, words = {
-            "epochs": ("epoch", "epochs"),
-            "seconds": ("seconds_solving", "seconds of solving"),
-        }[against]
+        column, words = AGAINST[against]
         names = list(dict.fromkeys(record["problem"] for record in self.trace))
         series = []
         for style, problem in enumerate(names):
@@ -87,15 +87,58 @@ class GapDisplay(Display):
             caption="Every point is a proof: the model was at most this far above the optimum.",
         )  # fmt: skip
 
-    def plot(self, ax: Axes | None = None, *, against: str = "epochs") -> Self:
+    def closing_chart(self, against: str = "epochs") -> Chart:
+        """The primal objective from above and the dual one from below, by their distance from the optimum.
+
+        The optimum is between the lowest primal objective and the highest dual one: the distances shown are those from
+        the far end of that interval, relative to the objective, so that the optimum is no farther away. The scale is
+        logarithmic on both sides, and a point on either side is a proof.
+
+        Parameters
+        ----------
+        against : {"epochs", "seconds"}, default="epochs"
+
+        Raises
+        ------
+        ValueError
+            The model has several sub-problems.
+        """
+        if len({record["problem"] for record in self.trace}) > 1:
+            raise ValueError("the model has several sub-problems; draw the trace of one: GapDisplay(part of the trace)")
+        column, words = AGAINST[against]
+        x, primal, dual = (np.array([one[name] for one in self.trace]) for name in (column, "primal", "dual"))
+        size = max(abs(primal.min()), abs(dual.max())) or 1.0
+        above = np.maximum((primal - dual.max()) / size, SMALLEST_GAP)
+        below = np.maximum((primal.min() - dual) / size, SMALLEST_GAP)
+        floor = float(np.floor(np.log10(min(above.min(), below.min()))))
+        top = int(np.ceil(np.log10(max(above.max(), below.max())) - floor))
+        step = max(1, top // 6)
+        ticks = {0.0: "optimum"}
+        for decades in range(step, top + 1, step):
+            power = f"1e{floor + decades:.0f}" if floor + decades else "1"
+            ticks |= {float(decades): f"+{power}", float(-decades): f"-{power}"}
+        series = (
+            Series("primal, from above", x, np.log10(above) - floor, style=1),
+            Series("dual, from below", x, floor - np.log10(below), style=0),
+        )
+        return Chart(
+            self.name, words, "relative distance from the optimum, at most", series, x_log=True, y_ticks=ticks,
+            levels={0.0: ""},
+            caption="Every point is a proof: neither objective is farther than this from the optimum.",
+        )  # fmt: skip
+
+    def plot(self, ax: Axes | None = None, *, against: str = "epochs", kind: str = "gap") -> Self:
         """Draw on `ax`, or on a figure of its own; returns the display.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
         against : {"epochs", "seconds"}, default="epochs"
+        kind : {"gap", "closing"}, default="gap"
+            The relative gap, a line a sub-problem; or both objectives, on a logarithmic scale on either side of the
+            optimum.
         """
-        return self._drawn(self.chart(against), ax)
+        return self._drawn((self.chart if kind == "gap" else self.closing_chart)(against), ax)
 
 
 @dataclass

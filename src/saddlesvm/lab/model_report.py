@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.lab.displays import GapDisplay
 from saddlesvm.lab.report import Item, Prose, Report, Table
 
 SHOWN = 15  # features a class
+ENOUGH = 2  # certificates that a line goes through, at least
 
 
 def model_report(model: Any, name: str, groups: dict[str, list[tuple[str, str]]], command: str) -> Report:
@@ -25,29 +29,45 @@ def model_report(model: Any, name: str, groups: dict[str, list[tuple[str, str]]]
     command : str
         The command that repeats the report.
     """
-    certificate = model.certificate_
-    verdict = [
-        f"The fit ended as {model.outcome_}: {model.outcome_.advice}",
-        f"The objective of the model is {certificate.primal:.6g}, and proven to be at most "
-        f"{100 * max(certificate.excess, 0.0):.3g} % above the optimum (a relative gap of "
-        f"{certificate.relative_gap:.2g}).",
-    ]
     (_, data), *others = groups.items()
-    report = Report(f"{type(model).__name__}: {name}", verdict, data=data, command=command)
-    for title, facts in others:
-        report.section(title.capitalize(), Table(["", ""], facts))
-    report.section("How the bound closed", closing(model))
+    facts = dict(others)
+    report = Report(
+        f"{type(model).__name__}: {name}", verdict(model, dict(facts.get("worth", ()))), data=data, command=command
+    )
+    if "worth" in facts:
+        report.section("What the model is worth", Table(["", ""], facts.pop("worth")))
+    report.section("How the gap closed", *closing(model))
     if hasattr(model, "top_features"):
         tables = [features(best, heading(model, label)) for label, best in model.top_features(SHOWN).items()]
         report.section("The strongest features", *tables)
+    for title, lines in facts.items():
+        report.section("The fit" if title == "done" else title.capitalize(), Table(["", ""], lines))
     return report
 
 
-def closing(model: Any) -> Item:
-    """The chart of the gaps, or a sentence where no sub-problem has two certificates to draw a line between."""
-    if max(Counter(record["problem"] for record in model.trace_).values(), default=0) > 1:
-        return GapDisplay(model.trace_, type(model).__name__).chart()
-    return Prose("There is no line to draw: the first certificate of every problem was the last.")
+def verdict(model: Any, worth: dict[str, str]) -> list[str]:
+    """What the fit came to, in sentences: how good the model is proven to be, why the fit ended, and its scores."""
+    certificate, outcome = model.certificate_, model.outcome_
+    excess = f"{100 * max(certificate.excess, 0.0):.3g} %" if np.isfinite(certificate.excess) else "an unknown share"
+    found = [
+        f"{'Certified' if outcome is Outcome.CERTIFIED else 'Not certified'}: the objective is at most {excess} above "
+        f"the optimum (relative gap {certificate.relative_gap:.2g}).",
+    ]
+    if outcome is not Outcome.CERTIFIED:
+        found.append(f"The fit ended as {outcome}. {outcome.advice}")
+    scores = [f"{name} {value}" for name, value in worth.items() if "accuracy" in name or "R2" in name]
+    if scores:
+        found.append(f"Scores: {', '.join(scores)}.")
+    return found
+
+
+def closing(model: Any) -> list[Item]:
+    """The charts of objectives and gap; a sentence where no sub-problem has two certificates to draw a line between."""
+    counts = Counter(record["problem"] for record in model.trace_)
+    if max(counts.values(), default=0) < ENOUGH:
+        return [Prose("There is no line to draw: the first certificate of every problem was the last.")]
+    display = GapDisplay(model.trace_, type(model).__name__)
+    return [display.closing_chart()] if len(counts) == 1 else [display.chart()]
 
 
 def features(best: list[tuple[Any, float]], caption: str) -> Item:

@@ -32,6 +32,8 @@ def _of_chart(chart: Chart) -> dict[str, Any]:
     }
     if chart.equal:
         layout["yaxis"]["scaleanchor"] = "x"
+    if chart.y_ticks:
+        layout["yaxis"] |= {"tickvals": list(chart.y_ticks), "ticktext": list(map(plain, chart.y_ticks.values()))}
     return {"data": data, "layout": layout}
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.fit.kernel_checkpoint import kernel_checkpoint
+from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits, bundles_of, tell_nobody
@@ -169,7 +169,7 @@ class KernelFits(Fits):
         start = None
         if self.starts is not None:
             start = KernelPoint(self.machine.rows_of(problem, self.starts[index][self.members[index]]))
-        checkpoint = kernel_checkpoint(self.checkpoint, index, len(self.makers))
+        checkpoint = checkpoint_of(self.checkpoint, index, len(self.makers), seeded=False)
         return Fit(
             problem, self.solver, self.own_limits(), seed=self.seed + index, callbacks=self.callbacks(sub),  # type: ignore[arg-type]
             label=sub.label, index=index, start=start, checkpoint=checkpoint,  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import threading
 from collections.abc import Callable, Sequence
@@ -13,14 +12,14 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.inputs import finite_norms
-from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.loop import LATE, Batch, Fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
-from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.class_sweep import ClassSweep, FileRows
 from saddlesvm.multiclass.fits import Fits, bundles_of, drive_all
+from saddlesvm.multiclass.given_start import GivenStart
 from saddlesvm.multiclass.not_begun import WithoutWeights
 from saddlesvm.multiclass.shared_start import SharedStart, block_size
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each, workers
@@ -148,66 +147,6 @@ def in_pieces(duals: np.ndarray) -> sparse.csr_array:
     )
 
 
-def given_start(coef: Any, intercept: Any) -> GivenStart | None:
-    """The start at given weights, with intercepts of zero where they are left out; None where none are given.
-
-    Raises
-    ------
-    ValueError
-        Numbers are not finite, or intercepts are given without weights.
-    """
-    if coef is None and intercept is None:
-        return None
-    if coef is None:
-        raise ValueError("intercept_init is given without coef_init: give both")
-    W = np.atleast_2d(np.asarray(coef, dtype=np.float64))
-    b = np.zeros(len(W)) if intercept is None else np.ravel(np.asarray(intercept, dtype=np.float64))
-    if not (np.isfinite(W).all() and np.isfinite(b).all()):
-        raise ValueError("coef_init and intercept_init must be finite numbers")
-    return GivenStart(W, b)
-
-
-@dataclass(frozen=True)
-class GivenStart:
-    """Given weights from which every sub-problem begins.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (vectors, d)
-    intercept : ndarray of shape (vectors,)
-    """
-
-    coef: np.ndarray
-    intercept: np.ndarray
-
-    def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point:
-        """The starting point of a sub-problem, one of `count`; `alone` asks for weights alone.
-
-        Raises
-        ------
-        ValueError
-            The weights have another shape than the model will have, or its solver begins at dual points only.
-        """
-        vectors = count * sub.n_vectors
-        if self.coef.shape != (vectors, problem.n_features) or self.intercept.shape != (vectors,):
-            raise ValueError(
-                f"coef_init and intercept_init must have the shapes of coef_ and intercept_, {vectors} x "
-                f"{problem.n_features} and {vectors}; got {' x '.join(map(str, self.coef.shape))} and "
-                f"{' x '.join(map(str, self.intercept.shape))}"
-            )
-        if self.intercept.any() and not problem.scale:
-            raise ValueError("intercept_init is given, but the model has no intercept: leave it out")
-        W = np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
-        at = Point(W[sub.index]) if alone else sub.start_at(W)
-        if at is None and sub.n_vectors > 1:
-            raise ValueError("coef_init is for multi_class 'ovr', 'ovo' and 'multinomial': others begin at dual points")
-        return at or from_weights(problem, W[sub.index])
-
-    def solver(self, solver: Any, index: int) -> Any:
-        """The solver as it is."""
-        return solver
-
-
 def gone_on(earlier: FitResult, later: FitResult) -> FitResult:
     """The result of a fit that went on where an earlier one was cut short: the better model, the better bound."""
     model = earlier if earlier.certificate.primal < later.certificate.primal else later
@@ -238,8 +177,8 @@ class LinearFits(Fits):
     loss : Loss
     options : dict
         Of :func:`~saddlesvm.problem.problem.make_problem`, for all sub-problems.
-    former : FormerFit or GivenStart, optional
-        A fit to go on from, or weights to begin from.
+    former : FormerFit, GivenWeights or GivenDuals, optional
+        A fit to go on from, or weights or dual variables to begin from.
     checkpoint : path-like or Checkpoint, optional
     seeded : bool
         Whether the seed was given, not drawn anew for each fit: a checkpoint then fits this seed only.
@@ -342,7 +281,7 @@ class LinearFits(Fits):
             seed=self.seed if self.side_by_side else self.seed + index,
             start=start,
             callbacks=self.callbacks(sub),
-            checkpoint=self._checkpoint(index),
+            checkpoint=checkpoint_of(self.checkpoint, index, len(self.makers), seeded=self.seeded),
             label=sub.label,
             index=index,
             watch=self.watch,
@@ -381,13 +320,3 @@ class LinearFits(Fits):
             coef=np.zeros(n_features(X)), alpha=sparse.csr_array((1, n_rows(X))),
         )  # fmt: skip
         return common, given["weights"]
-
-    def _checkpoint(self, index: int) -> Checkpoint | None:
-        given = self.checkpoint
-        if given is None:
-            return None
-        if not isinstance(given, Checkpoint):
-            given = Checkpoint(given if len(self.makers) == 1 else f"{given}.{index}")
-        own = copy.copy(given)
-        own.seeded = given.seeded and self.seeded
-        return own

@@ -18,13 +18,15 @@ problem is not convex: the gap is then still not negative and zero exactly at st
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.intercepts import Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
@@ -164,6 +166,7 @@ class KernelProblem:
         What is known of the points already.
     """
 
+    stored_points: ClassVar[str] = "made anew"
     X: Matrix
     kernel: Kernel
     y: np.ndarray
@@ -402,3 +405,27 @@ def make_kernel_problem(
         facts=facts,
     )
     return problem, chosen
+
+
+@fingerprint.register(KernelProblem)
+def _of_kernel(problem: KernelProblem, solver: Any) -> dict[str, Any]:
+    """Sums of the bytes of all that a kernel problem is made of."""
+    X = problem.X
+    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    kernel = problem.kernel
+    groups = [float(getattr(side.intercept, "total", 0.0)) for side in problem.sides]
+    return {
+        "problem": problem.describe(),
+        "loss": repr(problem.loss),
+        "kernel": [kernel.name, kernel.gamma, kernel.degree, kernel.coef0],
+        "C": problem.C,
+        "sums": groups,
+        "labels": _sum_of(problem.y),
+        "rows": [_sum_of(one) for one in arrays],
+        "weights": _sum_of(problem.weights),
+        "solver": repr(solver),
+    }
+
+
+def _sum_of(array: np.ndarray) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).data)

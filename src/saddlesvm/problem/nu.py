@@ -105,14 +105,13 @@ class NuClassification:
         )
 
     def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
-        """Divided by rho, so that the margin is 1, as in the C form; zero where there is no margin."""
+        """Divided by rho, so that the margin is 1, as in the C form; as they are where there is no margin."""
         ahead, behind = offsets
         rho = -0.5 * (ahead + behind)
         size = float(beta.sum())  # an optimum that is zero may be met by a multiple below zero
         largest = size * float(problem.errors.lengths.max(initial=0.0)) ** 2
-        if not (size > 0.0 and rho > NO_MARGIN * largest):
-            return np.zeros(problem.n), 0.0
-        return problem.of_points(beta) / rho, 0.5 * (ahead - behind) / rho
+        unit = rho if size > 0.0 and rho > NO_MARGIN * largest else 1.0
+        return problem.of_points(beta) / unit, 0.5 * (ahead - behind) / unit
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """With their signs, multiplied by rho again: what they sum to is given."""

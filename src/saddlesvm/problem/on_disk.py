@@ -65,6 +65,7 @@ class StreamedProblem(Problem):
     rooms : Rooms
     """
 
+    stored_points: ClassVar[str] = "checked later"
     reader: BlockReader = field(kw_only=True, repr=False)
     rooms: Rooms = field(kw_only=True, repr=False)
 

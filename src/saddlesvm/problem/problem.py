@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -122,7 +122,12 @@ class Problem:
         What objectives in the C form are multiplied by to be told, see :class:`Strength`.
     fixed : ndarray of shape (d + 1,) or (0,)
         The pull of rows that are left out, and whose multipliers stand still: the primal is less by ``fixed . w``.
+    stored_points : {"checked", "checked later", "made anew"}
+        What becomes of the points in a checkpoint: they are checked when they are read, or, where the rows are read
+        from files, at the end of the resumed run; or they are not stored, and made anew.
     """
+
+    stored_points: ClassVar[str] = "checked"
 
     X: Rows
     y: np.ndarray

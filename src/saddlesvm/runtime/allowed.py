@@ -46,6 +46,9 @@ def _callbacks(given: Any) -> bool:
 FINITE = Allowed("a finite number", _finite)
 POSITIVE = Allowed("a positive finite number", lambda given: _finite(given) and given > 0)
 NOT_NEGATIVE = Allowed("a finite number of at least 0", lambda given: _finite(given) and given >= 0)
+RELATIVE_GAP = Allowed(
+    "a relative gap, at least 0 and below 1: a gap of 1 proves nothing", lambda given: _finite(given) and 0 <= given < 1
+)
 SHARE = Allowed("a number between 0 and 1, both excluded", lambda given: _finite(given) and 0 < given < 1)
 COUNT = Allowed("a whole number of at least 0", lambda given: isinstance(given, WHOLE) and bool(given >= 0))
 COUNT_FROM_ONE = Allowed("a whole number of at least 1", lambda given: isinstance(given, WHOLE) and bool(given >= 1))

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-__all__ = ["clock", "seconds_compiling", "telling"]
+__all__ = ["clock", "is_compiling", "seconds_compiling", "telling"]
 
 PATIENCE = 0.5  # seconds of compilation after which it is told
 WORDS = "compiling for this processor, once (`saddlesvm warmup` does it ahead)"
@@ -71,6 +71,11 @@ WATCH = Watch()  # :mod:`saddlesvm.runtime.compiler` lets Numba tell it
 def seconds_compiling() -> float:
     """Seconds that this process has spent compiling kernels."""
     return WATCH.read()[1]
+
+
+def is_compiling() -> bool:
+    """Whether a kernel is being compiled at this moment."""
+    return WATCH.state[1] is not None
 
 
 def clock() -> float:

@@ -6,6 +6,7 @@ certificate, when to stop, and what to record.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -19,7 +20,7 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.compiled import inlined, record_of
-from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.durable import Group, demand, growing
 
 
 def nothing() -> np.ndarray:
@@ -34,14 +35,14 @@ FINE_GAP = 1e-5  # relative gap below which float32 weights become float64
 class Best(Group):
     """The best primal and the best dual point so far, and their objectives (both in the C form)."""
 
-    w: np.ndarray = field(default_factory=nothing)
-    alpha: np.ndarray = field(default_factory=nothing)
+    w: np.ndarray = growing()
+    alpha: np.ndarray = growing()
     primal: float = np.inf
     dual: float = -np.inf
 
 
 @dataclass
-class State:
+class State(Group):
     """Where a run stands. Every field is a number, a string or an array, so that a checkpoint can hold it; a group of
     these; or a workspace, see :mod:`saddlesvm.runtime.durable`.
 
@@ -88,6 +89,24 @@ class State:
         """Kernel values computed so far; 0 except in the solvers of kernel machines."""
         return 0
 
+    def check_restored(self, problem: Any) -> None:
+        """Raise ValueError where fields that were read from a checkpoint do not go together."""
+        counts = (self.rows_touched, self.active)
+        demand(all(type(one) is int and one >= 0 for one in counts), "its counts of rows are none")
+        demand(0.0 <= self.epochs < np.inf, f"its epochs are {self.epochs!r}")
+
+    def check_positions(self, problem: Any, last: int) -> None:
+        """Raise ValueError where the active rows are more than there are, or the position is behind the `last`."""
+        State.check_restored(self, problem)
+        demand(self.active <= problem.members.size, "more rows are active than there are")
+        demand(0 <= getattr(self, "position", 0) <= last, "its position is behind the last row")
+
+
+def phase_of(state: Any) -> str:
+    """The part of a method that is at work; empty where a state has none."""
+    phase = getattr(state, "phase", "")
+    return phase if isinstance(phase, str) else ""
+
 
 @dataclass
 class DualState(State):
@@ -110,13 +129,16 @@ class DualState(State):
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing)
+    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
     random: np.ndarray = field(default_factory=nothing)
     offset: np.ndarray = field(default_factory=nothing)
     meters: np.ndarray = field(default_factory=nothing)
     position: int = 0
     known: float = np.inf
     known_at: float = 0.0
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, max(self.order.size - 1, 0))
 
 
 @dataclass(frozen=True)
@@ -190,6 +212,12 @@ class Solver(Protocol):
     def on_stall(self, problem: Problem, state: Any) -> Any:
         """Neither gap nor objectives move any more: return a state that continues in another way, or None."""
 
+    def like(self, problem: Problem, state: Any, stored: Mapping[str, Any]) -> Any:
+        """Return a state with the parts that a stored one has, given one that has just begun."""
+
+    def resumed(self, problem: Problem, state: Any) -> Any:
+        """Make anew what a checkpoint does not hold of a state; return the state to continue."""
+
 
 @dataclass(frozen=True)
 class SolverBase:
@@ -207,6 +235,7 @@ class SolverBase:
     name: ClassVar[str] = ""
     any_penalty: ClassVar[bool] = False  # whether the solver takes any penalty; else only half the squared norm
     without_square: ClassVar[bool] = False  # whether it takes those that hold no square, such as the l1 norm
+    begins_at_duals: ClassVar[bool] = True  # whether given dual variables are where a run begins
     by_parts: ClassVar[bool] = False  # whether it takes sums of a square and an absolute value only
 
     @property
@@ -214,18 +243,25 @@ class SolverBase:
         """Whether the solver has a stopping rule of its own, which ends a run besides the fit's tolerance."""
         return False
 
-    def begins_at_weights(self, problem: Any) -> bool:
-        """Whether the weights of a start are all that a run takes of it, and it begins at them."""
+    def exhausted(self, state: Any) -> bool:
+        """Whether a run has reached a limit that is an option of the solver."""
         return False
 
-    @property
-    def forgets_start(self) -> bool:
-        """Whether a given starting point makes no difference."""
+    def begins_at_weights(self, problem: Any) -> bool:
+        """Whether the weights of a start are all that a run takes of it, and it begins at them."""
         return False
 
     def on_stall(self, problem: Any, state: Any) -> Any:
         """Return None: the solver has no other way to continue."""
         return None
+
+    def like(self, problem: Any, state: Any, stored: Mapping[str, Any]) -> Any:
+        """Return the state that has just begun; a solver whose states change their parts overrides this."""
+        return state
+
+    def resumed(self, problem: Any, state: Any) -> Any:
+        """Return the state as it was stored; a solver that makes something of it anew overrides this."""
+        return state
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options by name (scikit-learn's protocol, so that ``solver__batch_size`` works in a grid search)."""

@@ -40,7 +40,7 @@ from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margi
 from saddlesvm.rows.files import RowBlock, chosen_rows, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
-from saddlesvm.runtime.durable import Group, Workspace
+from saddlesvm.runtime.durable import Group, Workspace, demand, growing
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing, start_offset
 from saddlesvm.solvers.dcd import DCD
@@ -68,10 +68,10 @@ class Judgement(Group):
         The weights of that dual point.
     """
 
-    model: np.ndarray = field(default_factory=nothing)
+    model: np.ndarray = growing()
     primal_paid: float = 0.0
     bound_conjugates: float = 0.0
-    bound_w: np.ndarray = field(default_factory=nothing)
+    bound_w: np.ndarray = growing()
 
 
 @dataclass
@@ -116,30 +116,47 @@ class BlocksState(State):
     paid, conjugates : float
         Sums over this sweep's rows so far of ``s phi`` at the judged weights, and of ``s phi*(-a / s)``.
     last : Judgement
-    kept, kept_norms : ndarray of shape (k,), int64 and float64
-        The rows kept in this sweep, and their squared norms, which a new process does not know yet.
+    kept : ndarray of shape (k,), int64
+        The rows kept in this sweep.
+    norms : ndarray of shape (n_all,)
+        The squared norms of the rows read so far, which a new process does not know yet.
     fall : float
         Ratio of a block's residual in its second pass to that in its first, when last measured.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
-    edges: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing)
-    following: np.ndarray = field(default_factory=nothing)
+    edges: np.ndarray = growing(dtype=np.int64)
+    order: np.ndarray = growing(dtype=np.int32)
+    following: np.ndarray = growing(dtype=np.int32)
     random: np.ndarray = field(default_factory=nothing)
     offset: np.ndarray = field(default_factory=nothing)
-    judged: np.ndarray = field(default_factory=nothing)
-    coming: np.ndarray = field(default_factory=nothing)
+    judged: np.ndarray = growing()
+    coming: np.ndarray = growing()
     paid: float = 0.0
     conjugates: float = 0.0
     last: Judgement = field(default_factory=Judgement)
-    kept: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    kept_norms: np.ndarray = field(default_factory=nothing)
+    kept: np.ndarray = growing(dtype=np.int64, rows=True)
+    norms: np.ndarray = field(default_factory=nothing)
     values: KeptRows = field(default_factory=KeptRows, repr=False)
     position: int = 0
     sweeps: int = 0
     fall: float = 1.0
     target: float = 0.0
+
+    def check_restored(self, problem: Any) -> None:
+        edges, order, following = self.edges, self.order, self.following
+        super().check_restored(problem)
+        demand(0 <= self.position <= max(edges.size - 2, 0), "its position is behind the last chunk")
+        fine = edges.size >= 2 and edges[0] == 0 and (np.diff(edges) > 0).all() and edges[-1] == problem.y.size
+        demand(fine, "its chunks are of other rows")
+        for name, found in (("order", order), ("following", following)):
+            whole = np.array_equal(np.sort(found), np.arange(edges.size - 1))
+            demand(whole or (name == "following" and not found.size), f"its {name} is no permutation of the chunks")
+        width, last = self.w.size, self.last
+        for name, found in (("judged", self.judged), ("coming", self.coming), ("model", last.model)):
+            demand(found.size == width or (not found.size and name != "judged"), f"its {name} has another width")
+        demand(last.bound_w.size in (0, width), "its bound_w has another width")
+        demand(self.coming.size or not following.size, "its coming weights are missing")
 
 
 @dataclass(frozen=True)
@@ -223,12 +240,13 @@ class Blocks(SolverBase):
         if state.alpha is not streamed.duals:
             streamed.duals[:] = state.alpha
             state.alpha = streamed.duals
-        older = state.kept_norms.size != state.kept.size  # a checkpoint of a version that did not keep them
-        if older or not np.array_equal(state.edges, streamed.reader.edges):
+        if state.norms is not streamed.norms:
+            streamed.norms[:] = state.norms
+            state.norms = streamed.norms
+        if not np.array_equal(state.edges, streamed.reader.edges):
             begin_sweep(streamed, state)
         if state.values.count != state.kept.size:
             state.values.add(chosen_rows(streamed.X, state.kept))
-            streamed.norms[state.kept] = state.kept_norms
         return streamed
 
     @staticmethod
@@ -288,7 +306,6 @@ class Blocks(SolverBase):
             state.values.add(chosen_rows(block.X, kept))
             numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
             state.kept = np.concatenate([state.kept, numbers[kept]])
-            state.kept_norms = np.concatenate([state.kept_norms, problem.norms[numbers[kept]]])
 
     def _improve(self, local: Problem, state: BlocksState, alpha: np.ndarray) -> None:
         """Passes of coordinate descent over one block, whose dual variables are `alpha`."""
@@ -303,7 +320,7 @@ class Blocks(SolverBase):
             self._solve_kept(problem, state, local, alpha)
             state.alpha[rows] = alpha
             state.conjugates += self._conjugates(local, alpha) - before
-        state.kept, state.kept_norms, state.values = rows[:0], nothing(), KeptRows()
+        state.kept, state.values = rows[:0], KeptRows()
 
     def _solve_kept(self, problem: StreamedProblem, state: BlocksState, local: Any, alpha: np.ndarray) -> None:
         """Improve the kept rows' variables `alpha` until their share of the gap is small, or for many visits."""
@@ -421,7 +438,7 @@ def begin_sweep(problem: StreamedProblem, state: BlocksState) -> BlocksState:
     state.order = np.arange(problem.reader.n_chunks, dtype=np.int32)
     shuffle(state.random, state.order, state.order.size)
     state.following, state.coming, state.position = nothing(), nothing(), 0
-    state.kept, state.kept_norms, state.values = np.empty(0, dtype=np.int64), nothing(), KeptRows()
+    state.kept, state.values, state.norms = np.empty(0, dtype=np.int64), KeptRows(), problem.norms
     state.judged, state.epochs = problem.regularizer.weights(state.w).copy(), float(state.sweeps)
     state.paid = state.conjugates = 0.0
     return state

@@ -17,6 +17,7 @@ linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,10 +31,10 @@ from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, nothing
-from saddlesvm.solvers.joint_course import FINISH, Course, finish_fits
+from saddlesvm.solvers.joint_course import ASCENT, FINISH, Course, finish_fits
 from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest, take_rivals
 from saddlesvm.solvers.second_order.joint import JointFinish
 
@@ -191,13 +192,6 @@ def ascend(
 
 
 @dataclass
-class JointWork(Workspace):
-    """The second-order finish at work, which a resumed run makes anew from `alpha`."""
-
-    finish: JointFinish | None = None
-
-
-@dataclass
 class JointState(State):
     """Where a run stands: ``w`` holds the weights of all classes in the layout of the rows.
 
@@ -216,12 +210,14 @@ class JointState(State):
         Whether the current pass goes over all classes of all rows.
     course : Course
         Whether the ascent or its finish is at work; `alpha` and `w` are then the finish's best dual point and its pull.
+    finish : JointFinish, optional
+        The finish at work.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
     classes: np.ndarray = field(default_factory=nothing)
     counts: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing)
+    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
     random: np.ndarray = field(default_factory=nothing)
     meters: np.ndarray = field(default_factory=nothing)
     position: int = 0
@@ -229,12 +225,19 @@ class JointState(State):
     known: float = np.inf
     whole: bool = True
     course: Course = field(default_factory=Course, metadata={"prefix": "course_"})
-    work: JointWork = field(default_factory=JointWork, repr=False)
+    finish: JointFinish | None = field(default=None, repr=False, metadata={"prefix": "finish_"})
 
     @property
     def phase(self) -> str:
         """Which of the two is at work."""
         return self.course.phase
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, max(self.active - 1, 0))
+        K = self.classes.shape[1]
+        demand(((self.counts >= 0) & (self.counts <= K)).all(), "its counts of classes are out of range")
+        demand((np.sort(self.classes, axis=1) == np.arange(K)).all(), "its classes of a row are no permutation")
+        demand(self.phase in (ASCENT, FINISH), f"its phase is {self.phase[:40]!r}")
 
 
 @dataclass(frozen=True)
@@ -323,14 +326,14 @@ class CrammerSinger(SolverBase):
     @staticmethod
     def _begin_finish(state: JointState) -> None:
         """Let the finish go on from the present dual point."""
-        state.course.phase, state.position, state.work.finish = FINISH, 0, None
+        state.course.phase, state.position, state.finish = FINISH, 0, None
 
     def _finish(self, problem: JointProblem, state: JointState, target: float) -> JointState:
         """A Newton step; hand back where the finish has done far more than promised and shows nothing for it."""
         n, K, course = state.order.size, problem.n_classes, state.course
-        finish = state.work.finish
+        finish = state.finish
         if finish is None:
-            finish = state.work.finish = JointFinish(problem, state.alpha, course.q)
+            finish = state.finish = JointFinish(problem, state.alpha, course.q)
         finish.step(target)
         state.alpha, state.w = finish.best.alpha, new_weights(problem.X, K, np.float64)
         by_class(problem.X, state.w)[:] = finish.pull
@@ -339,7 +342,7 @@ class CrammerSinger(SolverBase):
         state.estimate, state.proven, state.active = finish.estimate, True, max(1, int((finish.counts > 0).sum()))
         course.q = finish.q
         if course.hands_back(finish.cost, finish.estimate):
-            state.alpha, state.work.finish, state.proven = state.alpha.copy(), None, False
+            state.alpha, state.finish, state.proven = state.alpha.copy(), None, False
             state.remark = f"epoch {state.epochs:.0f}: {finish.steps} Newton steps made no headway: changing back"
             course.begin_ascent(state.epochs)
             self._call_back(state)
@@ -359,15 +362,27 @@ class CrammerSinger(SolverBase):
         state.active, state.position, state.whole = state.order.size, 0, True
         state.counts[:] = state.classes.shape[1]
 
+    def like(self, problem: JointProblem, state: JointState, stored: Mapping[str, Any]) -> JointState:
+        """A state with a finish where the stored one has one."""
+        if "finish_q" in stored:
+            state.finish = JointFinish(problem, state.alpha).with_inverse(stored, "finish_")
+        return state
+
+    def resumed(self, problem: JointProblem, state: JointState) -> JointState:
+        """Let the finish compute again what follows from its scores."""
+        if state.finish is not None:
+            state.finish.renew()
+        return state
+
     def solution(self, problem: JointProblem, state: JointState) -> Point:
         """The last iterate of the ascent, or the finish's best points."""
-        if state.work.finish is not None:
-            return Point(state.work.finish.best.w, state.alpha)
+        if state.finish is not None:
+            return Point(state.finish.best.w, state.alpha)
         return Point(by_class(problem.X, state.w), state.alpha, tracks=True)
 
     def last_point(self, problem: JointProblem, state: JointState) -> Point:
         """The last iterate of the ascent or of the finish."""
-        finish = state.work.finish
+        finish = state.finish
         return self.solution(problem, state) if finish is None else Point(finish.W, finish.alpha)
 
     def certified(self, problem: Any, state: JointState, evaluation: Evaluation) -> JointState:

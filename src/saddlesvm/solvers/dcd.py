@@ -35,6 +35,7 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
+from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import copy_items, deal, seeded
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
@@ -195,8 +196,6 @@ def end_of_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, met
         m.satisfied = 1.0 if judged <= rules.threshold else 0.0
     elif judged <= rules.threshold or m.range == 0.0 or m.estimate <= floor:
         active = call_back(deck, rules, meters, active)
-    if m.passes >= rules.passes:
-        m.satisfied = 1.0
     return active
 
 
@@ -270,7 +269,7 @@ def descend(
             position = 0
             active = end_of_pass(deck, rules, w, before, meters)
             move_offset(w, offset)
-            if m.satisfied > 0.0 or m.estimate <= goal.target:
+            if m.satisfied > 0.0 or m.passes >= rules.passes or m.estimate <= goal.target:
                 break
     return position, active, done
 
@@ -284,10 +283,21 @@ def near_rows(problem: Problem) -> int:
 class DCDState(DualState):
     """The dual state, the other arrays of the :class:`Deck`, and the weights of a pass ago (for the rule on w)."""
 
-    sequence: np.ndarray = field(default_factory=nothing)
+    sequence: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
     blocks: np.ndarray = field(default_factory=nothing)
     aside: np.ndarray = field(default_factory=nothing)
     before: np.ndarray = field(default_factory=nothing)
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, check_pass(self.meters[0], self.sequence.size))
+        demand((self.aside <= 1).all(), "its aside holds other numbers than 0 and 1")
+
+
+def check_pass(meters: Any, most: int) -> int:
+    """The rows of a pass under way, by its meters; ValueError where they are more than `most`."""
+    length = float(meters["length"])
+    demand(0.0 <= length <= most and length == int(length), f"its pass has {length:g} of {most} rows")
+    return int(length)
 
 
 def deck_of(problem: Problem, state: DCDState) -> Deck:
@@ -342,6 +352,9 @@ class DCD(SolverBase):
     def ends_itself(self) -> bool:
         return self.stopping != "gap" or self.max_passes is not None
 
+    def exhausted(self, state: DCDState) -> bool:
+        return bool(state.meters["passes"][0] >= (self.max_passes or np.inf))
+
     def check(self) -> None:
         one_of("stopping", self.stopping, tuple(STOPPING))
         if not self.threshold > 0.0:
@@ -368,8 +381,8 @@ class DCD(SolverBase):
             offset=start_offset(problem, start),
             meters=meters,
             active=n,
-            sequence=np.empty_like(problem.members),
-            blocks=np.empty(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
+            sequence=problem.members.copy(),
+            blocks=np.zeros(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
             before=w.astype(np.float64) if self.stopping in ("weight_change", "both") else nothing(),
         )

@@ -7,12 +7,12 @@ falls, that of the finish from the sizes of the problem. All predictions count o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.automatic.predictions import fall_rate
 from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.joint import step_cost, steps_between
@@ -47,7 +47,7 @@ class Course(Group):
     """
 
     phase: str = ASCENT
-    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    seen: np.ndarray = growing(0, 2)
     next_look: float = FIRST_LOOK
     q: float = 0.0
     promised: float = 0.0

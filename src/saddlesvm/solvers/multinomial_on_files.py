@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.durable import Workspace, demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.second_order.linear_algebra import conjugate_gradients
@@ -103,16 +103,21 @@ class MultinomialFilesState(State):
     length: float = 0.0
     slope: float = 0.0
     primal: float = np.inf
-    moves: np.ndarray = field(default_factory=nothing)
-    turns: np.ndarray = field(default_factory=nothing)
-    model: np.ndarray = field(default_factory=nothing)
+    moves: np.ndarray = field(default_factory=nothing, metadata={"grows": 1})
+    turns: np.ndarray = field(default_factory=nothing, metadata={"grows": 1})
+    model: np.ndarray = growing()
     told: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    pull: np.ndarray = field(default_factory=nothing)
+    pull: np.ndarray = growing()
     sweeps: int = 0
     steps: int = 0
     seed: int = 0
     proves_itself: bool = False
     work: SampleWork = field(default_factory=SampleWork, repr=False)
+
+    def check_restored(self, problem: Any) -> None:
+        super().check_restored(problem)
+        demand(self.moves.shape == self.turns.shape, "its moves have another number")
+        demand((self.model.size, self.pull.size) in ((0, 0), 2 * (self.w.size,)), "its model has another width")
 
 
 @dataclass(frozen=True)

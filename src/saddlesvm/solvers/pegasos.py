@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -156,7 +156,7 @@ def take_steps(
 
 @dataclass
 class PegasosState(State):
-    """Where a run stands: the pull ``numbers["scale"] * w``, the lazy average and the sub-gradients seen.
+    """Where a run stands: the pull ``numbers["scale"] * w``, the lazy average, the first pull, the sub-gradients.
 
     The windows of the tail average grow by the root of two, so the current one and the one before it together hold
     the last 30 to 50 % of the iterates.
@@ -166,15 +166,19 @@ class PegasosState(State):
     numbers: np.ndarray = field(default_factory=nothing)
     slope_sums: np.ndarray = field(default_factory=nothing)
     visits: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing)
+    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
     random: np.ndarray = field(default_factory=nothing)
     earlier: np.ndarray = field(default_factory=nothing)
+    first: np.ndarray = field(default_factory=nothing)
     chosen: np.ndarray = field(default_factory=nothing)
     iteration: int = 0
     position: int = 0
     window_start: int = 0
     earlier_start: int = 0
     forgotten: int = 0
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, max(self.order.size - 1, 0))
 
 
 @dataclass(frozen=True)
@@ -192,13 +196,17 @@ class Pegasos(SolverBase):
         A new random order each epoch; independent draws, in which a batch may hold a row twice; or, as published, an
         independent batch of different rows each iteration.
     output : {"tail_average", "last", "average", "random"}, default="tail_average"
-        The average of the last iterates (30 to 50 % of them: the end is not known beforehand), the last iterate, the
-        average of all iterates, or a random one.
+        Of a run of T iterations, which begins at w_1 (zero, or the start) and whose iteration t makes w_(t+1): "last",
+        w_(T+1), as published; "average", the mean of w_1, ..., w_T, and "random", one of these drawn uniformly, which
+        the theorems are about; "tail_average", the mean of w_(s+2), ..., w_(T+1), the last 30 to 50 % of the iterates.
+        T is not known beforehand, so windows of iterates begin after 0, 1, 2, 3, 5, 8, 12, 17, ... iterations (after s
+        the next one after ``floor(sqrt(2) s) + 1``), and the last two windows are averaged, the first of which began
+        after s. With another penalty than half a square, a mean is one of pulls.
     delay : float, default=0.0
         Iterations by which the step sizes are put off: :math:`\eta_t = 1 / (\lambda (t + \text{delay}))`. With 0, as
-        published, the first iteration multiplies the start by zero; a start that is worth keeping needs about as many
-        as it would have taken to get there, such as an epoch's. Losses with unbounded slopes have a delay of their own,
-        the larger one counts.
+        published, the first iteration multiplies the start by zero, after it has judged its rows by it; a start that is
+        worth keeping needs about as many as it would have taken to get there, such as an epoch's. Losses with unbounded
+        slopes have a delay of their own, the larger one counts.
 
     Examples
     --------
@@ -214,16 +222,12 @@ class Pegasos(SolverBase):
 
     name: ClassVar[str] = "pegasos"
     any_penalty: ClassVar[bool] = True
+    begins_at_duals: ClassVar[bool] = False
     batch_size: int = 1
     projection: bool = False
     sampling: str = "permutation"
     output: str = "tail_average"
     delay: float = 0.0
-
-    @property
-    def forgets_start(self) -> bool:
-        """Whether the first iteration multiplies a start by zero, as published."""
-        return self.delay == 0.0
 
     def check(self) -> None:
         if not isinstance(self.batch_size, (int, np.integer)) or self.batch_size < 1:
@@ -234,8 +238,8 @@ class Pegasos(SolverBase):
             raise ValueError(f"delay must be a finite number of iterations, at least 0; got {self.delay!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PegasosState:
-        """Begin at w = 0, or at the weights of `start` where the steps are put off: without that the first iteration
-        forgets them.
+        """Begin at w_1 = 0, or at the weights of `start`: the first iteration takes their sub-gradient, and multiplies
+        them by zero unless the steps are put off.
         """
         width, n = problem.n_features + 1, problem.members.size
         if self.batch_size > n:
@@ -243,7 +247,7 @@ class Pegasos(SolverBase):
         averaged = self.output in ("average", "tail_average")
         self.radius(problem)  # an error is one before any work
         w, intercept = np.zeros(width, dtype=dtype_of(problem.X)), 0.0
-        if start is not None and start.w is not None and self._delay(problem) > 0.0:
+        if start is not None and start.w is not None:
             w[:] = problem.regularizer.pull_to(start.w)
             if problem.intercept.lift:  # a free intercept moves apart from w
                 intercept, w[-1] = problem.scale * start.w[-1], 0.0
@@ -251,6 +255,7 @@ class Pegasos(SolverBase):
             w=w,
             u=np.zeros(width if averaged else 0),
             earlier=np.zeros(width + 1 if averaged else 0),
+            first=np.append(w.astype(np.float64), intercept) if self.output == "average" else nothing(),
             chosen=np.zeros(width + 1 if self.output == "random" else 0),
             numbers=np.array([(1.0, 0.0, np.dot(w, w), intercept, 0.0)], NUMBERS),
             slope_sums=np.zeros(problem.y.size),
@@ -332,7 +337,10 @@ class Pegasos(SolverBase):
             return state.chosen.copy()
         if self.output == "last" or state.iteration == state.earlier_start:
             return _iterate_of(state)
-        return (state.earlier + _sum_of(state)) / (state.iteration - state.earlier_start)
+        total = state.earlier + _sum_of(state)
+        if state.first.size:
+            total += state.first - _iterate_of(state)
+        return total / (state.iteration - state.earlier_start)
 
     @staticmethod
     def mean_dual(state: PegasosState) -> np.ndarray:

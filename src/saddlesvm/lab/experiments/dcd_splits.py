@@ -12,11 +12,11 @@ import numpy as np
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.experiments.dcd_entrants import ENTRANTS, THEIRS, Entrant
-from saddlesvm.lab.experiments.dcd_published import PUBLISHED_ACCURACY, PUBLISHED_ROWS
+from saddlesvm.lab.experiments.dcd_published import PUBLISHED_ACCURACY, PUBLISHED_LINE, PUBLISHED_ROWS
 from saddlesvm.lab.machine import in_threads
 from saddlesvm.lab.report import Table
 
-BESIDE = {"DCD, shrinking": PUBLISHED_ROWS[1], THEIRS: PUBLISHED_ROWS[2]}  # ours beside theirs
+BESIDE = {"DCD": PUBLISHED_ROWS[0], "DCD, shrinking": PUBLISHED_ROWS[1], THEIRS: PUBLISHED_ROWS[2]}  # ours: theirs
 LOW, HIGH = 0.025, 0.975  # quantiles between which 95 % of the splits lie
 Accuracies = dict[tuple[str, float], np.ndarray]
 
@@ -72,6 +72,35 @@ def split_table(found: dict[str, Accuracies], strengths: Sequence[float]) -> Tab
     columns = ["data", "solver", "C", "published (%)", "median (%)", "95 % of the splits (%)", "splits below it"]
     counts = ", ".join(f"{name} {next(iter(cells.values())).size}" for name, cells in found.items())
     return Table(columns, rows, f"Accuracy over splits with a third of the rows held out; splits: {counts}.")
+
+
+def line_table(cells: Accuracies, models: dict[str, Any]) -> tuple[Table, str]:
+    """The toy's line at the C of its published picture: weights, accuracy, and the published one among the splits.
+
+    Parameters
+    ----------
+    cells : dict
+        Accuracies of the splits by entrant and C.
+    models : dict of str to estimator
+        Each entrant's model of the first split.
+    """
+    C, published = PUBLISHED_LINE
+    rows, inside = [], 0
+    for who, model in models.items():
+        values = 100.0 * cells[who, C]
+        low, middle, high = np.quantile(values, (LOW, 0.5, HIGH))
+        inside += low - 5e-3 <= published <= high + 5e-3
+        weights = [f"{value:.3f}" for value in (*np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]))]
+        below = f"{100.0 * float((np.round(values, 2) < published).mean()):.0f} %"
+        shown = [f"{values[0]:.2f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}", below]
+        rows.append([who, *weights, f"{published:.2f}", *shown])
+    columns = ["solver", "w1", "w2", "b", "published (%)", "seed 0 (%)", "median (%)", "95 % of the splits (%)"]
+    caption = f"The line w1 x1 + w2 x2 + b = 0 at C = {C:g} for the split of seed 0; accuracy on the held-out rows."
+    sentence = (
+        f"The accuracy published beside the toy's line at C = {C:g}, {published:.2f} %, lies within 95 % of our splits "
+        f"for {inside} of {len(models)} solvers."
+    )
+    return Table([*columns, "splits below it"], rows, caption), sentence
 
 
 def published_value(name: str, who: str, place: int) -> float:

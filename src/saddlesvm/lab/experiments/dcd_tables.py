@@ -24,14 +24,22 @@ from saddlesvm.lab.curves import curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.base import Experiment, Step, percent
 from saddlesvm.lab.experiments.dcd_data import SCALED, digits, held_out, split_rows
-from saddlesvm.lab.experiments.dcd_entrants import ENTRANTS, FITTED_WITH_CERTIFICATE
+from saddlesvm.lab.experiments.dcd_entrants import ENTRANTS, FITTED_WITH_CERTIFICATE, THEIRS, ended, passes_of
 from saddlesvm.lab.experiments.dcd_published import (
     PUBLISHED_ACCURACY,
+    PUBLISHED_LINE,
     PUBLISHED_ROWS,
     PUBLISHED_SECONDS,
     published_counts,
 )
-from saddlesvm.lab.experiments.dcd_splits import accuracies, split_chart, split_table, split_verdict
+from saddlesvm.lab.experiments.dcd_splits import (
+    accuracies,
+    entrants,
+    line_table,
+    split_chart,
+    split_table,
+    split_verdict,
+)
 from saddlesvm.lab.pictures import confusion_grid, margins_chart, misclassified, plane_chart, shrinking_charts
 from saddlesvm.lab.report import Picture, Prose, Section, Table
 from saddlesvm.lab.runs import run_solver
@@ -145,12 +153,18 @@ class DCDTables(Experiment):
 
     def _passes(self) -> Table:
         """Passes of every model: ours are visits of as many rows as there are, scikit-learn's of its active rows."""
-        rows = []
+        rows, cut = [], 0
         for name in self.sets:
             for entrant in ENTRANTS:
                 models = [self.cells[name, entrant.name, C].model for C in STRENGTHS]
-                rows.append([name, entrant.name, *(f"{float(np.max(model.n_iter_)):,.0f}" for model in models)])
-        caption = "Passes: ours are visits of as many rows as there are; scikit-learn's are over the rows still active."
+                rows.append([name, entrant.name, *(f"{passes_of(model):,.0f}{ended(model)}" for model in models)])
+                cut += sum(ended(model) != "" for model in models) * (entrant.name != THEIRS)
+        caption = (
+            "Passes: ours are visits of as many rows as there are; scikit-learn's are over the rows still active. Cut: "
+            f"by the limit of {MOST_PASSES:,} passes over the active rows, before any rule was met."
+        )
+        total = len(self.sets) * (len(ENTRANTS) - 1) * len(STRENGTHS)
+        self.say(f"{cut} of our {total} runs were cut by the limit on passes, and met no stopping rule.")
         return Table(["data", "solver", *(f"C = {C:g}" for C in STRENGTHS)], rows, caption)
 
     def proof(self, name: str, who: str, C: float) -> Certificate:
@@ -218,6 +232,10 @@ class DCDTables(Experiment):
         section = self.report.section("The published accuracies among many splits", split_table(found, STRENGTHS))
         section.items += [split_chart(name, cells, STRENGTHS) for name, cells in found.items()]
         self.say(split_verdict(found, STRENGTHS))
+        models = {entrant.name: self.cells["toy", entrant.name, PUBLISHED_LINE[0]].model for entrant in entrants()}
+        line, sentence = line_table(found["toy"], models)
+        self.report.section("The toy's line", line)
+        self.say(sentence)
 
     def _split_digits(self) -> Callable[[str, int], Dataset]:
         """Ones and sevens of the training images with a third held out, as published."""
@@ -255,9 +273,14 @@ class DCDTables(Experiment):
             toy.X, toy.y, model.decision_function, "toy: decision function",
             names=toy.classes, alpha=model.duals_of(0),
         )  # fmt: skip
+        published = self.cells["toy", "DCD, shrinking", PUBLISHED_LINE[0]].model
+        line = plane_chart(
+            toy.X, toy.y, published.decision_function, f"toy: the line at C = {PUBLISHED_LINE[0]:g}",
+            names=toy.classes, alpha=published.duals_of(0),
+        )  # fmt: skip
         epochs = (1, 3, 5, 7, 9, 11)
         shrunk = shrinking_charts(toy.problem(SquaredHinge(), 1.0, "regularized"), epochs, names=toy.classes)
-        self.report.sections.append(Section("The toy, epoch by epoch", [plane, *shrunk]))
+        self.report.sections.append(Section("The toy, epoch by epoch", [plane, line, *shrunk]))
         section = self.report.section("Decision functions")
         for name, data in self.sets.items():
             scores = self.cells[name, FITTED_WITH_CERTIFICATE, 1.0].model.decision_function(data.X)

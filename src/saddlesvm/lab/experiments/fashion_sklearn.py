@@ -1,34 +1,24 @@
 """scikit-learn's linear machine on Fashion-MNIST, beside the figure that was published of it.
 
-Published: 80.37 % test accuracy of scikit-learn, without its estimator, options or pixel scale. A linear machine by
-stochastic gradients is nearest to what the report compares it with: scikit-learn's SGDClassifier with the hinge loss,
-here with five epochs, the default of its early versions.
+Published: 80.37 % test accuracy. The report's program fits ``LinearSVC()`` to pixels from 0 to 255: one class against
+the rest, the squared hinge, C = 1, at most 1,000 iterations of LIBLINEAR's dual descent; here they are fewer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from sklearn.linear_model import SGDClassifier
-from sklearn.multiclass import OneVsOneClassifier
+from sklearn.svm import LinearSVC
 
-from saddlesvm.lab.experiments.fashion_pairs import timed
+from saddlesvm.lab.experiments.fashion_pairs import SCALE, ranged, timed
 from saddlesvm.lab.report import Table
 
 PUBLISHED_SKLEARN = 80.37
-EPOCHS = 5
-SCALES = {"[0, 1]": 1.0, "[0, 255]": 255.0}
-SPLITS: dict[str, Callable[[Any], Any]] = {
-    "one against the rest": lambda machine: machine,
-    "one against one": lambda machine: OneVsOneClassifier(machine),
-}
+ITERATIONS = (2, 10)  # of the program's 1,000
 Part = tuple[np.ndarray, np.ndarray]
 
 
 def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[Table, str]:
-    """Test accuracies over seeds for each way to split the classes and each pixel scale, and what they say.
+    """Test accuracies over seeds after a few numbers of iterations, and what they say.
 
     Parameters
     ----------
@@ -37,19 +27,21 @@ def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[Table, str]:
     seeds : int
         Runs of each setting.
     """
-    rows, met = [], []
-    for split, made in SPLITS.items():
-        for words, scale in SCALES.items():
-            scores, took = [], 0.0
-            for seed in range(seeds):
-                machine = SGDClassifier(loss="hinge", max_iter=EPOCHS, tol=None, random_state=seed, n_jobs=2)
-                model, seconds = timed(made(machine), train[0] * train[0].dtype.type(scale), train[1])
-                scores.append(100.0 * float(model.score(test[0] * test[0].dtype.type(scale), test[1])))
-                took += seconds / seeds
-            rows.append([split, words, f"{min(scores):.2f} to {max(scores):.2f}", f"{took:.1f}"])
-            if min(scores) <= PUBLISHED_SKLEARN <= max(scores):
-                met.append(f"{split}, pixels in {words}")
-    columns = ["split", "pixels", f"test accuracy, % (published {PUBLISHED_SKLEARN})", "seconds a run"]
-    caption = f"SGDClassifier with the hinge loss, {EPOCHS} epochs, {seeds} seeds each."
-    where = f"lies in the range of: {'; '.join(met)}" if met else "is in the range of none of these settings"
-    return Table(columns, rows, caption), f"scikit-learn's published {PUBLISHED_SKLEARN} % {where}."
+    scale = train[0].dtype.type(SCALE)
+    X, X_test = train[0].astype(np.float64) * scale, test[0] * scale
+    rows, found = [], []
+    for iterations in ITERATIONS:
+        scores, took = [], 0.0
+        for seed in range(seeds):
+            model, seconds = timed(LinearSVC(dual=True, max_iter=iterations, random_state=seed), X, train[1])
+            scores.append(float(model.score(X_test, test[1])))
+            took += seconds / seeds
+        found += scores
+        rows.append([f"{iterations}", ranged(scores), f"{took:.1f}"])
+    columns = ["iterations", f"test accuracy, % (published {PUBLISHED_SKLEARN})", "seconds a run"]
+    caption = f"LinearSVC() on pixels from 0 to 255, {seeds} seeds each; the program allows 1,000 iterations."
+    inside = min(found) <= PUBLISHED_SKLEARN / 100.0 <= max(found)
+    words = "lies in the range" if inside else "is not in the range"
+    return Table(columns, rows, caption), (
+        f"scikit-learn's published {PUBLISHED_SKLEARN} % {words} of its unfinished models here, {ranged(found)} %."
+    )

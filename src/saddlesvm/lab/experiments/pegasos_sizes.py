@@ -28,9 +28,9 @@ def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, la
     for style, (n, found) in enumerate(errors.items()):
         low, middle, high = np.quantile(found, (0.25, 0.5, 0.75), axis=1)
         series.append(Series(f"{n:,} rows", marks, middle, low, high, style=style))
-    words = f"Average iterate, lambda = {lam:g}: median over the runs, with the quartiles."
+    words = f"Last iterate, lambda = {lam:g}: median over the runs, with the quartiles."
     levels = {best: "least possible"}
-    title, axis = "Test error of the average iterate", "error on new data"
+    title, axis = "Test error of the last iterate", "error on new data"
     return Chart(title, "iterations", axis, tuple(series), x_log=True, levels=levels, caption=words)
 
 
@@ -39,7 +39,7 @@ def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> Table:
     places = np.unique(np.linspace(0, marks.size - 1, COLUMNS).round().astype(int))
     rows = [[f"{n:,}", *(percent(float(np.median(found[place]))) for place in places)] for n, found in errors.items()]
     columns = ["rows", *(f"{marks[place]:,} iterations" for place in places)]
-    return Table(columns, rows, "Test error (%) of the average iterate, median over the runs.")
+    return Table(columns, rows, "Test error (%) of the last iterate, median over the runs.")
 
 
 def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:

@@ -13,6 +13,7 @@ works alone. All predictions count operations, not seconds: no decision depends 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.durable import Group, Workspace
+from saddlesvm.runtime.durable import Group, demand, growing, part_of
 from saddlesvm.solvers.automatic.predictions import (
     LOOK,
     descent_epochs,
@@ -80,24 +81,13 @@ class Promise(Group):
 
 
 @dataclass
-class AutoWork(Workspace):
-    """The state of the solver at work (DCDState, ParallelState or NewtonState) and the equations of the finish.
-
-    A resumed run makes both anew, the state from `alpha` and `w`.
-    """
-
-    inner: Any = None
-    equations: NewtonEquations | None = None
-
-
-@dataclass
 class AutoState(State):
     """Where a run stands: which solver is at work (`phase`), and what the predictions go by.
 
     Attributes
     ----------
     alpha : ndarray of shape (n_all,)
-        Dual point of the solver at work; a resumed run goes on from it.
+        Dual point of the solver at work.
     begun : bool
         Whether the first solver is chosen.
     seen : ndarray of shape (k, 2)
@@ -106,10 +96,14 @@ class AutoState(State):
         Factor on the work that the finish may do before it shows progress; it grows with every change back.
     rests_until : float
         Epoch before which no prediction changes over to the finish again.
+    inner : State
+        That of the solver at work.
+    equations : NewtonEquations, optional
+        Those of the finish, while it is not at work.
     """
 
-    alpha: np.ndarray = field(default_factory=nothing)
-    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    alpha: np.ndarray = growing()
+    seen: np.ndarray = growing(0, 2)
     phase: str = COORDINATES
     begun: bool = False
     seed: int = 0
@@ -120,7 +114,12 @@ class AutoState(State):
     patience: float = 1.0
     rests_until: float = 0.0
     decision: str = ""
-    work: AutoWork = field(default_factory=AutoWork, repr=False)
+    inner: Any = field(default=None, repr=False, metadata={"prefix": "inner_"})
+    equations: NewtonEquations | None = field(default=None, repr=False, metadata={"prefix": "equations_"})
+
+    def check_restored(self, problem: Any) -> None:
+        super().check_restored(problem)
+        self.inner.check_restored(problem)
 
 
 @dataclass(frozen=True)
@@ -162,13 +161,13 @@ class Auto(SolverBase):
         """Begin with coordinate descent, unless told otherwise or the problem is small."""
         if (phase := small_phase(problem)) is not None:
             state = AutoState(w=nothing(), phase=phase, seed=seed, begun=True)
-            state.work.inner = SMALL[phase].init(problem, seed, start)
+            state.inner = SMALL[phase].init(problem, seed, start)
             return _mirror(state)
         if not holds_square(problem.penalty):
             columns = Columns().init(problem, seed, start)
-            return _mirror(AutoState(w=columns.w, work=AutoWork(columns), seed=seed, begun=True, phase=FEATURES))
+            return _mirror(AutoState(w=columns.w, inner=columns, seed=seed, begun=True, phase=FEATURES))
         inner = with_threads(problem).init(problem, seed, start)
-        state = AutoState(w=inner.w, work=AutoWork(inner), seed=seed, active=inner.active)
+        state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
         _mirror(state)
         state.next_prediction = max(LOOKS[0], look_cost(problem))
         if not problem.penalty.identity():
@@ -196,8 +195,8 @@ class Auto(SolverBase):
 
     @staticmethod
     def _begin_with(state: AutoState, inner: NewtonState, where: str = "") -> None:
-        state.phase, state.work.inner, state.promise.promised = FINISH, inner, np.inf
-        inner.work.equations = inner.work.equations or state.work.equations
+        state.phase, state.inner, state.promise.promised = FINISH, inner, np.inf
+        inner.equations, state.equations = inner.equations or state.equations, None
         state.decision = f"epoch 0: beginning with Newton's method{where}"
         _mirror(state)
         state.promise.gap_then = state.estimate
@@ -232,8 +231,6 @@ class Auto(SolverBase):
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """Do a step of the solver at work, and make a prediction when one is due."""
-        if state.work.inner is None:
-            self._enter(problem, state, state.phase)
         if not state.begun:
             self._choose(problem, state, budget.relative_gap)
         if state.phase == FINISH:
@@ -241,11 +238,11 @@ class Auto(SolverBase):
         if state.phase in SMALL:
             return self._small_step(problem, state, budget)
         if state.phase == FEATURES:
-            state.work.inner = Columns().step(problem, state.work.inner, budget)
+            state.inner = Columns().step(problem, state.inner, budget)
             return _mirror(state)
         rows = max(1, round((state.next_prediction - state.epochs) * problem.members.size))
         until = Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds)
-        state.work.inner = with_threads(problem).step(problem, state.work.inner, until)
+        state.inner = with_threads(problem).step(problem, state.inner, until)
         _mirror(state)
         _note(state)
         if state.epochs >= state.next_prediction - 1e-9:
@@ -257,25 +254,25 @@ class Auto(SolverBase):
 
     def _small_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """A step on a small problem; where rounding ends it early, go on as with any other problem."""
-        state.work.inner = SMALL[state.phase].step(problem, state.work.inner, budget)
+        state.inner = SMALL[state.phase].step(problem, state.inner, budget)
         _mirror(state)
-        if state.work.inner.stuck and state.estimate > budget.relative_gap > 0.0:
+        if state.inner.stuck and state.estimate > budget.relative_gap > 0.0:
             self._change(problem, state, COORDINATES, "nothing to gain in small steps: changing over")
         return state
 
     def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
-        state.work.inner = Newton(memory=self.memory).step(problem, state.work.inner, budget)
+        state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
         _mirror(state)
-        state.promise.spent += passes_cost(problem) + state.work.inner.work.equations.cost
+        state.promise.spent += passes_cost(problem) + state.inner.equations.cost
         if state.promise.spent > BROKEN_PROMISE * state.patience * state.promise.promised:
-            falling = state.work.inner.best.primal <= FALLEN * state.promise.primal_then  # the gap falls last
+            falling = state.inner.best.primal <= FALLEN * state.promise.primal_then  # the gap falls last
             if state.estimate > SHOWN * state.promise.gap_then and not falling:
                 fall = f"from {state.promise.gap_then:.1e} to {state.estimate:.1e} only"
-                why = f"{state.work.inner.steps} Newton steps brought the gap {fall}: changing back"
+                why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
                 self._change(problem, state, COORDINATES, why)
             else:
                 state.promise.spent, state.promise.gap_then = 0.0, min(state.estimate, state.promise.gap_then)
-                state.promise.primal_then = state.work.inner.best.primal
+                state.promise.primal_then = state.inner.best.primal
         return state
 
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
@@ -318,20 +315,21 @@ class Auto(SolverBase):
     def _solving_cost(self, problem: Problem, state: AutoState) -> float:
         """Rough seconds that the equations of such a step take."""
         bend = bending(problem, state.alpha)
-        if state.work.equations is None:
-            state.work.equations = NewtonEquations(problem, self.memory)
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
         active = np.flatnonzero(bend)
         if not active.size:
             return 0.0
         if is_cornerless(problem.loss):
             bend *= problem.C * problem.loss.largest_curvature()
-            return state.work.equations.expected(active, bend) / lead(problem)
-        return state.work.equations.cheapest(active, bend).cost / lead(problem)
+            return state.equations.expected(active, bend) / lead(problem)
+        return state.equations.cheapest(active, bend).cost / lead(problem)
 
     def _change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to the other solver."""
         if state.phase == FINISH:
-            state.w, state.alpha = state.work.inner.best.w, state.work.inner.best.alpha
+            state.w, state.alpha = state.inner.best.w, state.inner.best.alpha
+            state.equations = state.inner.equations
             state.patience, state.rests_until = MORE_PATIENCE * state.patience, 2.0 * state.epochs
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
         state.decision = f"epoch {state.epochs:.0f}: {why}"
@@ -343,25 +341,43 @@ class Auto(SolverBase):
     def _enter(self, problem: Problem, state: AutoState, phase: str) -> None:
         state.phase = phase
         start = Point(state.w.astype(np.float64), state.alpha)
-        state.work.inner = self._at_work(problem, state).init(problem, state.seed, start)
-        if phase == FINISH and state.work.equations is not None:
-            state.work.inner.work.equations = state.work.equations
+        state.inner = self._at_work(problem, state).init(problem, state.seed, start)
+        if phase == FINISH:
+            state.inner.equations, state.equations = state.equations, None
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
         _mirror(state)
 
+    def like(self, problem: Problem, state: AutoState, stored: Mapping[str, Any]) -> AutoState:
+        """A state whose solver at work is that of the stored one."""
+        phase, zeros = stored.get("phase"), Point(np.zeros(problem.n_features + 1), np.zeros(problem.y.size))
+        demand(phase in (COORDINATES, FINISH, FEATURES, *SMALL), f"its phase is {str(phase)[:40]!r}")
+        state.phase = str(phase)
+        solver = self._at_work(problem, state)
+        state.inner = solver.like(problem, solver.init(problem, state.seed, zeros), part_of(stored, "inner_"))
+        state.w = state.inner.w
+        state.equations = NewtonEquations(problem, self.memory) if "equations_way" in stored else None
+        return state
+
+    def resumed(self, problem: Problem, state: AutoState) -> AutoState:
+        """Let the solver at work make anew what it needs."""
+        state.inner = self._at_work(problem, state).resumed(problem, state.inner)
+        if state.equations is not None:
+            state.equations.renew()
+        return state
+
     def solution(self, problem: Problem, state: AutoState) -> Point:
         """The point of the solver at work."""
-        return self._at_work(problem, state).solution(problem, state.work.inner)
+        return self._at_work(problem, state).solution(problem, state.inner)
 
     def last_point(self, problem: Problem, state: AutoState) -> Point:
         """The last point of the solver at work."""
-        point: Point = self._at_work(problem, state).last_point(problem, state.work.inner)
+        point: Point = self._at_work(problem, state).last_point(problem, state.inner)
         return point
 
     def certified(self, problem: Problem, state: AutoState, evaluation: Evaluation) -> AutoState:
         """Pass the certificate on to the solver at work."""
-        state.work.inner = self._at_work(problem, state).certified(problem, state.work.inner, evaluation)
-        state.w = state.work.inner.w
+        state.inner = self._at_work(problem, state).certified(problem, state.inner, evaluation)
+        state.w = state.inner.w
         return state
 
     def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
@@ -372,7 +388,7 @@ class Auto(SolverBase):
         if state.phase == FEATURES:
             return None
         if state.phase == FINISH:
-            if state.work.inner.active or state.patience > 1.0:
+            if state.inner.active or state.patience > 1.0:
                 return None
             self._change(problem, state, COORDINATES, "no row bends: changing back")
             return state
@@ -393,7 +409,7 @@ class Auto(SolverBase):
 
 def _mirror(state: AutoState) -> AutoState:
     """Copy the progress of the solver at work into the state of the run."""
-    inner = state.work.inner
+    inner = state.inner
     state.w, state.alpha = inner.w, inner.best.alpha if state.phase in (FINISH, FEATURES) else inner.alpha
     state.rows_touched = state.base_rows + inner.rows_touched
     state.epochs = state.base_epochs + inner.epochs
@@ -408,7 +424,7 @@ def _note(state: AutoState) -> None:
 
     An estimate of zero is left out: with a free intercept the dual variables may not sum to zero yet.
     """
-    inner = state.work.inner
+    inner = state.inner
     epoch = state.base_epochs + inner.known_at
     if inner.known_at > 0.0 and (not state.seen.size or epoch > state.seen[-1, 0]) and 0.0 < inner.known < np.inf:
         state.seen = np.vstack([state.seen, [epoch, inner.known]])

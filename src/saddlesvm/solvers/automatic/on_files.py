@@ -23,6 +23,7 @@ from saddlesvm.problem.on_disk import StreamedProblem, sums_without_rows
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.randomness import draw
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.automatic.predictions import fall_rate
@@ -65,7 +66,11 @@ class OnFilesState(BlocksState, FilesState, NarrowingState):
     """
 
     phase: str = DESCENT
-    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    seen: np.ndarray = growing(0, 2)
+
+    def check_restored(self, problem: Any) -> None:
+        super().check_restored(problem)
+        demand(self.phase in (DESCENT, NEWTON), f"its phase is {self.phase[:40]!r}")
 
 
 @dataclass(frozen=True)

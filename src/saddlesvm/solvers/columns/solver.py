@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.durable import Workspace, demand, growing
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, Model, WorkingSet, worst_of
@@ -70,7 +70,7 @@ SHRINK = 3.0  # divisor of the proximity when the centre moves
 
 @dataclass
 class ColumnsWork(Workspace):
-    """The columns, the working set, and the largest curvature of each coordinate."""
+    """The columns, the working set, and the largest curvature of each coordinate; all follow from the state."""
 
     store: ColumnStore | None = None
     working: WorkingSet | None = None
@@ -101,6 +101,8 @@ class ColumnsState(State):
         What the centre of the proximal term leaves of the gap, and what the weights do.
     damping : float
         What is added to the diagonal of models, relative to it.
+    features : ndarray of shape (m,)
+        The working set.
     """
 
     proven: bool = True
@@ -116,8 +118,16 @@ class ColumnsState(State):
     residual: float = np.inf
     damping: float = TINY
     steps: int = 0
+    features: np.ndarray = growing(dtype=np.intp)
     best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
     work: ColumnsWork = field(default_factory=ColumnsWork, repr=False)
+
+    def check_restored(self, problem: Any) -> None:
+        super().check_restored(problem)
+        inside = not self.features.size or 0 <= int(self.features.min()) <= int(self.features.max()) < self.out.size
+        demand(inside and np.unique(self.features).size == self.features.size, "its working set is of other features")
+        best = self.best.w.size, self.best.alpha.size
+        demand(best == (self.w.size, problem.y.size), "its best point has another size")
 
 
 @dataclass(frozen=True)
@@ -143,6 +153,7 @@ class Columns(SolverBase):
 
     name: ClassVar[str] = "columns"
     any_penalty: ClassVar[bool] = True
+    begins_at_duals: ClassVar[bool] = False
     without_square: ClassVar[bool] = True
     by_parts: ClassVar[bool] = True
     screening: bool = True
@@ -179,10 +190,10 @@ class Columns(SolverBase):
             state.ahead = max(state.ahead / APPROACH, 1.0)
         away = self._violations(problem, state)
         worst = float(away.max(initial=0.0))
-        if not state.steps or not self._kept(problem, state, away):
-            state.work.working = WorkingSet(
-                self._store(problem, state), self._chosen(problem, state, away), problem.intercept.present
-            )
+        if not state.steps or not self._covers(state, away):
+            state.features, state.work.working = self._chosen(problem, state, away), None
+        if state.work.working is None:
+            state.work.working = WorkingSet(self._store(problem, state), state.features, problem.intercept.present)
         target = max(FALL * worst, 0.0)
         covered = self._covers(state, away)
         if covered and state.ahead == 1.0:
@@ -242,14 +253,9 @@ class Columns(SolverBase):
     @staticmethod
     def _covers(state: ColumnsState, away: np.ndarray) -> bool:
         """Whether no feature outside the working set is far from optimal."""
-        assert state.work.working is not None
         inside = np.zeros(away.size, dtype=bool)
-        inside[state.work.working.features] = inside[-1] = True
+        inside[state.features] = inside[-1] = True
         return not away[~inside].any()
-
-    def _kept(self, problem: Problem, state: ColumnsState, away: np.ndarray) -> bool:
-        """Whether the present working set will do."""
-        return state.work.working is not None and self._covers(state, away)
 
     # ------------------------------------------------------------------ Newton steps on it
 

@@ -26,7 +26,7 @@ of rows that stay outside the margin; large working sets on a dense block are fr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
 from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.durable import demand, stored
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_singly, plain, submatrix
 from saddlesvm.solvers.kernel.finish import can_finish, linear_dual, work_of
@@ -53,6 +54,7 @@ FEW_VALUES, MORE_ROWS = 32, 4  # values of a row whose kernel values are cheap, 
 USUAL = 2.0  # violation, relative to the gap, that usually proves it where margins are about 1
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 FINISH_GAP = 1e-9  # relative, that the linear problem is solved to: it then shows which rows are within their bounds
+BEYOND = 1e-9  # of its upper bound, that a coefficient may lie outside its box by rounding
 WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem
 
 
@@ -96,6 +98,16 @@ class KernelState(State):
     held: int = 0
     inner_steps: int = 0
     finishes: int = 0
+    # A checkpoint holds the dual point, from which everything else is computed, and proven, anew: a resumed run begins
+    # at the coefficients that were reached, with all rows at work. It proves as much, and goes another way.
+    __stored__ = stored("beta", "rows_touched", "epochs")
+
+    def check_restored(self, problem: KernelProblem) -> None:
+        super().check_restored(problem)
+        low, high = problem.box()
+        room = BEYOND * np.maximum(np.abs(low), np.abs(high))
+        inside = ((self.beta >= low - room) & (self.beta <= high + room)).all()
+        demand(inside, "its dual point is outside the bounds of this problem")
 
     @property
     def effort(self) -> float:
@@ -111,6 +123,9 @@ class KernelState(State):
     def kernel_evaluations(self) -> int:
         """Kernel values computed so far; those of the certificates are not counted."""
         return self.cache.evaluations + self.held
+
+
+AnyKernelState = TypeVar("AnyKernelState", bound=KernelState)
 
 
 @dataclass(frozen=True)
@@ -156,6 +171,10 @@ class KernelDecomposition(SolverBase):
         if not self.is_whole(problem, state):
             measure(problem, state)
         return state
+
+    def resumed(self, problem: KernelProblem, state: KernelState) -> KernelState:
+        """Compute the margins and what they imply."""
+        return measured(problem, state)
 
     def is_whole(self, problem: KernelProblem, state: KernelState) -> bool:
         """Whether all rows make one working set, their kernel matrix at hand."""
@@ -420,6 +439,13 @@ def largest(score: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
     if among.size <= most:
         return among
     return among[np.argpartition(-score[among], most)[:most]]
+
+
+def measured(problem: KernelProblem, state: AnyKernelState) -> AnyKernelState:
+    """The state with the margins of its coefficients, and what they imply."""
+    state.f = problem.margins(state.beta)
+    measure(problem, state)
+    return state
 
 
 def measure(problem: KernelProblem, state: KernelState) -> None:

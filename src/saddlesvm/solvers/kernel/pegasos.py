@@ -184,7 +184,7 @@ class KernelPegasos(SolverBase):
     block : int, default=64
         Kernel rows to compute at a time.
     output : {"last", "average"}, default="last"
-        The last iterate, as published, or the average of all, which the theorems are about.
+        The last iterate w_(T+1), as published, or the mean of w_1 = 0, ..., w_T, which the theorems are about.
     sampling : {"replacement", "subset"}, default="replacement"
         Independent draws, in which a batch may hold a row twice, or an independent batch of different rows each step.
 
@@ -220,10 +220,12 @@ class KernelPegasos(SolverBase):
         Raises
         ------
         ValueError
-            A subset of the batch's size has more rows than there are, the kernel rows of a batch do not fit into the
-            cache, or the loss has unbounded slopes: without the
-            projection of section 2, which would need the norm of w, the first steps then run away.
+            The machine is one with nu, a subset of the batch's size has more rows than there are, the kernel rows of a
+            batch do not fit into the cache, or the loss has unbounded slopes: without the projection of section 2,
+            which would need the norm of w, the first steps then run away.
         """
+        if problem.views is not None or not problem.intercept.homogeneous:
+            raise ValueError("kernel Pegasos does not solve the machines with nu: use solver='auto' or 'kernel-sdca'")
         if not has_bounded_slopes(problem.loss):
             raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another solver")
         if self.sampling == "subset" and self.batch_size > problem.n:
@@ -294,6 +296,8 @@ class KernelPegasos(SolverBase):
 
     def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
         """The last iterate ``beta = alpha / (lambda t k)`` or the average, and its nearest feasible dual point."""
-        gathered = state.alpha if self.output == "last" else state.harmonic[0] * state.alpha - state.late
-        beta = gathered * (self.scale(problem) / max(1, state.steps))
+        steps, gathered = max(1, state.steps), state.alpha
+        if self.output == "average":
+            gathered = (state.harmonic[0] - 1.0 / steps) * state.alpha - state.late
+        beta = gathered * (self.scale(problem) / steps)
         return KernelPoint(beta, nearest_feasible(problem, beta))

@@ -31,7 +31,14 @@ from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import below, seeded, shuffle
 from saddlesvm.solvers.base import Budget, SolverBase, one_of
 from saddlesvm.solvers.kernel.ascent import TAU, falling, rising
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition, KernelState, beginning, measure, rebuilt
+from saddlesvm.solvers.kernel.decomposition import (
+    KernelDecomposition,
+    KernelState,
+    beginning,
+    measure,
+    measured,
+    rebuilt,
+)
 from saddlesvm.solvers.kernel.pegasos import Held, draw_rows
 
 OF_DECOMPOSITION = ("working_set", "shrinking")  # options that this solver's name had when it meant decomposition
@@ -231,6 +238,10 @@ class KernelSDCA(SolverBase):
         state = KernelSDCAState(**beginning(problem, start), random=seeded(seed), order=order)
         measure(problem, state)
         return state
+
+    def resumed(self, problem: KernelProblem, state: KernelSDCAState) -> KernelSDCAState:
+        """Compute the margins and what they imply."""
+        return measured(problem, state)
 
     def step(self, problem: KernelProblem, state: KernelSDCAState, budget: Budget) -> KernelSDCAState:
         """About ``budget.rows`` visits, by whole epochs or the rest of one; the estimate is brought up to date."""

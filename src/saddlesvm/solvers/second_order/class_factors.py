@@ -29,6 +29,7 @@ from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.rows.class_rows import by_class
 from saddlesvm.rows.layouts import dtype_of, n_features, n_values
+from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
 
 ROWS_PER_FEATURE = 3.0  # rows that stand for all rows of a class's matrix
@@ -45,7 +46,7 @@ class Inverse(Protocol):
         """The inverse times an array in the layout of the rows."""
 
 
-class ClassFactors:
+class ClassFactors(Group):
     """One Cholesky factor a class.
 
     Parameters
@@ -56,11 +57,13 @@ class ClassFactors:
     random : Generator
     """
 
+    __stored__ = stored("factors")
+
     def __init__(
         self, problem: JointProblem, parts_of: Callable[[int], np.ndarray], random: np.random.Generator
     ) -> None:
         self.problem = problem
-        self.factors = [self._of_class(parts_of(k), random) for k in range(problem.n_classes)]
+        self.factors = np.stack([self._of_class(parts_of(k), random).T for k in range(problem.n_classes)])
 
     def _of_class(self, parts: np.ndarray, random: np.random.Generator) -> np.ndarray:
         problem = self.problem
@@ -74,7 +77,7 @@ class ClassFactors:
         found = np.empty_like(residual)
         inside, out = by_class(self.problem.X, residual), by_class(self.problem.X, found)
         for k, factor in enumerate(self.factors):
-            out[k] = dpotrs(factor, inside[k], lower=1)[0]
+            out[k] = dpotrs(factor.T, inside[k], lower=1)[0]
         return _centred(self.problem, found)
 
 
@@ -109,7 +112,7 @@ class SharedFactor:
         return _centred(self.problem, found)
 
 
-class Diagonal:
+class Diagonal(Group):
     """The diagonal of the second derivative.
 
     Parameters
@@ -118,6 +121,8 @@ class Diagonal:
     bends : ndarray
         What the diagonal adds to that of R, divided by C, in the layout of the rows.
     """
+
+    __stored__ = stored("inverse")
 
     def __init__(self, problem: JointProblem, bends: np.ndarray) -> None:
         self.problem = problem

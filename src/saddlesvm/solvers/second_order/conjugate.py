@@ -13,11 +13,11 @@ Source: Nocedal and Wright (2006), "Numerical optimization", algorithms 5.3 and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.looks import Ask
 
@@ -44,10 +44,10 @@ class Inner(Group):
 
     under_way: bool = False
     products: int = 0
-    step: np.ndarray = field(default_factory=nothing)
-    residual: np.ndarray = field(default_factory=nothing)
-    direction: np.ndarray = field(default_factory=nothing)
-    diagonal: np.ndarray = field(default_factory=nothing)
+    step: np.ndarray = growing()
+    residual: np.ndarray = growing()
+    direction: np.ndarray = growing()
+    diagonal: np.ndarray = growing()
     size: float = 0.0
     target: float = 0.0
 

@@ -29,6 +29,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, dtype_of
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal, hessian_product
@@ -63,7 +64,7 @@ class Way(NamedTuple):
 
 
 @dataclass
-class NewtonEquations:
+class NewtonEquations(Group):
     """Solves Newton's equations of one problem again and again; holds the factors between the calls.
 
     Parameters
@@ -80,6 +81,10 @@ class NewtonEquations:
         The equations are about the rows whose rank is below this; 1 for all rows, less for a sample.
     """
 
+    __stored__ = stored(
+        "seed", "way", "iterations", "stiff", "cost", "sample", "below",
+        features={"prefix": "features_"}, sampled={"prefix": "sampled_"}, rows={"prefix": "rows_"},
+    )  # fmt: skip
     problem: Problem
     memory: float
     seed: int = 0
@@ -102,6 +107,13 @@ class NewtonEquations:
         self.features = FeatureFactor(problem.X, self.penalty, count, threads=threads)
         self.sampled = FeatureFactor(problem.X, self.penalty, count, np.float32, threads)
         self.rows = RowFactor(problem.X, self.penalty, count)
+
+    def renew(self) -> None:
+        """Make again what a checkpoint does not hold."""
+        self.rows.renew()
+        for factor in (self.features, self.sampled):
+            demand(factor.sum.shape in ((0, 0), 2 * (self.penalty.size,)), "its matrix is of other features")
+            factor.sum = np.asfortranarray(factor.sum)
 
     @cached_property
     def rank(self) -> np.ndarray:

@@ -25,6 +25,8 @@ programming".
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -35,7 +37,7 @@ from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best
 from saddlesvm.solvers.costs import values_cost
@@ -72,8 +74,8 @@ TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is 
 STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten that the gap falls by
 
 
-class JointFinish(Workspace):
-    """Where the finish of a joint problem stands; a resumed run makes it anew from the dual point it had reached.
+class JointFinish(Group):
+    """Where the finish of a joint problem stands.
 
     Parameters
     ----------
@@ -104,6 +106,11 @@ class JointFinish(Workspace):
         Whether the last direction led nowhere, because of rounding.
     """
 
+    __stored__ = stored(
+        "q", "centre", "W", "Z", "pull", "inner", "steps", "iterations", "cost", "stuck",
+        best={"prefix": "best_"}, inverse={"prefix": "inverse_"},
+    )  # fmt: skip
+
     def __init__(
         self,
         problem: JointProblem,
@@ -117,7 +124,7 @@ class JointFinish(Workspace):
         self.fixed, width = fixed, problem.n_features + 1
         self.solves = K * width <= min(MOST_UNKNOWNS, math.sqrt(memory / (MATRICES * 8.0)))
         self.factors = factors_fit(problem) and 8.0 * K * width * width <= memory
-        self.problem, self.random = problem, np.random.default_rng(seed)
+        self.problem, self.seed = problem, seed
         self.q = max(q or FIRST_PROXIMITY * coordinate_curvature(problem), LEAST_PROXIMITY)
         self.centre, self.alpha = alpha.copy(), np.empty((n, K))
         self.classes, self.counts = np.empty((n, K), dtype=np.int32), np.zeros(n, dtype=np.int32)
@@ -127,6 +134,19 @@ class JointFinish(Workspace):
         self.best, self.pull = Best(), self.W
         self.inner, self.steps, self.iterations, self.cost, self.stuck = 0, 0, 0, 0.0, False
         self.inverse: Inverse | None = None
+        self._look()
+
+    def with_inverse(self, held: Mapping[str, Any], prefix: str) -> JointFinish:
+        """Itself, with a preconditioner of the kind that a stored finish has."""
+        if f"{prefix}inverse_factors" in held:
+            nothing = np.zeros(self.problem.y.size)
+            self.inverse = ClassFactors(self.problem, lambda k: nothing, np.random.default_rng(0))
+        elif f"{prefix}inverse_inverse" in held:
+            self.inverse = Diagonal(self.problem, new_weights(self.problem.X, self.problem.n_classes, np.float64))
+        return self
+
+    def renew(self) -> None:
+        """Compute again what follows from the centre and the scores, which a checkpoint does not hold."""
         self._look()
 
     @property
@@ -249,7 +269,7 @@ class JointFinish(Workspace):
         parts = np.zeros((problem.y.size, problem.n_classes))
         shares_of(undecided, 1.0 / self.q, parts)
         if self.factors:
-            return ClassFactors(problem, lambda k: parts[:, k], self.random)
+            return ClassFactors(problem, lambda k: parts[:, k], np.random.default_rng([self.seed, self.steps]))
         bends = new_weights(problem.X, problem.n_classes, np.float64)
         for block, _, _ in problem.blocks(np.float64):
             block.add(parts[block.rows], bends, squared=True)

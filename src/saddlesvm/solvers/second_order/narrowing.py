@@ -43,7 +43,7 @@ from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.second_order.looks import SIZES, TRIALS
 from saddlesvm.solvers.second_order.newton import Newton
@@ -246,7 +246,7 @@ class Narrowing(Group):
     """
 
     at: np.ndarray
-    back: np.ndarray = field(default_factory=nothing)
+    back: np.ndarray = growing()
     before: float = np.inf
     model: np.ndarray = field(default_factory=nothing)
     primal: float = np.inf

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
-from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.durable import Workspace, demand
 from saddlesvm.solvers.base import Budget, SolverBase, State, start_alpha
 from saddlesvm.solvers.second_order.narrowing import FILLED, Narrowing, settle
 from saddlesvm.solvers.second_order.undecided import Findings, find, width_of
@@ -68,6 +68,10 @@ class NarrowingState(State):
     proves_itself: bool = False
     narrowing: Narrowing = field(default_factory=lambda: Narrowing(np.empty(0)), metadata={"prefix": "narrow_"})
     search: SearchWork = field(default_factory=SearchWork, repr=False)
+
+    def check_restored(self, problem: Any) -> None:
+        super().check_restored(problem)
+        demand(self.narrowing.back.size in (0, self.w.size), "its back has another width")
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ proximal point algorithm in convex programming".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -44,7 +45,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.passes import Part
-from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.equations import PLAIN, NewtonEquations
@@ -129,13 +130,6 @@ class Response(NamedTuple):
 
 
 @dataclass
-class NewtonWork(Workspace):
-    """The factors of the Newton equations."""
-
-    equations: NewtonEquations | None = None
-
-
-@dataclass
 class NewtonState(State):
     """Where the second-order finish stands. One epoch is one Newton step: a few passes over the data.
 
@@ -160,6 +154,8 @@ class NewtonState(State):
         the solver then evaluates the rows at that step before the search along the line, which mostly confirms it.
     best : Best
         The best points so far.
+    equations : NewtonEquations, optional
+        The Newton equations with their factors.
     """
 
     proven: bool = True
@@ -176,12 +172,17 @@ class NewtonState(State):
     stuck: bool = False
     full: bool = False
     best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
-    work: NewtonWork = field(default_factory=NewtonWork, repr=False)
+    equations: NewtonEquations | None = field(default=None, repr=False, metadata={"prefix": "equations_"})
 
     @property
     def rule(self) -> str:
         """Why a fit ends that has nothing to find."""
         return NOTHING_TO_FIND
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, 0)
+        best = self.best.w.size, self.best.alpha.size
+        demand(best == (self.w.size, problem.y.size), "its best point has another size")
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class Newton(SolverBase):
             q=q,
             active=problem.members.size,
             full=sampled is not None and sampled.full,
-            work=NewtonWork() if sampled is None else sampled.work,
+            equations=None if sampled is None else sampled.equations,
         )
         self._keep_start(problem, state)
         self._look(problem, state, w if w.any() else None)
@@ -300,13 +301,24 @@ class Newton(SolverBase):
             sample, smaller = sample_of(problem, equations.rank, share), state
             state = solver.init(sample, seed, None if smaller is None else Point(smaller.best.w))
             state.rows_touched = 0 if smaller is None else smaller.rows_touched
-            state.work.equations, equations.below = equations, share
+            state.equations, equations.below = equations, share
             steps, before = ROUGH_STEPS if smaller is None else 1, np.inf
             while state.steps < steps and state.best.primal < (1.0 - ROUGH_FALL) * before:
                 before = state.best.primal
                 state = solver.step(sample, state, Budget(sample.members.size))
         equations.below = 1.0
         assert state is not None
+        return state
+
+    def like(self, problem: Problem, state: NewtonState, stored: Mapping[str, Any]) -> NewtonState:
+        """A state with equations where the stored one has them."""
+        state.equations = NewtonEquations(problem, self.memory) if "equations_way" in stored else None
+        return state
+
+    def resumed(self, problem: Problem, state: NewtonState) -> NewtonState:
+        """Make the factors of the equations anew."""
+        if state.equations is not None:
+            state.equations.renew()
         return state
 
     def _first_proximity(self, problem: Problem, alpha: np.ndarray, w: np.ndarray) -> float:
@@ -323,9 +335,9 @@ class Newton(SolverBase):
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
         """Do one Newton step, and move the centre as far as the step allows."""
-        if state.work.equations is None:
-            state.work.equations = NewtonEquations(problem, self.memory)
-        direction = state.work.equations.solve(state.bend, -state.gradient, FORCING)
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
+        direction = state.equations.solve(state.bend, -state.gradient, FORCING)
         there = self._respond(problem, state, state.w + direction) if state.full else None
         dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
         ahead, asked = problem.intercept.seen(direction), problem.C * problem.intercept.asked
@@ -343,9 +355,9 @@ class Newton(SolverBase):
         state.inner += 1
         state.stuck = tau == 0.0
         n = problem.members.size
-        state.rows_touched += 2 * n + state.work.equations.iterations * state.active
+        state.rows_touched += 2 * n + state.equations.iterations * state.active
         state.epochs += 1.0
-        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.work.equations.way}"
+        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
         state.full = abs(tau - 1.0) <= LINE_TOLERANCE
         if there is not None and tau == 1.0:
             self._judge(problem, state, there)
@@ -432,7 +444,7 @@ class Newton(SolverBase):
                 return
             if state.stuck or state.residual <= SETTLED * state.left:
                 state.centre[:] = state.alpha
-                equations = state.work.equations
+                equations = state.equations
                 growth = SLOW_GROWTH if equations is not None and equations.way == PLAIN else GROWTH
                 state.q /= next((factor for most, factor in growth if state.inner <= most), 1.0)
             elif state.inner >= TOO_LONG:

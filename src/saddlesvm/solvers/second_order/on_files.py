@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from saddlesvm.problem.proven_sums import Facts, Sums
 from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
-from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.durable import Workspace, demand, growing
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.second_order import corners as near_corners
 from saddlesvm.solvers.second_order.corners import Corners
@@ -79,8 +79,13 @@ class FilesState(State):
     proves_itself: bool = False
     walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
     proving: bool = False
-    proof: np.ndarray = field(default_factory=nothing)
+    proof: np.ndarray = growing()
     work: SweepWork = field(default_factory=SweepWork, repr=False)
+
+    def check_restored(self, problem: Any) -> None:
+        super().check_restored(problem)
+        demand(self.proof.shape in ((0,), (6,)), "its proof has another size")
+        self.walk.check_restored(self.w.size)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from scipy.linalg import lu_factor, lu_solve
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.rows.layouts import CSR, Rows, dot_rows
+from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.solvers.second_order.kernels import combine
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, LOOP_SPEED, cholesky, gram_block
 
@@ -21,8 +22,10 @@ SPARE = 1.25  # rows that the Gram matrix holds at most, per active row
 BORDER = 0.08  # rows that border a factor at most, per row of the factor
 
 
-class GramCache:
+class GramCache(Group):
     """``x_i . x_l`` for a pool of rows that follows the active ones."""
+
+    __stored__ = stored(gram={"grows": 2}, pool={"grows": 1, "rows": True})
 
     def __init__(self, X: Rows, count: int) -> None:
         self.X = X
@@ -111,11 +114,18 @@ class BorderedFactor:
         return out
 
 
-class RowFactor:
+class RowFactor(Group):
     """The inverse of ``R + X_J' B_J X_J`` by way of the rows in J.
 
     A free intercept is eliminated last, so that its small R does not spoil the Gram matrix.
+
+    Attributes
+    ----------
+    base, bend : ndarray of shape (k,)
+        The rows and the second derivatives that the present factor was made for.
     """
+
+    __stored__ = stored(cache={"prefix": "cache_"}, base={"grows": 1, "rows": True}, bend={"grows": 1})
 
     def __init__(self, X: Rows, penalty: np.ndarray, count: int) -> None:
         self.free = penalty[-1] != 1.0
@@ -123,8 +133,20 @@ class RowFactor:
         self.X = X._replace(bias=0.0) if self.free else X
         self.cache = GramCache(self.X, count)
         self.factor: BorderedFactor | None = None
-        self.active = np.empty(0, dtype=np.int64)
-        self.answer = np.empty(0)
+        self.active = self.base = np.empty(0, dtype=np.int64)
+        self.answer = self.bend = np.empty(0)
+
+    def renew(self) -> None:
+        """Make again what a checkpoint does not hold."""
+        cache = self.cache
+        demand(self.base.size == self.bend.size, "its factor is of other rows")
+        demand(cache.gram.shape == 2 * (cache.pool.size,), "its products are of other rows")
+        cache.place[cache.pool] = np.arange(cache.pool.size)
+        demand((cache.place[self.base] >= 0).all(), "its products do not cover its factor")
+        if self.base.size:
+            bend = np.zeros(cache.place.size)
+            bend[self.base] = self.bend
+            self.factor = BorderedFactor(cache, self.base, bend)
 
     def cost(self, active: np.ndarray, bend: np.ndarray, values_per_row: float) -> float:
         """Rough seconds that :meth:`update` will take."""
@@ -149,6 +171,7 @@ class RowFactor:
         self.cache.cover(active, active if self.factor is None else self.factor.base)
         if self.factor is None:
             self.factor = BorderedFactor(self.cache, active, bend)
+            self.base, self.bend = self.factor.base, self.factor.bend
         self.factor.border(active, bend)
         self.active = active
         if self.free:

@@ -38,7 +38,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, shortened
-from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.conjugate import Inner
@@ -62,11 +62,6 @@ ALIKE = 1e-3  # share of a diagonal entry left to its pivot below which sums in 
 def is_wide(width: int, memory: float) -> bool:
     """Whether the matrices of a walk over w of this length take more than `memory`, in bytes."""
     return MATRICES * 8.0 * width**2 > memory
-
-
-def no_matrix() -> np.ndarray:
-    """An empty matrix: none is kept."""
-    return np.empty((0, 0))
 
 
 @dataclass
@@ -123,21 +118,21 @@ class Walk(Group):
     """
 
     at: np.ndarray
-    back: np.ndarray = field(default_factory=nothing)
+    back: np.ndarray = growing()
     before: float = np.inf
     promised: float = 0.0
-    model: np.ndarray = field(default_factory=nothing)
-    pull: np.ndarray = field(default_factory=nothing)
-    sums: np.ndarray = field(default_factory=nothing)
-    sizes: np.ndarray = field(default_factory=nothing)
-    signed: np.ndarray = field(default_factory=nothing)
+    model: np.ndarray = growing()
+    pull: np.ndarray = growing()
+    sums: np.ndarray = growing()
+    sizes: np.ndarray = growing()
+    signed: np.ndarray = growing()
     looks: int = 0
     steps: int = 0
     bent: int = 0
     ended: bool = False
     changes: bool = False
-    base: np.ndarray = field(default_factory=nothing)
-    matrix: np.ndarray = field(default_factory=no_matrix)
+    base: np.ndarray = growing()
+    matrix: np.ndarray = growing(0, 0)
     precise: bool = False
     share: float = 1.0
     wide: bool = False
@@ -148,6 +143,16 @@ class Walk(Group):
     primal: float = np.inf
     dual: float = -np.inf
     due: bool = False
+
+    def check_restored(self, width: int) -> None:
+        """Raise ValueError where arrays that were read from a checkpoint do not go together."""
+        demand(self.back.size in (0, width), "its back has another width")
+        demand({self.model.size, self.pull.size} <= {0, width}, "its model has another width")
+        kept = self.base.size, self.matrix.shape
+        demand(kept in ((0, (0, 0)), (width, (width, width))), "its matrix has another width")
+        inner = self.inner
+        sizes = {one.size for one in (inner.step, inner.residual, inner.direction, inner.diagonal)}
+        demand(sizes in ({0}, {width}), "its conjugate gradients have another width")
 
     @classmethod
     def begin(cls, w: np.ndarray, loss: Loss, wide: bool = False, room: float = 0.0) -> Walk:
@@ -211,7 +216,7 @@ class Walk(Group):
             self.go(Step(step, fall, alike), regularizer)
         self.base = w if self.changes and self.matrix.size and not self.corners else nothing()
         if not (self.base.size or self.due):
-            self.matrix = no_matrix()
+            self.matrix = np.empty((0, 0))
         return relative(max(primal - self.dual, 0.0), primal, self.dual)
 
     def model_of(self, loss: Loss, C: float, regularizer: Regularizer, curvature: float, memory: float) -> Model:
@@ -230,7 +235,7 @@ class Walk(Group):
         gap = relative(max(primal - self.dual, 0.0), primal, self.dual)
         self.corners = self.corners or (self.room > 0.0 and self.steps >= EASY and gap > CLOSE)
         if self.corners:
-            self.matrix = no_matrix()
+            self.matrix = np.empty((0, 0))
         return gap
 
     def _solve(self, regularizer: Regularizer, told: Told, primal: float, dual: float) -> float:
@@ -267,7 +272,7 @@ class Walk(Group):
     def _use_precision(self, alike: float) -> None:
         """Ask for a precise matrix from now on, where the features are so alike that single precision hides them."""
         if alike < ALIKE and not self.precise:
-            self.precise, self.matrix = True, no_matrix()
+            self.precise, self.matrix = True, np.empty((0, 0))
 
     def _use_more_rows(self, told: Told, gap: float, fall: float, primal: float) -> None:
         """Draw more rows from now on, where few of those drawn bend; or all, where near the end a step gains little."""

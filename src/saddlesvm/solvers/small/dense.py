@@ -162,12 +162,9 @@ def fits(problem: Problem) -> bool:
 
 @dataclass
 class SmallWork(Workspace):
-    """The matrix of the problem, the point that the run stands at, and what the last step found; a resumed run makes
-    them anew.
-    """
+    """The matrix of the problem, and what the last step found; a resumed run makes them anew."""
 
     small: Small | None = None
-    at: Any = None
     found: Found | None = None
 
 
@@ -185,6 +182,8 @@ class SmallState(State):
         Their objectives, in the C form.
     stuck : bool
         Whether rounding leaves nothing to gain.
+    at : Group
+        The point that the run stands at, as its solver has it.
     """
 
     proven: bool = True
@@ -193,7 +192,11 @@ class SmallState(State):
     dual: float = -np.inf
     stuck: bool = False
     steps: int = 0
+    at: Any = field(default=None, repr=False, metadata={"prefix": "at_"})
     work: SmallWork = field(default_factory=SmallWork, repr=False)
+
+    def check_restored(self, problem: Any) -> None:
+        self.check_positions(problem, 0)
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,7 @@ class SmallSolver(SolverBase):
         state.work.small = small = Small(problem)
         with blas_for(0.0), np.errstate(all="ignore"):
             u = small.start(start)
-            state.work.at = self.begin(small, u)
+            state.at = self.begin(small, u)
             if start is None or start.alpha is None or not start.alpha.any():
                 state.dual = 0.0  # phi*(0) = 0 for every loss
             else:

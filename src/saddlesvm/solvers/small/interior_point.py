@@ -25,6 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, solve_positive
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go
@@ -33,7 +34,7 @@ MOST_STEPS = 60  # after which rounding has won
 EQUAL = 1e-12  # relative difference below which two slopes are one
 
 
-class Box:
+class Box(Group):
     """The dual as a program over a box, and the point that the run stands at.
 
     Attributes
@@ -47,6 +48,8 @@ class Box:
         Variables, and the slacks of their lower and upper bounds.
     w : ndarray of shape (m,)
     """
+
+    __stored__ = stored("t", "low", "high", "w")
 
     def __init__(self, small: Small) -> None:
         n, conjugate = small.size, small.methods.conjugate
@@ -100,7 +103,7 @@ class InteriorPoint(SmallSolver):
         return Box(small)
 
     def move(self, state: SmallState, small: Small) -> Found:
-        box: Box = state.work.at
+        box: Box = state.at
         renewed(small, box)
         state.stuck = state.steps + 1 >= MOST_STEPS or not np.isfinite(box.w).all()
         t = box.at_their_bounds()

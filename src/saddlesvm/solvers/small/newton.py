@@ -11,10 +11,11 @@ Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast so
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
+from saddlesvm.runtime.durable import Group
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, solve_positive
 
 ENOUGH = 0.1  # derivative at the end of a search along a line, relative to its value at the start
@@ -22,7 +23,8 @@ SEARCH_STEPS = 60
 WIDEN = 10.0  # factor by which the search along a line extends its step at once, at most
 
 
-class At(NamedTuple):
+@dataclass
+class At(Group):
     """The point that the run stands at: weights, margins, multipliers, and second derivatives of the rows' terms."""
 
     u: np.ndarray
@@ -43,14 +45,14 @@ class SmallNewton(SmallSolver):
         return nowhere if own(small, nowhere) < own(small, at) else at
 
     def move(self, state: SmallState, small: Small) -> Found:
-        at: At = state.work.at
+        at: At = state.at
         pulled = small.C * (at.a @ small.Z)
         gradient = small.penalty * at.u - pulled
         direction = solve_positive(small.normal(small.C * at.bend, 1.0), -gradient)
         dz = small.Z @ direction
         moved = searched(small, at, direction, dz)
         state.stuck = moved is at
-        state.work.at = moved
+        state.at = moved
         state.active = int(np.count_nonzero(moved.bend))
         state.remark = f"Newton step {state.steps + 1}: {state.active} rows bend"
         return small.judged(moved.u, moved.z, small.balanced(moved.a))

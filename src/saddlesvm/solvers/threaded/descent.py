@@ -21,7 +21,7 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
-from saddlesvm.runtime.durable import Workspace
+from saddlesvm.runtime.durable import Workspace, demand
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
     Budget,
@@ -35,7 +35,7 @@ from saddlesvm.solvers.base import (
     start_weights,
 )
 from saddlesvm.solvers.costs import rows_cost
-from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, descend
+from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, check_pass, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
 from saddlesvm.solvers.threaded.cores import apart, side_by_side
@@ -90,10 +90,10 @@ class ParallelState(DualState):
         `order` begins with the active rows of all parts.
     """
 
-    sequence: np.ndarray = field(default_factory=nothing)
-    blocks: np.ndarray = field(default_factory=nothing)
+    sequence: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
+    blocks: np.ndarray = field(default_factory=nothing, metadata={"grows": 2})
     aside: np.ndarray = field(default_factory=nothing)
-    parts: np.ndarray = field(default_factory=nothing)
+    parts: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
     bounds: np.ndarray = field(default_factory=nothing)
     positions: np.ndarray = field(default_factory=nothing)
     actives: np.ndarray = field(default_factory=nothing)
@@ -106,6 +106,19 @@ class ParallelState(DualState):
     numbers: np.ndarray = field(default_factory=nothing)
     alone: bool = False
     work: ThreadsWork = field(default_factory=ThreadsWork, repr=False)
+
+    def check_restored(self, problem: Any) -> None:
+        super().check_restored(problem)
+        bounds, sizes = self.bounds, np.diff(self.bounds)
+        demand(bounds[0] == 0 and bounds[-1] == self.parts.size and (sizes > 0).all(), "its parts are not of all rows")
+        inside = not self.often.size or 0 <= int(self.often.min()) <= int(self.often.max()) < self.w.size
+        demand(inside, "its frequent features are none")
+        if self.blocks.size:  # room for parts that are dealt out at random, each as large as it turns out
+            self.blocks = np.zeros((sizes.size, int(sizes.max()) + 2), dtype=self.blocks.dtype)
+        for k, size in enumerate([self.parts.size] if self.alone else sizes.tolist()):
+            demand(0 <= self.actives[k] <= size, "more rows of a part are active than there are")
+            length = check_pass(self.part_meters[k], size)
+            demand(0 <= self.positions[k] <= length, "its positions are behind the end of the pass")
 
 
 @dataclass(frozen=True)
@@ -148,8 +161,8 @@ class ParallelDCD(SolverBase):
             offset=start_offset(problem, start),
             meters=np.zeros(1, EPOCH_METERS),
             active=order.size,
-            sequence=np.empty_like(order),
-            blocks=np.empty((self.threads, max(one.blocks.size for one in starts)), dtype=order.dtype),
+            sequence=order.copy(),
+            blocks=np.zeros((self.threads, max(one.blocks.size for one in starts)), dtype=order.dtype),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
             parts=order.copy(),
             bounds=np.concatenate([[0], np.cumsum([part.size for part in parts])]),
@@ -160,8 +173,8 @@ class ParallelDCD(SolverBase):
             scaling=new_scaling(),
             numbers=np.array([(0.0, np.inf)], NUMBERS),
             often=frequent_features(problem),
-            kept_w=np.empty_like(w),
-            kept_alpha=np.empty_like(alpha),
+            kept_w=w.copy(),
+            kept_alpha=alpha.copy(),
         )
 
     def step(self, problem: Problem, state: ParallelState, budget: Budget) -> ParallelState:

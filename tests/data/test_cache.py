@@ -1,0 +1,78 @@
+"""A cache beside a data file, used by several processes at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saddlesvm.cli import main
+from saddlesvm.data import Store, StoreWriter, read
+from saddlesvm.data.cache import CACHE, cached, from_cache
+
+ROWS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
+OPTIONS = {"label": None, "header": "auto", "dtype": None, "task": None, "n_features": None, "zero_based": "auto"}
+TWO_SCALES = """
+import sys
+import numpy as np
+from saddlesvm.data import read
+for k in range(40):
+    scale = 1.0 + (k + int(sys.argv[2])) % 2
+    assert np.asarray(read(sys.argv[1], cache=True, scale=scale).X).sum() == scale * float(sys.argv[3]), k
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A CSV file."""
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, np.column_stack([ROWS, ROWS[:, 0] > 0]), delimiter=",", fmt="%g")
+    return path
+
+
+def test_another_writer_is_waited_for(table: Path) -> None:
+    pytest.importorskip("fcntl")
+    target = table.with_name(table.name + CACHE)
+    with ThreadPoolExecutor(1) as other:
+        with StoreWriter(target) as writer:
+            writer.append(ROWS[:1], ROWS[:1, 0])
+            reading = other.submit(read, table, cache=True)
+            with pytest.raises(TimeoutError):
+                reading.result(timeout=0.2)
+        found = reading.result(timeout=60.0)
+    assert np.array_equal(np.asarray(found.X), ROWS)  # the other's store is of another file: it was replaced
+
+
+def test_a_store_that_is_replaced_while_its_arrays_are_opened_is_opened_again(table: Path) -> None:
+    scales = []
+
+    def use(store: Store) -> np.ndarray:
+        if not scales:
+            cached(table, **OPTIONS, scale=2.0)  # as another process would
+        scales.append(store.header["read with"]["scale"])
+        return np.array(store.X)
+
+    assert np.array_equal(from_cache(table, use, **OPTIONS, scale=1.0), ROWS)
+    assert scales == [1.0, 1.0]
+
+
+def test_processes_with_different_options_disturb_none_of_each_other(table: Path) -> None:
+    whole = float(ROWS.sum())
+    words = [sys.executable, "-c", TWO_SCALES, str(table)]
+    running = [subprocess.Popen([*words, str(k), repr(whole)], stderr=subprocess.PIPE, text=True) for k in range(3)]
+    for process in running:
+        said = process.communicate()[1]
+        assert process.returncode == 0, said
+    assert sorted(path.name for path in table.parent.iterdir()) == [table.name, table.name + CACHE]
+
+
+def test_training_with_a_cache_beside_another_process(table: Path) -> None:
+    command = [sys.executable, "-m", "saddlesvm", "train", str(table), "--cache", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+        assert main(["train", str(table), "--cache", "--json"]) == 0
+        _, said = other.communicate()
+    assert other.returncode == 0, said

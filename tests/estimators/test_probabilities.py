@@ -1,0 +1,253 @@
+"""Probabilities of many classes: pairs coupled, temperatures, lone rows; predictions agree with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.svm
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, make_classification
+from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from saddlesvm import SVC, SVR, KernelSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
+from saddlesvm.data import DataError
+from saddlesvm.estimators.calibration import (
+    METHODS,
+    Column,
+    coupled,
+    fitted_curves,
+    fitted_softmax,
+    folds_of,
+    probabilities,
+)
+from saddlesvm.estimators.libsvm import save_libsvm
+from saddlesvm.estimators.persistence import load, save
+from support.classes import blobs
+
+WAYS = ("ovr", "ovo", "crammer_singer", "multinomial", "top_k")
+
+
+def noisy(k: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Classes that overlap."""
+    return make_classification(300, 6, n_informative=5, n_redundant=0, n_classes=k, flip_y=0.1, random_state=0)
+
+
+def test_coupled_probabilities_minimise_what_is_to_be_minimised() -> None:
+    random = np.random.default_rng(0)
+    later = random.random((4, 6))
+    for row, found in zip(later, coupled(later), strict=True):
+        r = np.zeros((4, 4))
+        r[np.triu_indices(4, 1)] = 1.0 - row  # of the earlier class
+        r += np.triu(1.0 - r, 1).T
+
+        def value(p: np.ndarray, r: np.ndarray = r) -> float:
+            return float(sum((r[j, i] * p[i] - r[i, j] * p[j]) ** 2 for i in range(4) for j in range(4)))
+
+        least = minimize(value, np.full(4, 0.25), constraints={"type": "eq", "fun": lambda p: p.sum() - 1.0}, tol=1e-14)
+        np.testing.assert_allclose(found, least.x, atol=1e-5)
+        assert found.sum() == pytest.approx(1.0) and (found >= 0.0).all()
+
+
+def test_coupling_finds_the_probabilities_that_pairs_come_from() -> None:
+    p = np.random.default_rng(1).dirichlet(np.ones(7), size=500)
+    first, second = np.triu_indices(7, 1)
+    exact = coupled(p[:, second] / (p[:, first] + p[:, second]))
+    np.testing.assert_allclose(exact, p, atol=1e-6)  # pairs nearer to 0 than 1e-7 are set there
+    two = np.array([[0.3], [1.0]])
+    np.testing.assert_allclose(coupled(two), [[0.7, 0.3], [0.0, 1.0]], atol=1e-6)
+
+
+@pytest.mark.parametrize(("X", "y"), [load_digits(return_X_y=True), make_classification(
+    1000, 20, n_informative=8, n_classes=5, flip_y=0.1, random_state=0)], ids=["digits", "five"])  # fmt: skip
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # theirs will lose the option
+def test_the_log_loss_is_scikit_learns(X: np.ndarray, y: np.ndarray) -> None:
+    train, test, known, asked = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+    model = SVC(probability=True, random_state=0).fit(train, known)
+    other = sklearn.svm.SVC(probability=True, random_state=0).fit(train, known)
+    own = -np.log(model.predict_proba(test)[np.arange(asked.size), asked])
+    theirs = -np.log(other.predict_proba(test)[np.arange(asked.size), asked])
+    noise = (own - theirs).std() / np.sqrt(asked.size)
+    assert own.mean() <= 1.05 * theirs.mean() + 3.0 * noise  # other folds are drawn
+    assert log_loss(asked, model.predict_proba(test)) == pytest.approx(own.mean())
+
+
+@pytest.mark.parametrize("method", [True, *METHODS])
+@pytest.mark.parametrize("k", [2, 3])
+def test_predictions_are_the_most_probable_classes(method: Any, k: int, tmp_path: Path) -> None:
+    X, y = noisy(k)
+    names = np.array(["a", "b", "c"])[y]
+    models = [SVC(), NuSVC(nu=0.3), *(LinearSVC(multi_class=way, C=0.1, random_state=0) for way in WAYS)]
+    for model in models:
+        fitted = model.set_params(probability=method).fit(X, names)
+        p = fitted.predict_proba(X)
+        assert p.shape == (y.size, k) and (p >= 0.0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        assert np.array_equal(fitted.predict(X), fitted.classes_[p.argmax(axis=1)])
+        assert log_loss(names, p) < 0.9 * np.log(k)
+        with np.errstate(divide="ignore"):
+            assert np.array_equal(fitted.predict_log_proba(X), np.log(p))
+        save(fitted, tmp_path / "m.model")
+        again = load(tmp_path / "m.model")
+        assert np.array_equal(again.predict_proba(X), p) and np.array_equal(again.predict(X), fitted.predict(X))
+
+
+def test_each_label_has_curves_of_its_own() -> None:
+    X, y = noisy()
+    Y = np.column_stack([y == 0, y == 1, X[:, 0] > 0.0]).astype(int)
+    for method in METHODS:
+        model = LinearSVC(probability=method, random_state=0).fit(X, Y)
+        p = model.predict_proba(X)
+        assert np.array_equal(model.predict(X), p > 0.5)
+        alone = LinearSVC(probability=method, random_state=0).fit(X, Y[:, 0])
+        np.testing.assert_allclose(p[:, 0], alone.predict_proba(X)[:, 1], atol=1e-2)
+
+
+def test_a_temperature_is_the_one_that_made_the_labels() -> None:
+    random = np.random.default_rng(3)
+    z = 3.0 * random.normal(size=20_000)
+    positive = random.random(z.size) < expit(0.7 * z)
+    one = Column(z, positive, np.ones(z.size))
+    np.testing.assert_allclose(fitted_curves([one], "temperature"), [0.7], atol=0.05)
+    scores = random.normal(size=(20_000, 4))
+    p = np.exp(1.3 * scores)
+    codes = (random.random((20_000, 1)) > (p / p.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
+    np.testing.assert_allclose(fitted_softmax(scores, codes, np.ones(20_000)), [1.3], atol=0.05)
+    np.testing.assert_allclose(probabilities(np.array([2.0]), z[:, None]), expit(2.0 * z[:, None]))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # theirs will lose the option
+def test_the_parameters_of_the_sigmoids_are_LIBSVMs() -> None:
+    X, y = load_iris(return_X_y=True)
+    for labels in (y, y > 0):
+        model = SVC(probability=True, random_state=0).fit(X, labels)
+        other = sklearn.svm.SVC(probability=True, random_state=0).fit(X, labels)
+        assert model.probA_.shape == other.probA_.shape and model.probB_.shape == other.probB_.shape
+        assert (np.sign(model.probA_) == np.sign(other.probA_)).all()
+        f = model.set_params(decision_function_shape="ovo").decision_function(X).reshape(len(X), -1)
+        earlier = expit(-(f * (-1.0 if f.shape[1] == 1 else 1.0) * model.probA_ + model.probB_))
+        np.testing.assert_allclose(model.predict_proba(X), coupled(1.0 - earlier), atol=1e-6)
+    assert SVC().fit(X, y).probA_.size == 0
+    assert SVC(probability="temperature").fit(X, y).probB_.size == 0
+
+
+@pytest.mark.parametrize("model", [SVC(), NuSVC(nu=0.01), LinearSVC(), LinearSVC(C=1e5), LinearSVC(multi_class="ovo")])
+def test_a_class_with_a_single_row(model: Any) -> None:
+    X, y = blobs()
+    y = np.where(np.arange(y.size) == 4, 7, y)
+    fitted = clone(model).set_params(probability=True, random_state=0).fit(X, y)
+    p = fitted.predict_proba(X)
+    assert p.shape == (y.size, 4) and np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert fitted.score(X, y) > 0.8
+
+
+def test_every_class_with_a_single_row() -> None:
+    X, y = np.eye(3), np.array([0, 1, 2])
+    p = SVC(probability=True, kernel="linear").fit(X, y).predict_proba(X)
+    assert np.array_equal(p.argmax(axis=1), y)
+
+
+def test_folds_keep_each_class_in_the_other_folds() -> None:
+    codes = np.repeat([0, 1, 2, 3], [1, 2, 7, 40])
+    weights = np.where(np.arange(50) == 20, 0.0, 1.0)
+    folds = folds_of(codes, weights, 0)
+    assert folds[0] == folds[20] == -1 and (np.delete(folds, [0, 20]) >= 0).all()
+    for fold in range(5):
+        assert {*codes[folds != fold]} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("model", [SVC(), LinearSVC(), LinearSVC(C="auto:low=1e-2,high=1,size=3")], ids=repr)
+def test_rows_of_weight_zero_are_no_rows(model: Any) -> None:
+    X, y = noisy()
+    weights = np.where(np.arange(y.size) % 4 == 0, 0.0, 1.0)
+    heavy = weights > 0.0
+    exact = {"tol": 1e-8, "random_state": 0, "probability": True}
+    model = clone(model).set_params(**exact)
+    whole, part = clone(model).fit(X, y, weights), clone(model).fit(X[heavy], y[heavy])
+    if isinstance(model, SVC):  # whose folds are drawn among other row numbers
+        assert np.isfinite(whole.predict_proba(X)).all()
+    else:
+        np.testing.assert_allclose(whole.predict_proba(X), part.predict_proba(X), atol=1e-3)
+
+
+def test_class_weights_are_rows_of_the_curves_too() -> None:
+    X, y = noisy(2)
+    for model in (SVC(random_state=0), LinearSVC(random_state=0)):
+        plain = clone(model).set_params(probability=True).fit(X, y)
+        heavy = clone(model).set_params(probability=True, class_weight={1: 20.0}).fit(X, y)
+        assert (heavy.predict(X) == 1).sum() > (plain.predict(X) == 1).sum()
+
+
+def test_labels_in_a_column() -> None:
+    X, y = noisy()
+    for model in (LinearSVC(C="auto:low=1e-2,high=1,size=3", probability=True), SVC(probability=True)):
+        with pytest.warns(DataConversionWarning):
+            column = clone(model).set_params(random_state=0).fit(X, y[:, None])
+        assert np.array_equal(column.predict_proba(X), clone(column).fit(X, y).predict_proba(X))
+
+
+def test_a_checkpoint_is_that_of_the_model(tmp_path: Path) -> None:
+    X, y = noisy(2)
+    for model in (SVC(), LinearSVC(penalty="l1")):
+        fitted = model.set_params(probability=True, checkpoint=tmp_path / type(model).__name__, random_state=0)
+        assert fitted.fit(X, y).predict_proba(X).shape == (y.size, 2)
+
+
+def test_nu_at_its_limit_is_lowered_in_folds() -> None:
+    X, y = noisy(2)
+    most = 2.0 * np.bincount(y).min() / y.size
+    assert NuSVC(nu=most, probability=True).fit(X, y).predict_proba(X).shape == (y.size, 2)
+
+
+@pytest.mark.parametrize("labels", [[3, 1, 2], [2, 1]])
+def test_LIBSVMs_text_models_hold_the_sigmoids(labels: list[int], tmp_path: Path) -> None:
+    X, y = noisy(len(labels))
+    model = SVC(probability=True).fit(X, np.array(labels)[y])
+    save_libsvm(model, tmp_path / "m.libsvm")
+    text = (tmp_path / "m.libsvm").read_text()
+    assert "\nprobA " in text and "\nprobB " in text
+    again = load(tmp_path / "m.libsvm")
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-10)
+    lines = text.split("\n")
+    for name in ("probA", "probB"):  # turned: the labels in the other order change the signs of scores
+        at = next(k for k, line in enumerate(lines) if line.startswith(name))
+        lines[at] = lines[at].replace(name, "prob?")
+    with pytest.raises(DataError):
+        (tmp_path / "bad.libsvm").write_text("\n".join(lines))
+        load(tmp_path / "bad.libsvm")
+    with pytest.raises(DataError, match="LIBSVM has no isotonic probabilities"):
+        save_libsvm(SVC(probability="isotonic").fit(X, y), tmp_path / "i.libsvm")
+    same = SVC(probability="temperature").fit(X, y)
+    save_libsvm(same, tmp_path / "t.libsvm")
+    np.testing.assert_allclose(load(tmp_path / "t.libsvm").predict_proba(X), same.predict_proba(X), rtol=1e-10)
+
+
+def test_unknown_methods_are_refused() -> None:
+    X, y = noisy(2)
+    for model in (SVC(probability="platt"), LinearSVC(probability="platt")):
+        with pytest.raises(ValueError, match=r"probability must be True, False or one of .*temperature.*; got 'platt'"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, LinearSVR, KernelSVC, SVC, NuSVC, SVR, NuSVR, OneClassSVM])
+def test_a_gap_that_proves_nothing_is_refused(kind: Any) -> None:
+    X, y = noisy(2)
+    for tol in (1.0, 2):
+        with pytest.raises(ValueError, match=f"tol must be a relative gap, at least 0 and below 1.*got {tol}"):
+            kind(tol=tol).fit(X, y)
+    with pytest.raises(ValueError, match="gap must be a number between 0 and 1"):
+        LinearSVC.path(X, y, gap=2.0)
+
+
+def test_the_error_of_a_choice_is_that_at_the_chosen_C() -> None:
+    X, y = noisy(2)
+    model = LinearSVC(C="auto:low=1e-3,high=1,size=5", random_state=0).fit(X, y)
+    place = int(np.argmin(np.abs(model.choice_.Cs - model.C_)))
+    assert place and model.choice_.error == model.choice_.estimates[place].error != model.choice_.estimates[0].error
