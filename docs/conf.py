@@ -24,7 +24,6 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "command_line",
-    "front_picture",
     "markdown_twins",
     "mathematics",
     "project_files",

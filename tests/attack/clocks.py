@@ -119,7 +119,7 @@ def clocks(seed: int, first: int, count: int, share: float = SHARE, more: float 
         asked = 0.1 if seed % 2 and "300 classes, each pair" not in name else 1.0
         spent = taken(FAMILIES[name](), asked)
         tally.cases += 1
-        tally.outcomes[f"{name}: {asked:g} s asked, {spent:.2f} s taken"] += 1
+        tally.outcomes[f"{name}: {asked:g} s asked, {max(spent, 0.0):.2f} s taken"] += 1
         if spent > share * asked + more:
             tally.failures.append(f"{name}: {asked:g} s were asked for, {spent:.2f} s taken")
     return tally

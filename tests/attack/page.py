@@ -230,7 +230,7 @@ they are; with other penalties and lambda, objectives."""
 CLOCKS = """Seconds of the processor, the compilation of kernels left out. A limit holds where no more than a tenth
 and 0.1 seconds are taken besides.
 Other work on the machine takes processor time away within the limit, so that less than was asked for
-may have been taken; a compilation under way then even counts as less than nothing."""
+may have been taken; a compilation that is under way at the limit is subtracted, which can leave 0."""
 END = """What these campaigns do not try: kills of the scheduler of a cluster, faults of the disk other than a full one,
 machines with other processors, and Windows."""
 

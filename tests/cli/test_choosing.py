@@ -134,3 +134,10 @@ def test_a_report_of_one_model_names_its_strongest_features(tmp_path: Path, caps
         ">a<",
     ):
         assert part in text or part.replace("'", "&#x27;") in text
+
+
+def test_a_saved_model_of_a_chosen_C_is_certified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(tmp_path / "chosen.model")
+    chosen = told(["train", "heart", "--C", "auto", "--model", model], capsys)
+    found = told(["certify", model, "heart"], capsys)
+    assert found["worth"]["relative gap"] <= 1.01 * chosen["worth"]["relative gap"]

@@ -183,7 +183,10 @@ def test_columns_in_another_order_are_named(run, tmp_path):
         assert code == 2
         assert "feature 1 is 'b'" in err
         assert "(the same names in another order)" in err
-    assert "feature 2 is 'c'" in run("predict", model, renamed)[2]
+    assert "lacks features of" in run("predict", model, renamed)[2]
+    fewer = tmp_path / "fewer.csv"
+    fewer.write_text("a\n1\n2\n")
+    assert "has 1 columns ('a'); 2 features are expected" in run("predict", model, fewer)[2]
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def strength_of(model: Any) -> str:
     """C or lambda, as it was given or chosen."""
     if model.lam is not None:
         return f"lambda = {model.lam:g}"
-    if not hasattr(model, "C_"):
+    if not hasattr(model, "path_"):  # a loaded model has the chosen C as its own, and no path
         return f"C = {model.C:g}"
     return f"C = {model.C_:.4g} (chosen by leave-one-out estimates along {len(model.path_.knots)} certified fits)"
 

@@ -42,6 +42,9 @@ def label_position(
         position = None if n_columns == n_features else n_columns - 1
     else:
         position = _position_of(label, names, n_columns, source)
+    if label is None and n_features is not None and n_columns < n_features:
+        named = "" if names is None else f" ({shorten(names)})"
+        raise DataError(f"{source}: has {n_columns} columns{named}; {n_features} features are expected")
     width = n_columns - (position is not None)
     if width == 0:
         raise DataError(f"{source}: has {n_columns} columns and no feature; at least one beside the label is needed")
@@ -52,8 +55,13 @@ def label_position(
 
 
 def check_names(source: str, names: Sequence[str] | None, other: str, expected: Sequence[str] | None) -> None:
-    """Raise a `DataError` where both sources name their features, and a place has another name in each."""
-    pairs = [] if names is None or expected is None else list(zip(names, expected, strict=False))
+    """Raise a `DataError` where both sources name their features, and a name is missing or has another place."""
+    if names is None or expected is None:
+        return
+    missing = [str(name) for name in expected if name not in names]
+    if missing:
+        raise DataError(f"{source}: lacks features of {other}: {shorten(missing)}; its columns are {shorten(names)}")
+    pairs = list(zip(names, expected, strict=False))
     for k, (name, wanted) in enumerate(pairs):
         if name != wanted:
             order = " (the same names in another order)" if {*dict(pairs)} == {*dict(pairs).values()} else ""

@@ -90,8 +90,8 @@ def _spread(norms: np.ndarray) -> list[Finding]:
         Finding(
             f"the norms of the features spread over a factor of {norms[largest] / used[smallest]:.1e} "
             f"(largest: column {largest}, smallest: column {smallest})",
-            "Scale them to similar size (StandardScaler, or MaxAbsScaler for sparse data): coordinate methods then "
-            "need far fewer epochs, and the penalty treats the features alike",
+            "Scale them to similar size before training (in Python with StandardScaler, or MaxAbsScaler for sparse "
+            "data): coordinate methods then need far fewer epochs, and the penalty treats the features alike",
         )
     ]
 

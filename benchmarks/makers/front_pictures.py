@@ -1,0 +1,145 @@
+"""Draw the two pictures of the README and the front page, each in light and in dark.
+
+    python benchmarks/makers/front_pictures.py [--check]
+
+``gap``: a fit's objective and its proven lower bound, epoch by epoch. ``speed``: seconds beside scikit-learn, from the
+tables of docs/measurements/speed.md. With ``--check`` only the figures of ``speed`` are compared with the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from sklearn.preprocessing import StandardScaler
+
+from saddlesvm.data import load_bundled
+from saddlesvm.lab import compare
+
+DOCS = Path(__file__).parents[2] / "docs"
+INK = {"light": ("#1f2933", "#b5451b", "#1d5fa8"), "dark": ("#e4e7eb", "#ff9e6d", "#7db8f2")}  # text, above, below
+STYLE = {
+    "svg.hashsalt": "saddlesvm",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+class Duel(NamedTuple):
+    """A row of the tables: what was fitted, seconds of saddlesvm, seconds of scikit-learn, their ratio in words."""
+
+    name: str
+    ours: float
+    theirs: float
+    ratio: str
+
+
+def cells(table: str) -> list[list[str]]:
+    """The cells of the table below the heading that begins so."""
+    text = (DOCS / "measurements" / "speed.md").read_text(encoding="utf-8").partition(table)[2]
+    rows = re.findall(r"^\|(.+)\|$", text.partition("\n## ")[0], re.M)
+    return [[cell.strip() for cell in row.split("|")] for row in rows[2:]]
+
+
+def duels() -> list[Duel]:
+    """Every row of the large problems, and of the small ones the one where saddlesvm compares worst."""
+    large = [
+        Duel(f"{data}, {loss}", float(ours), float(theirs), f"{ratio} x")
+        for data, loss, ours, theirs, ratio, *_ in cells("## Against scikit-learn")
+    ]
+    small = []
+    for data, loss, C, ours, theirs, *_ in cells("## Small data"):
+        seconds = float(ours) / 1e3, float(theirs.rstrip("*")) / 1e3
+        small.append(Duel(f"{data}, {loss}, C = {C}", *seconds, f"{seconds[1] / seconds[0]:.1f} x"))
+    return [*large, min(small, key=lambda one: one.theirs / one.ours)]
+
+
+def curves() -> Any:
+    """Epoch, best objective and best bound of a fit that is certified after every epoch."""
+    notes = load_bundled("banknote")
+    X = StandardScaler().fit_transform(notes.X)
+    trace = compare(X, notes.y, solvers="sdca", C=0.1, tol=1e-3, certify_every=1.0).trace.head(8)
+    return trace["epoch"].to_numpy(), trace["primal"].cummin().to_numpy(), trace["dual"].cummax().to_numpy()
+
+
+def draw_gap(ax: Any, points: Any, ink: tuple[str, str, str]) -> None:
+    """The objective comes down, the bound comes up; the band between them is the gap."""
+    text, above, below = ink
+    epochs, primal, dual = points
+    ax.fill_between(epochs, dual, primal, color=above, alpha=0.16, linewidth=0)
+    ax.plot(epochs, primal, color=above, linewidth=2.2, marker="o", markersize=4)
+    ax.plot(epochs, dual, color=below, linewidth=2.2, marker="o", markersize=4)
+    beside: dict[str, Any] = {"textcoords": "offset points", "fontsize": 11}
+    ax.annotate("objective of the model", (epochs[1], primal[1]), (14, 2), color=above, **beside)
+    ax.annotate("proven lower bound", (epochs[1], dual[1]), (14, -14), color=below, **beside)
+    ax.annotate("the gap", (epochs[0], 0.75 * primal[0] + 0.25 * dual[0]), (10, 0), color=text, **beside)
+    ax.set_xlabel("passes over 1,372 banknotes", color=text)
+    ax.set_ylabel("objective", color=text)
+
+
+def draw_speed(ax: Any, rows: list[Duel], ink: tuple[str, str, str]) -> None:
+    """A line a problem, from the seconds of saddlesvm to those of scikit-learn."""
+    text, theirs, ours = ink
+    for k, row in enumerate(reversed(rows)):
+        ax.plot([row.ours, row.theirs], [k, k], color=text, alpha=0.35, linewidth=1.5, zorder=1)
+        ax.scatter([row.theirs], [k], color=theirs, s=36, zorder=2, label="scikit-learn" if k == 0 else None)
+        ax.scatter([row.ours], [k], color=ours, s=36, marker="D", zorder=2, label="saddlesvm" if k == 0 else None)
+        ax.annotate(
+            row.ratio, (max(row.ours, row.theirs), k), (9, -4), textcoords="offset points", color=text, fontsize=9
+        )
+    ax.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
+    ax.set_xscale("log")
+    ax.set_xlim(right=9.0)
+    ax.set_xticks([1e-3, 1e-2, 0.1, 1.0], ["1 ms", "10 ms", "0.1 s", "1 s"])
+    ax.minorticks_off()
+    ax.grid(axis="x", color=text, alpha=0.15)
+    ax.set_xlabel("time of a fit on one core (log scale; shorter is better)", color=text)
+    ax.legend(loc="lower right", frameon=False, labelcolor=text, ncols=2, bbox_to_anchor=(1.0, 1.0))
+
+
+def save(name: str, size: tuple[float, float], draw: Any, given: Any) -> None:
+    """Draw a picture in light and in dark."""
+    for kind, ink in INK.items():
+        with plt.rc_context(STYLE):
+            figure, ax = plt.subplots(figsize=size)
+            draw(ax, given, ink)
+            ax.tick_params(colors=ink[0])
+            for side in ("left", "bottom"):
+                ax.spines[side].set_color(ink[0])
+            figure.savefig(DOCS / "pictures" / f"{name}-{kind}.svg", transparent=True, metadata={"Date": None},
+                           bbox_inches="tight")  # fmt: skip
+            plt.close(figure)
+
+
+def stale(rows: list[Duel]) -> list[str]:
+    """The names and ratios that the drawn chart lacks."""
+    drawn = (DOCS / "pictures" / "speed-light.svg").read_text(encoding="utf-8")
+    return [word for row in rows for word in (row.name, row.ratio) if word not in drawn]
+
+
+def main() -> int:
+    """Draw the pictures, or only compare the figures; the exit code is 1 where the chart is out of date."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; say whether the chart is out of date")
+    rows = duels()
+    if parser.parse_args().check:
+        missing = stale(rows)
+        print(*missing or ["the chart is up to date"], sep="\n")
+        return 1 if missing else 0
+    save("gap", (5.6, 3.4), draw_gap, curves())
+    save("speed", (7.4, 4.2), draw_speed, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
