@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from saddlesvm import DCD, SDCA, Newton, Pegasos
+from saddlesvm import DCD, SDCA, SVC, LinearSVC, Newton, Pegasos
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import make_joint_problem
@@ -33,6 +35,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import make_plan
 from saddlesvm.solvers import Auto, Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
+from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_blocks import JointBlocks
