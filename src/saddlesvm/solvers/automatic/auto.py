@@ -360,6 +360,8 @@ class Auto(SolverBase):
         demand(phase in (COORDINATES, FINISH, FEATURES, *SMALL), f"its phase is {str(phase)[:40]!r}")
         state.phase = str(phase)
         solver = self._at_work(problem, state)
+        threads = [np.size(stored.get("inner_bounds", (0, 1))) - 1, getattr(solver, "threads", 1)]
+        demand(threads[0] == threads[1], f"it is of a fit with {threads[0]} threads, and this one has {threads[1]}")
         state.inner = solver.like(problem, solver.init(problem, state.seed, zeros), part_of(stored, "inner_"))
         state.w = state.inner.w
         state.equations = NewtonEquations(problem, self.memory) if "equations_way" in stored else None
