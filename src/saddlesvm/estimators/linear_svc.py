@@ -263,7 +263,7 @@ class LinearSVC(HasPath, LinearClassifier):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Store of shape (n, d)
+        X : array-like, sparse matrix, list of dicts or Store of shape (n, d)
         y : array-like of shape (n,), or indicator matrix of shape (n, k), dense or sparse
             Labels, at least two different ones. Left out: those of the store. Of an indicator matrix each column, of 0
             and 1, is a label that rows have or have not: k problems over the same rows, with a certificate each.

@@ -203,7 +203,7 @@ class SVC(PairwiseClassifier):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix or list of dicts, shape (n, d)
             Of shape (n, n) for a precomputed kernel.
         y : array-like of shape (n,)
             Labels, at least two different ones.
