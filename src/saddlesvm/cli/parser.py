@@ -28,6 +28,7 @@ from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.words import INTERCEPTS, KERNEL_NAMES
 
 USAGE_ERROR, INTERRUPTED = 2, 130
+WEIGHTS = "--class-weight"
 DATA_HELP = (
     "LIBSVM text (plain, .gz, .bz2, .xz), CSV, TSV, Parquet, .npz, an MNIST-style idx file, "
     f"a store, a bundled set ({', '.join(BUNDLED)}), or - for standard input"
@@ -53,10 +54,14 @@ class Parser(argparse.ArgumentParser):
         if filling is not None:
             filling(self)
 
-    def parse_known_args(self, *given: Any, **named: Any) -> Any:
-        """As argparse, with all options in place."""
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse, with all options in place, and with labels that begin with a minus after --class-weight."""
         self.fill()
-        return super().parse_known_args(*given, **named)
+        words = list(sys.argv[1:] if args is None else args)
+        while WEIGHTS in words[:-1]:
+            at = words.index(WEIGHTS)
+            words[at : at + 2] = [f"{WEIGHTS}={words[at + 1]}"]
+        return super().parse_known_args(words, namespace)
 
     def parse_args(self, *given: Any, **named: Any) -> Any:
         """As argparse, but further names after the data are told what to do with several files."""
@@ -82,8 +87,9 @@ OF_ESTIMATORS: dict[str, dict[str, Any]] = {
     "memory": {"metavar": "BYTES"},
     "liblinear": {"metavar": "PATH", "help": "write the model here as a LIBLINEAR text model"},
     "libsvm": {"metavar": "PATH", "help": "write the model here as a LIBSVM text model"},
-    "kernel": {"choices": [name for name in KERNEL_NAMES if name != "precomputed"]},
-    "gamma": {"type": kinds.number_or_name},
+    "kernel": {"choices": KERNEL_NAMES},
+    "gamma": {"type": kinds.numbers_or_name},
+    "probability": {"type": kinds.probability, "metavar": "yes|no|METHOD"},
     "approximation": {"type": kinds.whole_or_name, "metavar": "LANDMARKS"},
     "exact_tol": {"type": float},
 }
@@ -102,6 +108,10 @@ def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
     """Options that say how a data file is read."""
     group = parser.add_argument_group("reading")
     group.add_argument("--label", help="label column of a table, by name or position (the last one by default)")
+    group.add_argument(
+        "--drop-columns", dest="drop_columns", type=kinds.columns, default=(), metavar="NAME,NAME",
+        help="columns of a table that are no features, by name or position: names, identifiers, dates",
+    )  # fmt: skip
     group.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help="whether a table has one")
     group.add_argument("--scale", type=float, default=1.0, help="multiply every value by this (255 levels: 0.00392157)")
     group.add_argument(
@@ -126,7 +136,7 @@ def fill_train(parser: Parser) -> None:
     parser.add_argument("--validation", type=kinds.share, metavar="SHARE", help="rows to hold out for a test: 0.2")
     parser.add_argument(
         "--cv", type=kinds.fold_count, metavar="FOLDS",
-        help=f"folds by which C is chosen among several, --C 0.1,1,10; {kinds.FOLDS} by default",
+        help=f"folds by which C is chosen among several, --C 0.1,1,10, and --gamma too; {kinds.FOLDS} by default",
     )  # fmt: skip
     strength = parser.add_mutually_exclusive_group()
     strength.add_argument("--C", type=kinds.strength, help=f"{texts['C']} Several, with commas: see --cv.")
@@ -142,6 +152,11 @@ def fill_train(parser: Parser) -> None:
         "--missing", choices=kinds.MISSING, default="error",
         help="what happens to missing values: an error, or their rows are left out, or they are filled in with the "
         "mean or median of their column in the training rows, by predict too",
+    )  # fmt: skip
+    parser.add_argument(
+        "--standardize", action="store_true",
+        help="bring each feature to mean 0 and variance 1 in the training rows (sparse ones to variance 1 only); the "
+        "scaling is saved with the model, and predict and certify apply it",
     )  # fmt: skip
     parser.set_defaults(
         run=Later("saddlesvm.cli.commands:train"),
@@ -234,7 +249,12 @@ def fill_predict(parser: Parser) -> None:
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_own_estimator(parser)
-    parser.add_argument("--scores", action="store_true", help="the decision values behind each prediction")
+    beside = parser.add_mutually_exclusive_group()
+    beside.add_argument("--scores", action="store_true", help="the decision values behind each prediction")
+    beside.add_argument(
+        "--probabilities", action="store_true",
+        help="the probability of each class beside the prediction, after a line with the classes, as LIBSVM's -b 1",
+    )  # fmt: skip
     add_own_loss(parser)
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
     add_reading(parser)
