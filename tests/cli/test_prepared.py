@@ -64,6 +64,11 @@ def test_probabilities_beside_predictions(run: Any, tmp_path: Path) -> None:
     assert run("predict", tmp_path / "plain", "heart", "--probabilities", "--scores")[0] == 2
 
 
+def test_a_path_has_no_curves(run: Any) -> None:
+    code, _, err = run("path", "toy", "--probability", "yes")
+    assert code == 2 and "--probability goes with train" in err
+
+
 def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> None:
     code, out, err = run("train", "heart", "--standardize", "--C", "0.1", "--model", tmp_path / "m", "--json")
     assert code == 0, err
@@ -213,8 +218,8 @@ def test_columns_are_left_out(ending: str, drop: Any, tmp_path: Path) -> None:
     assert expected.y is None
     store = convert(path, tmp_path / "s.store", drop_columns=drop, missing="mean")
     assert store.header["feature_names"] == ["a", "b"] and store.shape == (4, 2)
-    with pytest.raises(DataError, match=r"has no column 'nam'"):
-        read(path, drop_columns=["nam", "id"])
+    with pytest.raises(DataError, match=r"has no column 'nick'"):
+        read(path, drop_columns=["nick", "id"])
     with pytest.raises(DataError, match="the column of the labels is among those to drop"):
         read(path, drop_columns=drop, label=-1)
     with pytest.raises(DataError, match="drop_columns applies to CSV, TSV and Parquet; this is bundled"):
