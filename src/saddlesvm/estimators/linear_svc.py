@@ -51,6 +51,7 @@ from saddlesvm.solvers.base import SolverBase
         "multi_class",
         "top_k",
         "class_weight",
+        "probability",
         "checkpoint",
         "memory",
         "liblinear",
