@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from saddlesvm import Outcome
+from saddlesvm.rows import memory_plan
 
 from .exact import exact
 from .posed import FAMILIES, MAKERS, Posed
 from .public import Claim, claims_of
 from .tally import Tally
 
+LEAST = 1 << 12  # bytes of memory= that are allowed here
 NEVER = Decimal("1e-300")
 JUDGES_OWN = Decimal("1e-100")  # what the judge's arithmetic may be wrong by, of the larger objective
 
@@ -32,6 +34,7 @@ JUDGES_OWN = Decimal("1e-100")  # what the judge's arithmetic may be wrong by, o
 def fits(folder: Path, seed: int, first: int, count: int, only: str | None = None) -> Tally:
     """Judge `count` fits at least, of the problems from number `first` on."""
     tally, number = Tally("fits"), first
+    memory_plan.LEAST_MEMORY = LEAST  # else no small store would be read block by block
     while tally.cases < count:
         random = np.random.default_rng([seed, number, 5])
         family = only or FAMILIES[int(random.integers(len(FAMILIES)))]
@@ -81,7 +84,7 @@ def fitted(posed: Posed, way: dict[str, Any]) -> Any:
     options = {} if posed.data.weights is None else {"sample_weight": posed.data.weights}
     if way.get("warm_start") or way.get("checkpoint"):
         model.set_params(max_iter=1)
-        if not way.get("checkpoint") and "C" in posed.options:
+        if not way.get("checkpoint") and isinstance(posed.options.get("C"), float):
             model.set_params(C=2.0 * posed.options["C"])
         model.fit(*data, **options)
         model.set_params(**{name: value for name, value in (posed.options | way).items() if name in ("C", "max_iter")})
