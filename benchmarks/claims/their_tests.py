@@ -19,9 +19,11 @@ import pytest
 from sklearn import svm
 from sklearn.svm import _classes
 
-import saddlesvm
+import saddlesvm.svm as ours
 
 CLASSES = ("LinearSVC", "LinearSVR", "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")
+FUNCTIONS = ("l1_min_c",)
+FILES = ("test_svm", "test_sparse", "test_bounds")
 SHOWN = 150  # characters of an error
 
 
@@ -40,7 +42,7 @@ class Report:
 
     def watched(self, name: str) -> type:
         """The package's class of that name, which from now on tells that it is used."""
-        kind = getattr(saddlesvm, name)
+        kind = getattr(ours, name)
         for method in ("__init__", "fit"):
             setattr(kind, method, self.telling(name, getattr(kind, method)))
         return kind
@@ -70,18 +72,20 @@ class Report:
 
 
 def put_in_place(names: list[str], report: Report) -> None:
-    """Let scikit-learn's names mean this package's classes."""
+    """Let scikit-learn's names mean this package's classes and functions."""
     for name in names:
         kind = report.watched(name)
         for module in (svm, _classes):
             setattr(module, name, kind)
+    for name in FUNCTIONS:
+        setattr(svm, name, report.telling(name, getattr(ours, name)))
 
 
 def main() -> None:
     """Run them, and print those that fail and how many pass."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--classes", default=",".join(CLASSES), help="those to put in place; all by default")
-    parser.add_argument("--files", default="test_svm", help="of sklearn.svm.tests; test_svm by default")
+    parser.add_argument("--files", default=",".join(FILES), help="of sklearn.svm.tests; all three by default")
     parser.add_argument("--tests", default="", metavar="WORDS", help="what pytest's -k takes")
     parser.add_argument("--full", action="store_true", help="show pytest's own output, too")
     asked = parser.parse_args()

@@ -25,8 +25,9 @@ REGRESSORS = (
 LINEAR_SOLVERS = {
     "l2": ("auto", "auto", "dcd", "sdca", "pegasos", "blocks", "newton", "sdca:output=average", "dcd:shrinking=False"),
     "l1": ("auto", "columns"),
-    "elasticnet": ("auto", "dcd", "sdca", "columns", "pegasos"),
+    "elasticnet": ("auto", "auto", "dcd", "columns", "pegasos"),
 }
+LAYOUTS = tuple((name, dtype) for name in ("C", "csr32", "F", "csr64") for dtype in (np.float64, np.float32))
 KERNEL_SOLVERS = ("auto", "auto", "kernel-decomposition", "kernel-sdca", "kernel-pegasos")
 KERNELS = ("linear", "rbf", "rbf", "laplacian", "poly", "cosine", "chi2", "sigmoid", "precomputed", "callable")
 EPOCHS, SECONDS = 100, 0.5  # a fit's limits, where it has no others
@@ -128,17 +129,19 @@ def weights_for(random: np.random.Generator, y: np.ndarray | None, n: int) -> np
     return weights
 
 
-def handed(random: np.random.Generator, data: Data, folder: Path, stored: bool) -> Any:
+def layout_of(random: np.random.Generator, loss: str) -> tuple[str, Any]:
+    """The plain layout, or the other one of a loss: all layouts and losses together would be long to compile."""
+    losses = (*CLASSIFIERS, *REGRESSORS)
+    return LAYOUTS[0] if chance(random, 0.5) else LAYOUTS[1 + losses.index(loss) % (len(LAYOUTS) - 1)]
+
+
+def handed(X: np.ndarray, layout: str, folder: Path, stored: bool) -> Any:
     """The rows as an array, a sparse matrix of either index size, or a store."""
-    X = data.X
-    kind = random.random()
-    given: Any = X
-    if kind < 0.4:
+    given: Any = np.asfortranarray(X) if layout == "F" else X
+    if layout.startswith("csr"):
         given = sparse.csr_array(X)
-        if kind < 0.1:
-            given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
-    elif kind < 0.5:
-        given = np.asfortranarray(X)
+        kind = np.int64 if layout == "csr64" else np.int32
+        given.indices, given.indptr = given.indices.astype(kind), given.indptr.astype(kind)
     if not stored:
         return given
     shutil.rmtree(folder / "rows.store", ignore_errors=True)
@@ -185,7 +188,7 @@ def linear_classifier(random: np.random.Generator, folder: Path) -> Posed:
     if way in JOINT:
         options |= {"loss": "squared_hinge", "penalty": "l2", "top_k": int(random.integers(1, 6))}
         options["intercept"] = one_of(random, ["regularized", "none", *(["free"] if way == "multinomial" else [])])
-    if not several and not (way == "ovr" and K > 2):  # what they mean for one against the rest is about to change
+    if not several:
         options |= class_weights(random, y)
     data = Data(X, y, weights_for(random, y, len(X)))
     solvers = ("auto",) if way in JOINT else LINEAR_SOLVERS[options["penalty"]]
@@ -207,13 +210,15 @@ def linear(
     random: np.random.Generator, folder: Path, kind: type, data: Data, options: dict[str, Any], solvers: Any
 ) -> Posed:  # fmt: skip
     """A linear machine, with several ways to fit it."""
+    layout, dtype = layout_of(random, options["loss"])
+    data = Data(data.X.astype(dtype), data.y, data.weights)
     fits, ways = int(random.integers(2, 6)), []
     usable = [one for one in solvers if one != "newton" or options["loss"] in SMOOTH]
     usable = [one for one in usable if one != "blocks" or chance(random, 0.3)]  # each of its sweeps reads files
     for _ in range(fits):
         way = end(random, folder) | {"solver": one_of(random, usable), "random_state": int(random.integers(100))}
         ways.append(way | ({"n_jobs": 2} if chance(random, 0.03) else {}))
-    return Posed(kind, data, handed(random, data, folder, chance(random, 0.05)), options, ways)
+    return Posed(kind, data, handed(data.X, layout, folder, chance(random, 0.05)), options, ways)
 
 
 def kernel_options(random: np.random.Generator, X: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
@@ -275,7 +280,7 @@ def kernel_machine(random: np.random.Generator, folder: Path, name: str) -> Pose
         options |= form(random) | intercepts(random) | {"multi_class": one_of(random, ["ovr", "ovo"])}
     elif name in ("SVC", "SVR", "NuSVR"):
         options["C"] = strength(random, 6.0)
-    if (classify and name != "KernelSVC") or (name == "KernelSVC" and (K == 2 or options["multi_class"] == "ovo")):
+    if classify:
         options |= class_weights(random, y)
     data = Data(X, y, weights)
     given = sparse.csr_array(X) if options["kernel"] not in ("precomputed", "chi2") and chance(random, 0.3) else X

@@ -131,10 +131,8 @@ def strength_of(model: Any, n: int) -> tuple[Decimal, Callable[[Any], Decimal]]:
 def loss_of(model: Any) -> Textbook:
     """The loss of an estimator: its name may carry an option, as in "huber:delta=2.0"."""
     name, _, option = model.loss.partition(":")
-    given = option.partition("=")[2] or getattr(
-        model, OPTIONS.get(name, ""), {"huber": 1.0, "pinball": 0.5}.get(name, 0)
-    )
-    return textbook(name, float(given))
+    usual = {"huber": 1.0, "pinball": 0.5}.get(name, 0.0)
+    return textbook(name, float(option.partition("=")[2] or getattr(model, OPTIONS.get(name, ""), usual)))
 
 
 def intercept_of(model: Any) -> tuple[str, Decimal]:
@@ -143,38 +141,39 @@ def intercept_of(model: Any) -> tuple[str, Decimal]:
     return kind, Decimal(float(getattr(model, "intercept_scaling", 1.0)))
 
 
-def weights_of(model: Any, data: Data, codes: np.ndarray | None) -> np.ndarray:
-    """Row weights, with those of the classes multiplied in."""
-    own = np.ones(data.n) if data.weights is None else np.asarray(data.weights, dtype=np.float64)
-    given = getattr(model, "class_weight", None)
-    if given is None or codes is None:
-        return own
+def row_weights(data: Data) -> np.ndarray:
+    """Of all rows, without those of the classes."""
+    return np.ones(data.n) if data.weights is None else np.asarray(data.weights, dtype=np.float64)
+
+
+def class_weights(model: Any, data: Data, codes: np.ndarray) -> np.ndarray:
+    """What the weights of each class's rows are multiplied by."""
+    given, K = getattr(model, "class_weight", None), model.classes_.size
+    if given is None:
+        return np.ones(K)
     if given == "balanced":
-        totals = np.bincount(codes, own, model.classes_.size)
-        factors = totals.sum() / (model.classes_.size * totals)
-    else:
-        factors = np.array([given.get(label, 1.0) for label in model.classes_.tolist()])
-    return np.asarray(factors[codes] * own)
+        totals = np.bincount(codes, row_weights(data), K)
+        return np.asarray(totals.sum() / (K * totals))
+    return np.array([given.get(label, 1.0) for label in model.classes_.tolist()])
 
 
 def parts_of(model: Any, data: Data, way: str) -> Iterator[Part]:
     """The two-class problems of labels, the columns of an indicator matrix, or the problems of targets."""
-    everything = np.arange(data.n)
+    everything, weights = np.arange(data.n), row_weights(data)
     if not hasattr(model, "classes_"):
         columns = data.y[:, None] if data.y.ndim == 1 else data.y
-        weights = weights_of(model, data, None)
         yield from (Part(everything, column, weights, k) for k, column in enumerate(columns.T))
         return
     if data.y.ndim == 2:
-        weights = weights_of(model, data, None)
         yield from (Part(everything, np.where(column, 1.0, -1.0), weights, k) for k, column in enumerate(data.y.T))
         return
     codes = np.searchsorted(model.classes_, data.y)
-    weights = weights_of(model, data, codes)
-    if way == "ovr" and model.classes_.size > 2:
+    factors = class_weights(model, data, codes)
+    if way == "ovr" and model.classes_.size > 2:  # a class's weight counts in its own problem only, as in LIBLINEAR
         for k in range(model.classes_.size):
-            yield Part(everything, np.where(codes == k, 1.0, -1.0), weights, k)
+            yield Part(everything, np.where(codes == k, 1.0, -1.0), np.where(codes == k, factors[k], 1.0) * weights, k)
         return
+    weights = factors[codes] * weights
     for i, j in combinations(range(model.classes_.size), 2):
         members = np.flatnonzero((codes == i) | (codes == j))
         yield Part(members, np.where(codes[members] == j, 1.0, -1.0), weights[members], (i, j))
@@ -217,7 +216,8 @@ def joint(model: Any, data: Data) -> Claim:
     """The claim of a machine that trains all classes together."""
     C, unit = strength_of(model, data.n)
     codes = np.searchsorted(model.classes_, data.y)
-    weights, coef, intercept = weights_of(model, data, codes), dense(model.coef_), np.ravel(model.intercept_)
+    weights = class_weights(model, data, codes)[codes] * row_weights(data)
+    coef, intercept = dense(model.coef_), np.ravel(model.intercept_)
     loss = joint_textbook(model.multi_class, min(model.top_k, 10**6))
     rows, _, s = in_force(Part(np.arange(data.n), codes, weights, 0))
     own = codes[rows].tolist()
@@ -302,7 +302,7 @@ def with_nu(model: Any, data: Data) -> Iterator[Claim]:
     C = Decimal(float(getattr(model, "C", None) or 1.0)) if name == "NuSVR" else ONE
     over, support = approximated(model), np.asarray(model.support_)
     if name == "OneClassSVM":
-        parts = iter([Part(np.arange(data.n), np.zeros(data.n), weights_of(model, data, None), 0)])
+        parts = iter([Part(np.arange(data.n), np.zeros(data.n), row_weights(data), 0)])
     else:
         parts = parts_of(model, data, "ovo")
     for k, (part, one) in enumerate(zip(parts, expansions(model), strict=True)):

@@ -18,7 +18,7 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), KernelSVC(), LinearSVC(solver=DCD())])
 def test_a_fit_without_any_end_is_refused(blobs, model):
     X, y = blobs
-    with pytest.raises(ValueError, match="tol=0 never ends a fit: give max_iter or max_time too"):
+    with pytest.raises(ValueError, match="tol=0 never ends a fit: give gap, max_iter or max_time too"):
         model.set_params(tol=0).fit(X, (y == "yes").astype(float))
 
 

@@ -141,6 +141,23 @@ def test_over_files(loss: str, solver: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(w, model.dual_coef_[0] @ X, rtol=1e-9, atol=1e-9 * np.abs(w).max())
 
 
+def test_a_checkpoint_over_files_continues_it_bit_by_bit(tmp_path: Path) -> None:
+    X = matrix(60_000, 20)
+    store = Store.create(tmp_path / "rows", X, np.where(X[:, 0] > X[:, 1], 1, -1))
+
+    def until(epochs: int, **given: Any) -> LinearSVC:
+        options: dict[str, Any] = {"memory": "16M", "solver": "blocks", "tol": 0.0, "random_state": 0, "keep": "last"}
+        return LinearSVC(max_iter=epochs, certify_every=1, **options | given).fit(store)
+
+    whole = until(3)
+    until(2, checkpoint=tmp_path / "run")
+    for _ in range(2):  # the second time there is nothing left to do
+        resumed = until(3, checkpoint=tmp_path / "run")
+        assert np.array_equal(resumed.coef_, whole.coef_)
+        assert np.array_equal(resumed.dual_coef_, whole.dual_coef_)
+        assert resumed.certificate_ == whole.certificate_
+
+
 @pytest.mark.parametrize("solver", ["kernel-decomposition", "kernel-sdca", "kernel-pegasos:output=last"])
 def test_kernel_machines(solver: str) -> None:
     """The coefficients are those of the last record, whose certificate is the model's."""

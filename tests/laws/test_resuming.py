@@ -5,18 +5,22 @@ The kernel machines are the exception: their checkpoints hold the dual point alo
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from saddlesvm import DCD, SDCA, Newton, Pegasos
+from saddlesvm import DCD, SDCA, SVC, LinearSVC, Newton, Pegasos
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, TopKHinge
 from saddlesvm.problem.joint_on_disk import make_streamed_joint_problem
@@ -31,6 +35,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import make_plan
 from saddlesvm.solvers import Auto, Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
+from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_blocks import JointBlocks
@@ -53,7 +58,8 @@ def binary(loss: Loss, n: int = 60, d: int = 5, sparse: bool = False, **options:
 
     def make(folder: Path) -> Any:
         X = matrix(n, d)
-        return make_problem(as_rows(csr(X) if sparse else X), labels(X, loss), loss, **{"C": 0.5} | options)
+        bias = 0.0 if options.get("intercept", "none") == "none" else 1.0
+        return make_problem(as_rows(csr(X) if sparse else X, bias), labels(X, loss), loss, **{"C": 0.5} | options)
 
     return make
 
@@ -225,3 +231,126 @@ def test_a_call_after_the_end_returns_the_same(name: str, tmp_path: Path) -> Non
     path = tmp_path / "ended.ckpt"
     first, second = (fit(make(tmp_path), solver, limits, seed=3, checkpoint=Checkpoint(path)) for _ in range(2))
     assert differences(first, second) == []
+
+
+@dataclass
+class OwnState(State):
+    """A state from outside the package with every kind of field, none of which says anything of itself."""
+
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    phase: int = 0
+    moves: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    order: list[int] | np.ndarray = field(default_factory=lambda: np.array(["none"]))
+    seen: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=bool))
+    random: np.ndarray = field(default_factory=lambda: np.array([7], dtype=np.uint64))
+    large: float = 1e305
+    unknown: float = np.nan
+    low: int = -3
+    huge: int = 10**30
+    single: Any = field(default_factory=lambda: np.float32(0.1))
+    flag: Any = field(default_factory=lambda: np.bool_(True))
+    said: str = ""
+    later: Any = None
+
+
+@dataclass(frozen=True)
+class Own(SolverBase):
+    """Gradient descent that keeps a diary."""
+
+    name: ClassVar[str] = "own"
+
+    def init(self, problem: Any, seed: int, start: Any = None) -> OwnState:
+        return OwnState(w=np.zeros(problem.n_features + 1))
+
+    def step(self, problem: Any, state: OwnState, budget: Budget) -> OwnState:
+        k = state.phase + 1
+        state.w = state.w + 0.01 * k * np.sin(np.arange(state.w.size) + float(state.single))
+        state.phase, state.weights = k, np.append(state.weights, state.w[0])
+        state.moves = np.vstack([state.moves, [k, -k]])
+        state.order, state.seen = np.array([f"step {k}"] * k), np.append(state.seen, k % 2 == 0)
+        state.large, state.low, state.huge, state.said = state.large * 1.5, state.low - k, state.huge + k, f"after {k}"
+        state.single, state.flag = np.float32(state.single * 2), np.bool_(not state.flag)
+        state.unknown, state.later = (np.inf if k % 2 else np.nan), np.arange(k) * 1j
+        state.random = state.random * np.uint64(3)
+        state.epochs, state.rows_touched = float(k), problem.members.size * k
+        return state
+
+    def solution(self, problem: Any, state: OwnState) -> Point:
+        return Point(state.w)
+
+
+def test_an_own_state_with_every_kind_of_field_resumes(tmp_path: Path) -> None:
+    make, limits, states = binary(Hinge()), Limits(tol=0.0, max_epochs=9.0, certify_every=1.0), []
+
+    @dataclass(frozen=True)
+    class Watched(Own):
+        def step(self, problem: Any, state: OwnState, budget: Budget) -> OwnState:
+            state = super().step(problem, state, budget)
+            states.append({name: repr(one) for name, one in vars(state).items()})
+            return state
+
+    whole = fit(make(tmp_path), Watched(), limits)
+    told = states.copy()
+    for place in range(8):
+        path = killed(make, Watched(), limits, tmp_path, KillAt(place))
+        states.clear()
+        resumed = fit(make(tmp_path), Watched(), limits, seed=3, checkpoint=Checkpoint(path))
+        assert states == told[-len(states) :] and len(states) == (9 - place if path.exists() else 9)
+        assert differences(whole, resumed) == []
+
+
+def test_a_field_that_no_checkpoint_can_hold_is_named_before_any_work(tmp_path: Path) -> None:
+    @dataclass
+    class Listing(State):
+        found: list[int] = field(default_factory=list)
+
+    @dataclass(frozen=True)
+    class Lists(Own):
+        def init(self, problem: Any, seed: int, start: Any = None) -> Any:
+            return Listing(w=np.zeros(problem.n_features + 1))
+
+    with pytest.raises(TypeError, match="the field 'found' of Listing is a list, which no checkpoint can hold"):
+        fit(binary(Hinge())(tmp_path), Lists(), LIMITS, checkpoint=Checkpoint(tmp_path / "c"))
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "dcd"}, {"intercept": "free"}, {"n_jobs": 2}], ids=str)
+@pytest.mark.parametrize("kind", [LinearSVC, SVC])
+def test_an_object_is_a_checkpoint_of_several_classes(kind: Any, options: Any, tmp_path: Path) -> None:
+    X, y = blobs()
+    given = {"random_state": 0} | (options if kind is LinearSVC else {})
+    whole = kind(**given).fit(X, y)
+    for _ in range(2):
+        model = kind(**given, checkpoint=Checkpoint(tmp_path / "run")).fit(X, y)
+        assert model.outcome_ is Outcome.CERTIFIED
+        if kind is LinearSVC:
+            assert np.array_equal(model.coef_, whole.coef_) and np.array_equal(model.intercept_, whole.intercept_)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["run.0", "run.1", "run.2"]
+
+
+def test_another_version_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with path.open("wb") as file:
+        np.savez(file, header=np.frombuffer(b'{"format": "saddlesvm checkpoint 3"}', dtype=np.uint8))
+    with pytest.raises(ValueError, match="'saddlesvm checkpoint 3' where 'saddlesvm checkpoint 1', the one version"):
+        fit(binary(Hinge())(tmp_path), DCD(), LIMITS, checkpoint=Checkpoint(path))
+
+
+def test_an_interrupted_run_ends_where_an_undisturbed_one_does(tmp_path: Path) -> None:
+    for name in [name for name in CELLS if name.startswith(("hinge, regularized", "softmax:", "logistic"))]:
+        make, solver, limits = CELLS[name]
+        whole, path = fit(make(tmp_path), solver, limits, seed=3), tmp_path / "interrupted"
+        path.unlink(missing_ok=True)
+        for _ in range(4):
+            stop = threading.Event()
+
+            class Stop(KillAt):
+                def tick(self, epoch: float, estimate: float, seconds: float) -> None:
+                    self.steps -= 1
+                    if self.steps == 0:
+                        stop.set()  # noqa: B023
+
+            given: dict[str, Any] = {"seed": 3, "checkpoint": Checkpoint(path)}
+            result = fit(make(tmp_path), solver, limits, **given, callbacks=[Stop(np.inf, 1)], stop=stop)
+            if result.outcome is not Outcome.INTERRUPTED:
+                break
+        assert differences(whole, fit(make(tmp_path), solver, limits, **given)) == [], name

@@ -37,7 +37,7 @@ from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Workspace, demand, growing
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import Budget, SolverBase, State, at_sweep_start, nothing
 from saddlesvm.solvers.second_order.linear_algebra import conjugate_gradients
 
 PAIRS = 10  # moves that are remembered
@@ -92,7 +92,7 @@ class MultinomialFilesState(State):
         Sums of the losses, the entropies and the rivals' pulls there.
     pull : ndarray
         The pull there.
-    sweeps, steps, seed : int
+    sweeps, visited, steps, seed : int
     proves_itself : bool
     work : SampleWork
     """
@@ -109,6 +109,7 @@ class MultinomialFilesState(State):
     told: np.ndarray = field(default_factory=lambda: np.zeros(3))
     pull: np.ndarray = growing()
     sweeps: int = 0
+    visited: int = 0
     steps: int = 0
     seed: int = 0
     proves_itself: bool = False
@@ -146,6 +147,10 @@ class MultinomialOnFiles(SolverBase):
             active=problem.members.size,
         )
 
+    def resumed(self, problem: Problem, state: MultinomialFilesState) -> MultinomialFilesState:
+        """Begin the sweep again."""
+        return at_sweep_start(state)
+
     def begins_at_weights(self, problem: Problem) -> bool:
         """Whether the weights of a start are all that a run takes: its sub-problem gives nothing else."""
         return False
@@ -180,6 +185,7 @@ class MultinomialOnFiles(SolverBase):
         work.found = [total_response(work.found)]
         work.block += 1
         state.rows_touched += part.rows.size
+        state.visited += part.rows.size
         each = matrix_bytes(problem.X) / problem.y.size + ROW_BYTES + CLASS_BYTES * problem.n_classes
         room = FILLED * problem.kept_bytes / each * part.rows.size / problem.members.size
         weights = local.all_weights
@@ -198,7 +204,7 @@ class MultinomialOnFiles(SolverBase):
         work, found = state.work, state.work.found[0]
         state.work = SampleWork()
         state.sweeps, state.proves_itself, state.proven = state.sweeps + 1, True, True
-        state.epochs = float(state.sweeps)
+        state.epochs, state.visited = float(state.sweeps), 0
         state.model, state.pull = state.w, found.pull.ravel()
         state.told = np.array([found.paid, found.entropy, found.pulled])
         primal, gradient = _at(problem, state.w, found)

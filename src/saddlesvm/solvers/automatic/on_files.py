@@ -27,7 +27,7 @@ from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.randomness import draw
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.automatic.predictions import fall_rate
-from saddlesvm.solvers.base import Budget, SolverBase
+from saddlesvm.solvers.base import Budget, SolverBase, at_sweep_start
 from saddlesvm.solvers.blocks import MOST_VISITS, SEEDS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, PER_ROOT, TYPICAL_ITERATIONS
@@ -105,6 +105,10 @@ class AutoOnFiles(SolverBase):
     def begins_at_weights(self, problem: Problem) -> bool:
         """Whether Newton's method is to be had, which takes the weights of a start, and nothing else of it."""
         return self.may_change([problem]) and not self._is_wide([problem])
+
+    def resumed(self, problem: Problem, state: OnFilesState) -> OnFilesState:
+        """Begin the sweep again where it is one of Newton's method."""
+        return at_sweep_start(state) if state.phase == NEWTON else state
 
     def step(self, problem: Problem, state: OnFilesState, budget: Budget) -> OnFilesState:
         """Read one block."""

@@ -103,6 +103,10 @@ class ColumnsState(State):
         What is added to the diagonal of models, relative to it.
     features : ndarray of shape (m,)
         The working set.
+    held : ndarray of shape (k,)
+        The features whose columns the store holds.
+    room : int
+        Columns that it has room for.
     """
 
     proven: bool = True
@@ -119,13 +123,17 @@ class ColumnsState(State):
     damping: float = TINY
     steps: int = 0
     features: np.ndarray = growing(dtype=np.intp)
+    held: np.ndarray = growing(dtype=np.intp)
+    room: int = 0
     best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
     work: ColumnsWork = field(default_factory=ColumnsWork, repr=False)
 
     def check_restored(self, problem: Any) -> None:
         super().check_restored(problem)
-        inside = not self.features.size or 0 <= int(self.features.min()) <= int(self.features.max()) < self.out.size
-        demand(inside and np.unique(self.features).size == self.features.size, "its working set is of other features")
+        for found in (self.features, self.held):
+            inside = not found.size or 0 <= int(found.min()) <= int(found.max()) < self.out.size
+            demand(inside and np.unique(found).size == found.size, "its working set is of other features")
+        demand(self.held.size <= self.room <= self.out.size, "its columns have no room")
         best = self.best.w.size, self.best.alpha.size
         demand(best == (self.w.size, problem.y.size), "its best point has another size")
 
@@ -183,6 +191,11 @@ class Columns(SolverBase):
             state.ahead = max(float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0)
         return state
 
+    def resumed(self, problem: Problem, state: ColumnsState) -> ColumnsState:
+        """Let go of what was made for the state that had just begun."""
+        state.work = ColumnsWork()
+        return state
+
     def step(self, problem: Problem, state: ColumnsState, budget: Budget) -> ColumnsState:
         """Choose a working set, minimise the objective on it, and look at all features again."""
         l1 = charges_of(problem)[1].max(initial=0.0)
@@ -215,6 +228,8 @@ class Columns(SolverBase):
     def _store(problem: Problem, state: ColumnsState) -> ColumnStore:
         if state.work.store is None:
             state.work.store = ColumnStore(problem)
+            if state.room:
+                state.work.store.hold(state.held, state.room)
         return state.work.store
 
     @staticmethod
@@ -310,6 +325,8 @@ class Columns(SolverBase):
         """Compute margins, multipliers, their pull, both objectives and the gap, and screen features by it."""
         kind = problem.intercept
         self._margins(problem, state)
+        if (store := state.work.store) is not None:
+            state.held, state.room = store.held_features, store.room
         if state.q == 0.0 and kind.constrained:
             shift = kind.best(problem.of_members, np.arange(state.z.size, dtype=problem.members.dtype), state.z, 0.0)
             state.w[-1] += shift / problem.scale

@@ -43,6 +43,25 @@ class ColumnStore:
         """Stored values a column, on average."""
         return self.n if isinstance(self.X, Dense) else max(1.0, self.columns.data.size / max(self.d, 1))  # type: ignore[union-attr]
 
+    @property
+    def held_features(self) -> np.ndarray:
+        """The features of a dense matrix whose columns are held, in the order of their places."""
+        if not isinstance(self.X, Dense):
+            return np.empty(0, dtype=np.intp)
+        found = np.flatnonzero(self.places >= 0)
+        return found[np.argsort(self.places[found])]
+
+    @property
+    def room(self) -> int:
+        """Columns of a dense matrix that there is room for."""
+        return len(self.held) if isinstance(self.X, Dense) else 0
+
+    def hold(self, features: np.ndarray, room: int) -> None:
+        """Hold these columns of a dense matrix as another store does: small work goes by the size of what is held."""
+        if isinstance(self.X, Dense):
+            self.held = np.zeros((room, self.n), dtype=self.held.dtype)
+            self._take(features)
+
     def cover(self, features: np.ndarray) -> np.ndarray:
         """The places of these features among `columns`, which hold them from now on."""
         new = features[self.places[features] < 0]

@@ -22,7 +22,7 @@ from saddlesvm.problem.sums import margins
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace, demand
-from saddlesvm.solvers.base import Budget, SolverBase, State, start_alpha
+from saddlesvm.solvers.base import Budget, SolverBase, State, at_sweep_start, start_alpha
 from saddlesvm.solvers.second_order.narrowing import FILLED, Narrowing, settle
 from saddlesvm.solvers.second_order.undecided import Findings, find, width_of
 
@@ -55,7 +55,8 @@ class NarrowingState(State):
     ----------
     alpha : ndarray of shape (n_all,)
         The best dual point so far.
-    sweeps : int
+    sweeps, visited : int
+        Sweeps so far, and row visits of the one under way.
     proves_itself : bool
         Each sweep proves its point: a certificate reads nothing.
     narrowing : Narrowing
@@ -65,6 +66,7 @@ class NarrowingState(State):
 
     alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
     sweeps: int = 0
+    visited: int = 0
     proves_itself: bool = False
     narrowing: Narrowing = field(default_factory=lambda: Narrowing(np.empty(0)), metadata={"prefix": "narrow_"})
     search: SearchWork = field(default_factory=SearchWork, repr=False)
@@ -96,6 +98,10 @@ class NarrowingOnFiles(SolverBase):
         w, active = np.zeros(problem.n_features + 1), problem.members.size
         narrowing = Narrowing.begin(w, room_for(streamed), active)
         return NarrowingState(w=w, alpha=streamed.duals, active=active, narrowing=narrowing)
+
+    def resumed(self, problem: Problem, state: NarrowingState) -> NarrowingState:
+        """Begin the sweep again."""
+        return at_sweep_start(state)
 
     def step(self, problem: Problem, state: NarrowingState, budget: Budget) -> NarrowingState:
         """Read one block."""
@@ -141,6 +147,7 @@ class NarrowingOnFiles(SolverBase):
         ask, alpha = state.narrowing.ask(), part.of(search.alpha)
         find(problem.terms_of(part), part.rows, ask, search.found, alpha, part.first)
         state.rows_touched += part.rows.size
+        state.visited += part.rows.size
         search.block += 1
         if search.block == problem.reader.n_blocks:
             self._end_of_sweep(problem, state, search.found, search.alpha, tol)
@@ -160,7 +167,7 @@ class NarrowingOnFiles(SolverBase):
         state.w, state.active, state.satisfied = run.model, taken, run.ended
         state.estimate, state.sweeps = run.estimate, state.sweeps + 1
         state.proves_itself = run.proves(problem.intercept)
-        state.epochs = float(state.sweeps)
+        state.epochs, state.visited = float(state.sweeps), 0
         state.remark = f"{taken} rows are undecided"
         state.search = SearchWork()
 

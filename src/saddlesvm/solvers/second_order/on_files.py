@@ -24,7 +24,7 @@ from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace, demand, growing
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.base import Budget, SolverBase, State, at_sweep_start, nothing, start_alpha
 from saddlesvm.solvers.second_order import corners as near_corners
 from saddlesvm.solvers.second_order.corners import Corners
 from saddlesvm.solvers.second_order.looks import Told, look
@@ -62,7 +62,8 @@ class FilesState(State):
     ----------
     alpha : ndarray of shape (n_all,)
         The multipliers at the point that this sweep looked at.
-    sweeps : int
+    sweeps, visited : int
+        Sweeps so far, and row visits of the one under way.
     proves_itself : bool
         Each sweep proves its point: a certificate reads nothing.
     walk : Walk
@@ -76,6 +77,7 @@ class FilesState(State):
 
     alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
     sweeps: int = 0
+    visited: int = 0
     proves_itself: bool = False
     walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
     proving: bool = False
@@ -115,6 +117,10 @@ class NewtonOnFiles(SolverBase):
         walk = Walk.begin(w, problem.loss, wide, 0.0 if wide else room_for(streamed))
         return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, walk=walk)
 
+    def resumed(self, problem: Problem, state: FilesState) -> FilesState:
+        """Begin the sweep again."""
+        return at_sweep_start(state)
+
     def begins_at_weights(self, problem: Problem) -> bool:
         """Whether the weights of a start are all that a run takes: yes."""
         return True
@@ -145,6 +151,7 @@ class NewtonOnFiles(SolverBase):
             work.told, work.alpha = Told.nothing(ask), problem.spare_duals()
         look(problem.terms_of(part), part.rows, ask, work.told, part.of(work.alpha), work.corners)
         state.rows_touched += part.rows.size
+        state.visited += part.rows.size
         work.block += 1
         if work.block == problem.reader.n_blocks:
             self._end_of_sweep(problem, state, work, tol)
@@ -158,7 +165,7 @@ class NewtonOnFiles(SolverBase):
         assert told is not None
         if not walk.inner.under_way or state.proving:
             state.alpha[:] = work.alpha
-        state.sweeps += 1
+        state.sweeps, state.visited = state.sweeps + 1, 0
         state.epochs, state.proves_itself, state.work = float(state.sweeps), not free or state.proving, SweepWork()
         if state.proving:
             sums = walk.balanced(_facts(problem), told)
