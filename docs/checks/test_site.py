@@ -28,15 +28,30 @@ THUMBNAIL = "sphx-glr-thumbcontainer"  # beside a link that says the same
 # What a newcomer asks, and the page that answers: at most two clicks from the front page.
 QUESTIONS = {
     "How do I install it?": "start/install.html",
-    "What is the shortest way to a model?": "start/first-model.html",
+    "How do I get from a CSV file to a model?": "start/first-model.html",
     "What is scikit-learn's parameter called here?": "start/moving.html",
     "Is a model that hit the time limit any good?": "start/questions.html#time-limit",
     "Which loss do I take?": "start/questions.html#which-loss",
-    "What C do I take?": "guides/choose-c.html",
+    "Which C?": "guides/choose-c.html",
     "My classes are imbalanced": "start/questions.html#imbalance",
     "How do I get probabilities?": "guides/probabilities.html",
-    "My data do not fit into memory": "out-of-core.html",
+    "I have text": "start/questions.html#text",
+    "I have embeddings in Parquet": "start/questions.html#embeddings",
+    "My data take 40 GB": "start/questions.html#too-large",
+    "How fast is it beside scikit-learn?": "start/questions.html#speed",
+    "What does a certified 1e-3 mean?": "start/questions.html#what-a-gap-means",
+    "How do I serve a model without saddlesvm?": "start/questions.html#deploy",
+    "How do I contribute a loss?": "start/questions.html#contribute-a-loss",
     "How is the certificate to be understood?": "certificate.html",
+}
+# What they type into the search, and a page that must be among the first results.
+SEARCHES = {
+    "float16": "start/questions.html",
+    "deploy": "start/questions.html",
+    "GPU": "speed.html",
+    "speed": "speed.html",
+    "embeddings": "start/questions.html",
+    "probabilities": "guides/probabilities.html",
 }
 pytestmark = pytest.mark.skipif(not PAGES, reason="$SITE names no built site")
 

@@ -156,7 +156,7 @@ class FoldSearch:
             self._give_up(number + 1)
 
     def _give_up(self, folds: int) -> None:
-        """Give up values of C that got so many more rows wrong than the best one that chance hardly explains it.
+        """Drop values of C that are significantly worse than the best.
 
         The sign test of McNemar: of the rows that just one of the two gets right, each has it right equally often if
         they are equally good. The level is divided by the number of values (Bonferroni).
