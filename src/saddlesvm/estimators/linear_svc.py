@@ -286,7 +286,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or list of files
+        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
             The workers of a cluster read such files and stores.
         y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
             Labels, at least two different ones. Left out: those of the store. Of an indicator matrix each column, of 0
