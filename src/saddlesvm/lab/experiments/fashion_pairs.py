@@ -104,7 +104,9 @@ def wavering_table(found: dict[tuple[int, int], np.ndarray]) -> tuple[Table, str
         published = PUBLISHED_PAIRS[second, first]
         below = float((np.round(100.0 * values, 2) <= published).mean())
         inside = below > 0.0 and published <= 100.0 * values.max()
-        said.append(f"{second}-{first} ({published:.2f} %) {'inside' if inside else 'outside'} of {ranged(values)} %")
+        said.append(
+            f"{second}-{first} ({published:.2f} %) {'inside' if inside else 'outside'} of {ranged(values.tolist())} %"
+        )
         shown = [percent(float(one)) for one in np.quantile(values, (0.0, 0.05, 0.5, 1.0))]
         rows.append([f"{second}-{first}", f"{published:.2f}", *shown, f"{100.0 * below:.0f} %"])
     seeds = len(next(iter(found.values())))
