@@ -172,7 +172,7 @@ def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, 
         if name in arrays:
             setattr(model, name, arrays[name] if arrays[name].ndim else arrays[name].item())
     for name, given in meta["numbers"].items():
-        setattr(model, name, tuple(given) if name == "shape_fit_" else given)
+        setattr(model, name, given)
     for name in saved.matrices:
         if name in arrays:
             setattr(model, name, arrays[name])

@@ -120,10 +120,9 @@ class SVC(PairwiseClassifier):
     multipliers_ : CSR array of shape (pairs, n)
         With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support), or CSR for sparse rows
-        The coefficients of each support vector against the other classes, in the order of those: in each pair a point
-        of the dual that is feasible, at most C in size, from every end of a fit but that of
-        ``solver="kernel-pegasos"``. With the linear kernel ``coef_`` has the weights, shape (n_pairs, d), sparse for
-        sparse rows.
+        The coefficients of each support vector against the other classes, in the order of those: in each pair a
+        feasible point of the dual, at most C in size, from every end of a fit but that of ``solver="kernel-pegasos"``.
+        With the linear kernel ``coef_`` has the weights, shape (n_pairs, d), sparse for sparse rows.
     intercept_ : ndarray of shape (n_pairs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class.

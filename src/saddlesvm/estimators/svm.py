@@ -41,7 +41,7 @@ class SVM(KernelMachine):
     lam = None
     shrinking: bool
     C_: float
-    shape_fit_: tuple[int, int]
+    n_samples_fit_: int
     fit_intercept = True
     intercept = "free"
     intercept_scaling = 1.0
@@ -84,6 +84,11 @@ class SVM(KernelMachine):
         )
 
     @property
+    def shape_fit_(self) -> tuple[int, int]:
+        """The shape of the rows of the fit."""
+        return self.n_samples_fit_, self.n_features_in_
+
+    @property
     def fit_status_(self) -> int:
         """0 where the gap asked for was proven, else 1."""
         return 0 if self.outcome_ is Outcome.CERTIFIED else 1
@@ -123,7 +128,7 @@ class SVM(KernelMachine):
         self.support_vectors_ = np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
         if sparse.issparse(X):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
-        self.shape_fit_ = X.shape
+        self.n_samples_fit_ = int(X.shape[0])
         self._note(results)
         multiclass.worst_outcome(results).warn(stacklevel=6)
 
