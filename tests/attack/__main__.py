@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from .campaigns import EVERYTHING, prepare
+from .campaigns import CAMPAIGNS, EVERYTHING, prepare
 from .page import RECORDS, keep, record_of, write
 
 AT_A_TIME = 1000  # cases
@@ -34,7 +34,8 @@ def main() -> int:
         return 0
     end, first, failed = time.monotonic() + 3600.0 * given.hours, given.first, 0
     with tempfile.TemporaryDirectory() as folder:
-        prepare(Path(folder))
+        if {*CAMPAIGNS} & {*(given.only or EVERYTHING)}:
+            prepare(Path(folder))
         while time.monotonic() < end:
             for name in given.only or EVERYTHING:
                 began = time.monotonic()
