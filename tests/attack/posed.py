@@ -32,6 +32,9 @@ KERNEL_SOLVERS = ("auto", "auto", "kernel-decomposition", "kernel-sdca", "kernel
 KERNELS = ("linear", "rbf", "rbf", "laplacian", "poly", "cosine", "chi2", "sigmoid", "precomputed", "callable")
 EPOCHS, SECONDS = 100, 0.5  # a fit's limits, where it has no others
 KERNEL_ROWS = 24
+BLOCKS = 0.04  # share of the linear problems that are read block by block from a store
+MEMORY = 90_000  # bytes, of which such a store takes more than half
+CHOSEN = "auto:low=1e-2,high=1e2,gap=0.1,size=3"  # C along a path
 FEW = 512  # rows, above which the one-class machine with the linear kernel is solved over the weights
 
 
@@ -98,7 +101,7 @@ def end(random: np.random.Generator, folder: Path) -> dict[str, Any]:
     if chance(random, 0.05):
         ways["warm_start"] = True
     if chance(random, 0.03):
-        ways["checkpoint"] = str(folder / "run.checkpoint")
+        ways["checkpoint"] = str(folder / f"{int(random.integers(2**31))}.checkpoint")
     return ways | {"max_time": ways.get("max_time", SECONDS)}
 
 
@@ -119,6 +122,12 @@ def rows_with(random: np.random.Generator, least: int, most: int = 10**9) -> np.
         X = hostile_rows(random)
         if len(X) >= least:
             return X[:most]
+
+
+def wide_rows(random: np.random.Generator) -> np.ndarray:
+    """Rows that take more than half of :data:`MEMORY`."""
+    n, d = int(random.integers(380, 450)), int(random.integers(16, 20))
+    return np.asarray(random.normal(size=(n, d)) * 10.0 ** random.uniform(-2, 2, d))
 
 
 def weights_for(random: np.random.Generator, y: np.ndarray | None, n: int) -> np.ndarray | None:
@@ -177,7 +186,8 @@ def penalties(random: np.random.Generator) -> dict[str, Any]:
 def linear_classifier(random: np.random.Generator, folder: Path) -> Posed:
     """LinearSVC: two classes, many in every way, or columns of labels."""
     K = int(one_of(random, [2, 2, 3, 4, 5]))
-    X = rows_with(random, K)
+    stored = chance(random, BLOCKS)
+    X = wide_rows(random) if stored else rows_with(random, K)
     several = chance(random, 0.06)
     y = (random.random((len(X), K)) < 0.4).astype(int) if several else labels(random, X, K)
     if several:
@@ -192,33 +202,37 @@ def linear_classifier(random: np.random.Generator, folder: Path) -> Posed:
         options |= class_weights(random, y)
     data = Data(X, y, weights_for(random, y, len(X)))
     solvers = ("auto",) if way in JOINT else LINEAR_SOLVERS[options["penalty"]]
-    return linear(random, folder, saddlesvm.LinearSVC, data, options, solvers)
+    return linear(random, folder, Posed(saddlesvm.LinearSVC, data, None, options, []), solvers, stored)
 
 
 def linear_regression(random: np.random.Generator, folder: Path) -> Posed:
     """LinearSVR, of one target or several."""
-    X = rows_with(random, 2)
+    stored = chance(random, BLOCKS)
+    X = wide_rows(random) if stored else rows_with(random, 2)
     columns = [hostile_targets(random, X, classify=False) for _ in range(2 if chance(random, 0.1) else 1)]
     y = np.column_stack(columns) if len(columns) > 1 else columns[0]
     options = {"loss": one_of(random, REGRESSORS), "epsilon": one_of(random, [0.0, 0.1, 2.0])}
     options |= form(random) | intercepts(random) | penalties(random)
     data = Data(X, y, weights_for(random, None, len(X)))
-    return linear(random, folder, saddlesvm.LinearSVR, data, options, LINEAR_SOLVERS[options["penalty"]])
+    solvers = LINEAR_SOLVERS[options["penalty"]]
+    return linear(random, folder, Posed(saddlesvm.LinearSVR, data, None, options, []), solvers, stored)
 
 
-def linear(
-    random: np.random.Generator, folder: Path, kind: type, data: Data, options: dict[str, Any], solvers: Any
-) -> Posed:  # fmt: skip
+def linear(random: np.random.Generator, folder: Path, posed: Posed, solvers: Any, stored: bool) -> Posed:
     """A linear machine, with several ways to fit it."""
+    options = posed.options
     layout, dtype = layout_of(random, options["loss"])
-    data = Data(data.X.astype(dtype), data.y, data.weights)
-    fits, ways = int(random.integers(2, 6)), []
+    layout, dtype = ("C", np.float64) if stored else (layout, dtype)
+    data, ways = Data(posed.data.X.astype(dtype), posed.data.y, posed.data.weights), []
     usable = [one for one in solvers if one != "newton" or options["loss"] in SMOOTH]
     usable = [one for one in usable if one != "blocks" or chance(random, 0.3)]  # each of its sweeps reads files
-    for _ in range(fits):
+    for _ in range(int(random.integers(2, 6))):
         way = end(random, folder) | {"solver": one_of(random, usable), "random_state": int(random.integers(100))}
+        way |= {"solver": "auto", "memory": MEMORY} if stored else {}
         ways.append(way | ({"n_jobs": 2} if chance(random, 0.03) else {}))
-    return Posed(kind, data, handed(data.X, layout, folder, chance(random, 0.05)), options, ways)
+    if not stored and options["penalty"] == "l2" and chance(random, 0.02):
+        options = {name: one for name, one in options.items() if name != "lam"} | {"C": CHOSEN}
+    return Posed(posed.kind, data, handed(data.X, layout, folder, stored), options, ways)
 
 
 def kernel_options(random: np.random.Generator, X: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_moons
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
 from saddlesvm import SVC, SVR, KernelSVC, OneClassSVM, certify_kernel
@@ -191,3 +192,26 @@ def test_a_warm_start_goes_on_from_the_multipliers() -> None:
     assert not hasattr(model, "multipliers_")
     assert model.certificate_.relative_gap <= 1e-3
     np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
+
+
+@pytest.mark.parametrize("C", [0.3, 100.0])
+@pytest.mark.parametrize("kind", [SVC, SVR, OneClassSVM])
+def test_the_certificate_is_that_of_the_models_own_scores_in_float64(kind, C):
+    random = np.random.default_rng(4)
+    X = random.normal(size=(800, 4)) + 1.0
+    z = X[:, 0] + X[:, 1] ** 2 + 0.3 * random.normal(size=800)
+    y = np.where(z > 3.0, 1, -1) if kind is SVC else z
+    options = {"nu": 0.2} if kind is OneClassSVM else {"C": C}
+    model = kind(approximation=100, gamma=0.3, tol=1e-5, **options).fit(X, y)
+    beta, K = model.dual_coef_[0], rbf_kernel(model.support_vectors_, gamma=0.3)
+    scores = model.predict(X) if kind is SVR else model.decision_function(X)
+    if kind is SVC:
+        paid = C * np.maximum(0.0, 1.0 - y * scores).sum()
+    elif kind is SVR:
+        paid = C * np.maximum(0.0, np.abs(scores - y) - model.epsilon).sum()
+    else:
+        paid = np.maximum(0.0, -scores).sum() - 160.0 * model.offset_
+    primal, found = 0.5 * float(beta @ K @ beta) + float(paid), model.certificate_
+    assert primal <= found.primal + 1e-13 * abs(primal)
+    jitter = 0.5e-9 * float(beta @ beta)  # of the kernel matrix of the landmarks
+    assert found.primal - primal <= found.primal_rounding + jitter + 1e-10 * abs(primal)

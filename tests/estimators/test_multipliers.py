@@ -175,3 +175,22 @@ def test_a_nu_without_a_margin_gives_a_dual_point_and_a_warning() -> None:
     assert np.abs(beta).sum() == pytest.approx(40.0) and np.abs(beta).max() <= 1.0
     assert abs(beta.sum()) <= ROUNDED * 80 * 40.0
     assert model.fit_status_ == 1
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 30, -1])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
+def test_the_certificate_of_nusvc_is_that_of_its_multipliers_however_it_ends(
+    kernel: str, seed: int, max_iter: int
+) -> None:
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(120, 3)) * 10.0 ** random.uniform(-2.0, 2.0)
+    y = np.where(X[:, 0] + X[:, 0].std() * random.normal(size=120) > 0.0, 1, -1)
+    model = ours.NuSVC(nu=random.uniform(0.1, 0.7), kernel=kernel, gamma=0.3, coef0=1.0, degree=2, tol=1e-9)
+    solver = ours.KernelDecomposition(block=4, working_set=8)
+    model.set_params(max_iter=max_iter, solver=solver).fit(X, y)
+    own, again = model.certificate_, ours.certify_kernel(model, X, y)
+    allowed = 2.0 * (own.rounding + again.rounding)
+    assert again.primal == pytest.approx(own.primal, rel=1e-9, abs=allowed)
+    assert again.dual == pytest.approx(own.dual, rel=1e-9, abs=allowed) or own.dual > again.dual  # of another point

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -78,7 +79,7 @@ def test_classifiers(model: Any, data: tuple[np.ndarray, np.ndarray]) -> None:
             if getattr(model, "probability", False) == "isotonic":  # steps make ties, which rounding breaks
                 decided = np.diff(np.sort(expected, axis=1)[:, -2:], axis=1)[:, 0] > 1e-9
         else:
-            expected, got = model.decision_function(rows), found["scores"]
+            expected, got = model.decision_function(rows), found["probabilities"]
         assert np.array_equal(found["label"][decided], model.predict(rows)[decided])
         assert got.dtype == kind
         np.testing.assert_allclose(got, expected.reshape(got.shape), rtol=tolerance, atol=tolerance)
@@ -109,13 +110,36 @@ def test_scores_where_there_are_probabilities() -> None:
     X, y = CANCER
     model = make_pipeline(StandardScaler(), LinearSVC(loss="logistic")).fit(X, y)
     found = outputs(model, X, options={"raw_scores": True})
-    np.testing.assert_allclose(found["scores"][:, 0], model.decision_function(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["probabilities"][:, 0], model.decision_function(X), rtol=1e-9, atol=1e-9)
 
 
 def test_skl2onnx_knows_the_estimators_itself() -> None:
     model = LinearSVC().fit(*CANCER)
     made = skl2onnx.to_onnx(model, CANCER[0][:1], options={"zipmap": False})
-    assert [output.name for output in made.graph.output] == ["label", "scores"]
+    assert [output.name for output in made.graph.output] == ["label", "probabilities"]
+
+
+@pytest.mark.parametrize("data", [CANCER, NAMED], ids=["numbers", "names"])
+@pytest.mark.parametrize("zipmap", [None, True, False])
+def test_the_outputs_are_named_as_those_of_scikit_learns_machines(
+    data: tuple[np.ndarray, np.ndarray], zipmap: bool | None
+) -> None:
+    X, y = data
+    rows = X[:5].astype(np.float32)
+    results = []
+    for model in (LinearSVC(loss="logistic").fit(X, y), LogisticRegression(max_iter=10_000).fit(X, y)):
+        options = None if zipmap is None else {id(model): {"zipmap": zipmap}}
+        made = skl2onnx.to_onnx(model, rows[:1], options=options)
+        session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        results.append((names, session.run(None, {session.get_inputs()[0].name: rows})))
+    (own, values), (other, theirs) = results
+    assert own == other
+    assert type(values[1]) is type(theirs[1])
+    if zipmap is not False:
+        assert values[1][0].keys() == theirs[1][0].keys()
+        expected = LinearSVC(loss="logistic").fit(X, y).predict_proba(rows)
+        np.testing.assert_allclose([list(one.values()) for one in values[1]], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_kernels_that_onnx_cannot_hold_are_refused() -> None:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_classification
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
@@ -251,3 +251,15 @@ def test_the_error_of_a_choice_is_that_at_the_chosen_C() -> None:
     model = LinearSVC(C="auto:low=1e-3,high=1,size=5", random_state=0).fit(X, y)
     place = int(np.argmin(np.abs(model.choice_.Cs - model.C_)))
     assert place and model.choice_.error == model.choice_.estimates[place].error != model.choice_.estimates[0].error
+
+
+def test_curves_are_those_of_the_fit() -> None:
+    X, y = noisy(2)
+    for model in (LinearSVC(), SVC()):
+        fitted = model.fit(X, y).set_params(probability=True)
+        with pytest.raises(NotFittedError, match="fit again"):
+            fitted.predict_proba(X)
+        assert np.array_equal(fitted.predict(X), clone(fitted).set_params(probability=False).fit(X, y).predict(X))
+        again = fitted.fit(X, y)
+        assert hasattr(again, "calibration_")
+        assert not hasattr(again.set_params(probability=False).fit(X, y), "calibration_")

@@ -16,6 +16,7 @@ from saddlesvm.data import Store
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.multiclass import shared_start
+from saddlesvm.multiclass.not_begun import sides_of
 from saddlesvm.multiclass.sub_problems import one_vs_rest
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.losses import SquaredHinge
@@ -98,6 +99,19 @@ def test_two_classes_and_pairs_and_joint_machines_count_rows() -> None:
         one = LinearSVC(multi_class=way, class_weight=FACTORS, tol=TOL).fit(X, y, weights)
         other = LinearSVC(multi_class=way, tol=TOL).fit(X, y, weights * factors[y])
         assert one.certificate_.primal == pytest.approx(other.certificate_.primal, rel=2 * TOL)
+
+
+def test_lambda_and_warm_starts_and_problems_not_begun() -> None:
+    X, y, weights = uneven()
+    options = {"loss": "hinge", "lam": 0.01}
+    model = LinearSVC(class_weight=FACTORS, tol=1e-3, warm_start=True, **options).fit(X, y, weights)
+    model.set_params(tol=TOL).fit(X, y, weights)
+    for ours, one in zip(model.certificates_, by_rows(X, y, FACTORS, weights, **options), strict=True):
+        assert ours.primal == pytest.approx(one.certificate_.primal, rel=2 * TOL)
+    makers = one_vs_rest(y, np.arange(3), np.array([FACTORS[k] for k in range(3)]))
+    sides = sides_of(makers, [0, 2], weights)
+    for k, found in zip((0, 2), sides, strict=True):
+        assert found == pytest.approx([weights[y != k].sum(), FACTORS[k] * weights[y == k].sum(), y.size])
 
 
 def test_classes_that_begin_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import get_args
+
+from saddlesvm.runtime.words import Calibration
 
 COUNT = 13  # values of C of a grid
 MISSING = ("error", "drop", "mean", "median")  # what may happen to missing values
@@ -34,17 +37,37 @@ def truth(text: str) -> bool:
     return text == "yes"
 
 
-def strength(text: str) -> float | str | tuple[float, ...]:
-    """C of the command line: a number, several with commas, or words such as "auto"."""
+def probability(text: str) -> bool | str:
+    """Whether and how scores become probabilities: "yes", "no", or a method."""
+    methods = get_args(Calibration)
+    if text not in ("yes", "no", *methods):
+        raise argparse.ArgumentTypeError(f"{text!r}: yes, no or one of {', '.join(methods)} is allowed")
+    return text == "yes" if text in ("yes", "no") else text
+
+
+def numbers_or_name(text: str) -> float | str | tuple[float, ...]:
+    """A number, several with commas, or a name."""
     try:
         numbers = tuple(map(float, text.split(",")))
     except ValueError:
-        if text[:1].isdigit():
-            raise argparse.ArgumentTypeError(
-                f"{text!r}: a number, several with commas, as in 0.1,1,10, or auto is allowed"
-            ) from None
         return text
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def strength(text: str) -> float | str | tuple[float, ...]:
+    """C of the command line: a number, several with commas, or words such as "auto"."""
+    found = numbers_or_name(text)
+    if isinstance(found, str) and text[:1].isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: a number, several with commas, as in 0.1,1,10, or auto is allowed")
+    return found
+
+
+def columns(text: str) -> tuple[str, ...]:
+    """Names or positions of columns, with commas."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r}: names or positions of columns are needed, as in id,name")
+    return found
 
 
 def share(text: str) -> float:

@@ -19,19 +19,21 @@ from saddlesvm.estimators.linear_svc import LinearSVC
 
 def check_choice(options: argparse.Namespace) -> None:
     """Raise ValueError for options of the choice that do not go together."""
-    several = isinstance(options.C, tuple)
+    several = isinstance(options.C, tuple) or isinstance(options.gamma, tuple)
     if several and options.cv is None:
         options.cv = FOLDS
     if options.cv is None:
         return
     if isinstance(options.C, str) or options.lam is not None:
-        raise ValueError("--cv goes with one or several numbers of --C: --C 0.1,1,10 --cv 5")
+        raise ValueError("--cv goes with one or several numbers of --C or --gamma: --C 0.1,1,10 --cv 5")
     if options.checkpoint:
         raise ValueError("--cv does not go with --checkpoint")
 
 
-def held_out(table: Table, part: float, seed: int, classes: bool) -> tuple[Table, Table]:
+def held_out(table: Table, part: float, seed: int, classes: bool, pairwise: bool = False) -> tuple[Table, Table]:
     """The table without, and with, a share of its rows drawn at random; of every class alike where that can be.
+
+    `pairwise` rows are values of a kernel: those between them and the rows that are kept stay.
 
     Raises
     ------
@@ -47,7 +49,10 @@ def held_out(table: Table, part: float, seed: int, classes: bool) -> tuple[Table
     counts = np.unique(np.asarray(table.y), return_counts=True)[1] if classes else np.zeros(0)
     stratify = table.y if classes and counts.min() >= 2 and counts.size <= min(size, n - size) else None
     kept, apart = train_test_split(np.arange(n), test_size=size, random_state=seed, stratify=stratify)
-    return _rows_of(table, np.sort(kept)), _rows_of(table, np.sort(apart))
+    kept = np.sort(kept)
+    parts = (_rows_of(table, rows) for rows in (kept, np.sort(apart)))
+    one, other = (dataclasses.replace(half, X=half.X[:, kept]) if pairwise else half for half in parts)
+    return one, other
 
 
 def _rows_of(table: Table, chosen: np.ndarray) -> Table:
@@ -57,37 +62,53 @@ def _rows_of(table: Table, chosen: np.ndarray) -> Table:
 
 
 def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np.ndarray) -> tuple[Any, dict[str, Any]]:
-    """Choose C among those of the options by cross-validation; the fitted model, and a row of facts for each C."""
-    Cs = list(options.C) if isinstance(options.C, tuple) else [model.C]
+    """Choose C, and gamma, among those of the options by cross-validation; the fitted model, and a row of facts each.
+
+    Raises
+    ------
+    ValueError
+        The estimator learns without labels, or has no C and no gamma to choose from.
+    """
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"--cv needs labels or targets; {type(model).__name__} learns without")
     called = "accuracy" if is_classifier(model) else "R2"
     kind: Any = StratifiedKFold if is_classifier(model) else KFold
     folds = kind(options.cv, shuffle=True, random_state=options.seed)
-    gaps: Any = None
     if type(model) is LinearSVC:
+        Cs = list(options.C) if isinstance(options.C, tuple) else [model.C]
         search: Any = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(table.X, y, table.sample_weight)
-        Cs, means, errors = search.Cs_.tolist(), search.mean_scores_, search.standard_errors_
-        gaps = search.relative_gaps_.max(axis=1)
-    else:
-        search = GridSearchCV(model, {"C": sorted(Cs)}, cv=folds)
-        search.fit(table.X, y, **({} if table.sample_weight is None else {"sample_weight": table.sample_weight}))
-        found, Cs = search.cv_results_, sorted(Cs)
-        means = found["mean_test_score"]
-        errors = standard_errors(np.column_stack([found[f"split{k}_test_score"] for k in range(options.cv)]))
-    best = search.best_estimator_
-    return best, choice_facts(options.cv, Cs, called, (means, errors, gaps), float(best.C))
+        found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
+        points = [{"C": C} for C in search.Cs_.tolist()]
+        best = search.best_estimator_
+        return best, choice_facts(options.cv, points, called, found, {"C": float(best.C)})
+    given = model.get_params(deep=False)
+    grid = {name: [given[name]] for name in ("C",) if name in given}
+    grid |= {
+        name: sorted(getattr(options, name))
+        for name in ("C", "gamma")
+        if name in given and isinstance(getattr(options, name), tuple)
+    }
+    if not grid:
+        raise ValueError(f"--cv chooses C or gamma; {type(model).__name__} takes --gamma 0.1,1")
+    search = GridSearchCV(model, grid, cv=folds)
+    search.fit(table.X, y, **({} if table.sample_weight is None else {"sample_weight": table.sample_weight}))
+    results = search.cv_results_
+    errors = standard_errors(np.column_stack([results[f"split{k}_test_score"] for k in range(options.cv)]))
+    found = results["mean_test_score"], errors, None
+    chosen = {name: float(one) for name, one in search.best_params_.items()}
+    return search.best_estimator_, choice_facts(options.cv, results["params"], called, found, chosen)
 
 
 def choice_facts(
-    folds: int, Cs: Sequence[float], called: str, found: tuple[Any, Any, Any], chosen: float
+    folds: int, points: Sequence[dict[str, float]], called: str, found: tuple[Any, Any, Any], chosen: dict[str, float]
 ) -> dict[str, Any]:
-    """A row of facts for each C: the mean score, its standard error, and the largest gap where gaps were `found`."""
+    """A row of facts for each point of a grid: the mean score, its standard error, and the largest gap where gaps were
+    `found`; and the `chosen` one."""
     means, errors, gaps = found
     facts: dict[str, Any] = {"folds": folds}
-    for k, C in enumerate(Cs):
-        facts[f"C = {C:g}"] = {called: float(means[k]), "standard error": float(errors[k])}
+    for k, point in enumerate(points):
+        name = ", ".join(f"{one} = {value:g}" for one, value in point.items())
+        facts[name] = {called: float(means[k]), "standard error": float(errors[k])}
         if gaps is not None:
-            facts[f"C = {C:g}"]["largest relative gap"] = float(gaps[k])
-    facts["chosen C"] = chosen
-    return facts
+            facts[name]["largest relative gap"] = float(gaps[k])
+    return facts | {f"chosen {one}": value for one, value in chosen.items()}

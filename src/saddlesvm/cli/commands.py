@@ -14,10 +14,12 @@ from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
 from saddlesvm.cli.convert import store_info
 from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_of
 from saddlesvm.cli.facts_of import described, done, line_of, model_facts, quality, support, worth
+from saddlesvm.cli.kernel_values import kernel_values, values_for, width_read
 from saddlesvm.cli.missing import Filling
 from saddlesvm.cli.places import is_pattern
 from saddlesvm.cli.reading import check_classes, check_features, label_taken, labels_of, read_table
 from saddlesvm.cli.report import check_possible, write_report
+from saddlesvm.cli.standardized import applied, learnt
 from saddlesvm.cli.tables import Facts, show
 from saddlesvm.data import DataError, Table, inputs
 from saddlesvm.data.columns import check_names
@@ -29,6 +31,7 @@ from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.certify_kernel import kernel_certificates
 from saddlesvm.estimators.diagnosis import diagnose, separability
 from saddlesvm.estimators.libsvm import check_libsvm, save_libsvm
+from saddlesvm.estimators.scaling import behind_scaler, parted
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss, traits_of
@@ -112,8 +115,9 @@ def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
     given: dict[str, Any] = {name: getattr(options, name) for name in (*SHARED_OPTIONS, *entry.options)}
     given["random_state"] = options.seed
     given["verbose"] = int(sys.stderr.isatty() and not options.json)
-    if isinstance(options.C, tuple):
-        given["C"] = None  # cross-validation sets it
+    for name in ("C", "gamma"):
+        if isinstance(given.get(name), tuple):
+            given[name] = None  # cross-validation sets it
     if options.intercept is not None:
         given["fit_intercept"] = options.intercept != "none"
         given["intercept"] = None if options.intercept == "none" else options.intercept
@@ -128,21 +132,11 @@ def train(options: argparse.Namespace) -> int:
     check_possible(options.report)
     check_choice(options)
     check_asked(options, entry)
+    check_scaling(options)
     if options.dask and is_pattern(options.data):
         return train_where_stores_are(options, task)
-    filling = Filling(options.missing)
-    table = read_table(options, options.data, task=task, missing=filling.keeps)
-    if entry.task == "classification":
-        check_classes(table)
-    whole, apart = table, None
-    if options.validation is not None:
-        labels_of(table)
-        table, apart = held_out(table, options.validation, options.seed, entry.task == "classification")
-    filling = Filling.learnt(options.missing, table)
-    gaps = filling.found_in(table)
-    table, apart = filling.applied(table), apart and filling.applied(apart)
+    whole, (table, apart, test), filling, gaps, scaler = read_parts(options, task, entry.task)
     y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
-    test = read_test(options, table, filling, entry.task) if options.test else None
     model: Any = make_estimator(options, y)
     if options.liblinear:
         persistence.liblinear_kind(model, options.liblinear, None if task == "regression" else np.unique(y))
@@ -176,13 +170,59 @@ def train(options: argparse.Namespace) -> int:
     notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
     if table.zero_based is not None:
         notes["zero_based"] = table.zero_based
-    return kept_and_shown(options, model, facts, notes)
+    return kept_and_shown(options, model, facts, notes, scaler)
+
+
+def check_scaling(options: argparse.Namespace) -> None:
+    """Raise ValueError for options that do not go with scaled features."""
+    if not options.standardize:
+        return
+    for name, given in (("liblinear", options.liblinear), ("libsvm", options.libsvm)):
+        if given:
+            raise ValueError(f"--{name}: such models have no scaling of their features: leave --standardize out")
+    if options.kernel == "precomputed" or options.dask:
+        other = "--dask" if options.dask else "--kernel precomputed"
+        raise ValueError(f"--standardize does not go with {other}: scale the features before")
+
+
+Parts = tuple[Table, Table | None, Table | None]
+
+
+def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tuple[Table, Parts, Filling, Facts, Any]:
+    """The data as read; the rows to train on, those held out, and the test data, without missing values and scaled; and
+    what was done to them: the filling, how much it filled, and the scaler.
+
+    Parameters
+    ----------
+    options : Namespace
+    task : "regression" or None
+    kind : {"classification", "regression", "novelty"}
+        What the estimator learns.
+    """
+    filling, pairwise = Filling(options.missing), options.kernel == "precomputed"
+    table = read_table(options, options.data, task=task, missing=filling.keeps)
+    table = kernel_values(table) if pairwise else table
+    if kind == "classification":
+        check_classes(table)
+    whole, apart = table, None
+    if options.validation is not None:
+        labels_of(table)
+        table, apart = held_out(table, options.validation, options.seed, kind == "classification", pairwise)
+    filling = Filling.learnt(options.missing, table)
+    gaps = filling.found_in(table)
+    table = filling.applied(table)
+    test = read_test(options, table, filling, kind) if options.test else None
+    scaler = learnt(table) if options.standardize else None
+    parts = (one and applied(scaler, one) for one in (table, apart and filling.applied(apart), test))
+    return whole, tuple(parts), filling, gaps, scaler  # type: ignore[return-value]
 
 
 def read_test(options: argparse.Namespace, table: Table, filling: Filling, task: str) -> Table:
     """The test data, with the features of the training data."""
-    of_loss = "regression" if task == "regression" else None
-    test = read_table(options, options.test, table.n_features, of_loss, table.zero_based, filling.keeps)
+    of_loss, pairwise = "regression" if task == "regression" else None, options.kernel == "precomputed"
+    width = table.n_features + (pairwise and table.zero_based is True)
+    test = read_table(options, options.test, width, of_loss, table.zero_based, filling.keeps)
+    test = kernel_values(test, table.n_features) if pairwise else test
     if task != "novelty":
         labels_of(test)
     check_names(test.source, test.feature_names, table.source, table.feature_names)
@@ -216,10 +256,12 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     return kept_and_shown(options, model, facts, notes)
 
 
-def kept_and_shown(options: argparse.Namespace, model: Any, facts: Facts, notes: dict[str, Any]) -> int:
+def kept_and_shown(
+    options: argparse.Namespace, model: Any, facts: Facts, notes: dict[str, Any], scaler: Any = None
+) -> int:
     """Write the model where the options ask for it, show the facts, and return the exit code."""
     if options.model:
-        persistence.save(model, options.model, notes)
+        persistence.save(behind_scaler(model, scaler), options.model, notes)
         facts["done"]["model written to"] = options.model
     if options.liblinear:
         persistence.save_liblinear(model, options.liblinear)
@@ -236,7 +278,7 @@ def kept_and_shown(options: argparse.Namespace, model: Any, facts: Facts, notes:
 
 def certify(options: argparse.Namespace) -> int:
     """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
-    model = persistence.load(options.model)
+    model, scaler = parted(persistence.load(options.model))
     entry = register.entry_of(model)
     assert entry is not None
     strength = {"C": options.C, "lam": options.lam}
@@ -245,7 +287,8 @@ def certify(options: argparse.Namespace) -> int:
     task = "regression" if entry.task == "regression" else None
     filling = Filling.of_model(model.notes_)
     zero_based = model.notes_.get("zero_based")
-    table = filling.applied(read_table(options, options.data, model.n_features_in_, task, zero_based, filling.keeps))
+    table = read_table(options, options.data, width_read(model), task, zero_based, filling.keeps)
+    table = applied(scaler, filling.applied(values_for(model, table)))
     y = labels_of(table) if entry.task != "novelty" else None
     check_features(model, options.model, table)
     certificates = (
@@ -279,7 +322,11 @@ def posed(model: Any, strength: dict[str, float | None]) -> dict[str, Any]:
 def info(options: argparse.Namespace) -> int:
     """``saddlesvm info``: describe a model, or a data set and what could make it hard."""
     if os.path.isfile(options.source) and looks_like_model(options.source):
-        show(model_facts(persistence.load(options.source), options.source), options.json)
+        model, scaler = parted(persistence.load(options.source))
+        of_model = model_facts(model, options.source)
+        if scaler is not None:
+            of_model["model"]["features"] = f"{model.n_features_in_}, standardized first"
+        show(of_model, options.json)
         return OK
     if is_store(options.source):
         return store_info(options)

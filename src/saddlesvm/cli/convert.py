@@ -39,6 +39,7 @@ def convert(options: argparse.Namespace) -> int:
                 memory=memory_bytes(options.memory),
                 overwrite=options.overwrite,
                 missing=options.missing,
+                drop_columns=options.drop_columns,
                 advance=advance,
             )
     except KeyboardInterrupt:

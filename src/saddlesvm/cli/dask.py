@@ -29,10 +29,12 @@ REFUSED = {  # options that a fit on a cluster does not have, and what it has in
     "gap": "give --tol, the relative one",
     "keep": "a fit returns the best model of its rounds",
     "checkpoint": "a fit goes on where workers die; a model is kept in the file of --model",
+    "probability": "the logistic loss has probabilities of its own",
 }
 OF_FILES = {  # options of reading and holding out that stores read by workers do not have, and their defaults
     "validation": None,
     "label": None,
+    "drop_columns": (),
     "header": "auto",
     "index_base": "auto",
     "scale": 1.0,
@@ -196,7 +198,8 @@ def chosen_on_cluster(
     Cs = list(options.C) if isinstance(options.C, tuple) else [asked.C]
     search = LinearSVCCV(asked, Cs=Cs, cv=options.cv).fit(rows, y, weights)
     found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
-    return search.best_estimator_, choice_facts(options.cv, search.Cs_.tolist(), "accuracy", found, search.C_)
+    points = [{"C": C} for C in search.Cs_.tolist()]
+    return search.best_estimator_, choice_facts(options.cv, points, "accuracy", found, {"C": search.C_})
 
 
 def facts_of_rounds(fitted: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ WHOLE_HELP = ("train", "path")  # commands whose --help shows the common options
 TEXTS = {
     "test": "data to test the model on",
     "validation": "hold this share of the rows out for a test: 0.2",
-    "cv": "folds of the cross-validation of several values of C; 5 by default",
+    "cv": "folds of the cross-validation of several values of C, or of gamma; 5 by default",
     "C": "weight of the losses: 1, several (0.1,1,10), or auto",
     "lam": "lambda = 1 / (C n) instead of C",
     "loss": "hinge, squared_hinge (default), smooth_hinge, logistic; for targets: squared, absolute, "
@@ -44,7 +44,7 @@ TEXTS = {
     "libsvm": "write the model here as a LIBSVM text model",
     "epsilon": "half-width of the tube in which errors cost nothing; 0 for linear models, 0.1 with a kernel",
     "kernel": "kernel of --estimator SVC, SVR, ...; rbf by default",
-    "gamma": "of the kernel: scale (default), auto or a number",
+    "gamma": "of the kernel: scale (default), auto, a number, or several (0.1,1)",
     "degree": "of the polynomial kernel; 3 by default",
     "coef0": "constant of the polynomial and sigmoid kernels; 0 by default",
     "cache_size": "megabytes for rows of the kernel matrix; 200 by default",
@@ -52,10 +52,12 @@ TEXTS = {
     "exact_tol": "with --approximation: relative gap to prove for the exact problem afterwards",
     "nu": "of the nu machines: the share of rows that may be margin errors; 0.5 by default",
     "shrinking": "yes or no: set rows aside that stay outside the margin",
-    "probability": "yes or no: fit probabilities to leave-one-out scores",
+    "probability": "yes, no, sigmoid, isotonic or temperature: fit probabilities to scores of rows left out",
     "break_ties": "yes or no: break ties of votes by the scores",
     "decision_function_shape": "ovr or ovo: a column of scores a class, or a pair",
     "label": "label column of a table; the last one by default",
+    "drop_columns": "columns of a table that are no features: names, identifiers, dates",
+    "standardize": "bring each feature to mean 0 and variance 1 (sparse ones to variance 1); saved with the model",
     "header": "whether a table has a line of names; auto by default",
     "scale": "multiply every value by this (255 levels: 0.00392157)",
     "index_base": "the first feature's number in LIBSVM text: auto (default), 0 or 1",
@@ -68,7 +70,10 @@ TEXTS = {
 }
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "data": ("data", "test", "validation", "label", "header", "scale", "index_base", "missing", "cache"),
+    "data": (
+        "data", "test", "validation", "label", "drop_columns", "header", "scale",
+        "standardize", "index_base", "missing", "cache",
+    ),
     "model": (
         "loss", "C", "lam", "cv", "Cs", "every_C", "proven_gap", "leave_one_out", "penalty", "l1_ratio", "class_weight",
         "multi_class", "top_k", "intercept", "intercept_scaling", "epsilon", "width", "estimator",
@@ -84,8 +89,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 COMMON = frozenset((
-    "data", "test", "validation", "label", "loss", "C", "penalty", "class_weight", "tol", "max_time", "checkpoint",
-    "n_jobs", "memory", "model", "report", "json", "help", "help_all", "leave_one_out", "proven_gap",
+    "data", "test", "validation", "label", "standardize", "loss", "C", "penalty", "class_weight", "tol", "max_time",
+    "checkpoint", "n_jobs", "memory", "model", "report", "json", "help", "help_all", "leave_one_out", "proven_gap",
 ))  # fmt: skip
 
 EXAMPLES = {

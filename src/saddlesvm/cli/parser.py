@@ -30,6 +30,7 @@ from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.words import INTERCEPTS, KEPT, KERNEL_NAMES
 
 USAGE_ERROR, INTERRUPTED = 2, 130
+WEIGHTS = "--class-weight"
 DATA_HELP = f"file (LIBSVM, CSV, TSV, Parquet, .npz, idx), store, bundled set ({', '.join(BUNDLED)}), or - for stdin"
 
 
@@ -56,10 +57,14 @@ class Parser(argparse.ArgumentParser):
         """The common options of a command in groups, and two examples."""
         return help_of(self)
 
-    def parse_known_args(self, *given: Any, **named: Any) -> Any:
-        """As argparse, with all options in place."""
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse, with all options in place, and with labels that begin with a minus after --class-weight."""
         self.fill()
-        return super().parse_known_args(*given, **named)
+        words = list(sys.argv[1:] if args is None else args)
+        while WEIGHTS in words[:-1]:
+            at = words.index(WEIGHTS)
+            words[at : at + 2] = [f"{WEIGHTS}={words[at + 1]}"]
+        return super().parse_known_args(words, namespace)
 
     def parse_args(self, *given: Any, **named: Any) -> Any:
         """As argparse, but further names after the data are told what to do with several files."""
@@ -85,10 +90,11 @@ OF_ESTIMATORS: dict[str, dict[str, Any]] = {
     "memory": {"metavar": "BYTES"},
     "liblinear": {"metavar": "PATH"},
     "libsvm": {"metavar": "PATH"},
-    "kernel": {"metavar": "NAME", "choices": [name for name in KERNEL_NAMES if name != "precomputed"]},
+    "kernel": {"metavar": "NAME", "choices": KERNEL_NAMES},
     "multi_class": {"metavar": "WAY"},
     "decision_function_shape": {"metavar": "SHAPE"},
-    "gamma": {"type": kinds.number_or_name},
+    "gamma": {"type": kinds.numbers_or_name},
+    "probability": {"type": kinds.probability, "metavar": "yes|no|METHOD"},
     "approximation": {"type": kinds.whole_or_name, "metavar": "LANDMARKS"},
     "exact_tol": {"type": float},
 }
@@ -106,6 +112,10 @@ def texts_of(faces: list[Face]) -> dict[str, str]:
 def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
     """Options that say how a data file is read."""
     parser.add_argument("--label", metavar="NAME", help=TEXTS["label"])
+    parser.add_argument(
+        "--drop-columns", dest="drop_columns", type=kinds.columns, default=(), metavar="NAME,NAME",
+        help=TEXTS["drop_columns"],
+    )  # fmt: skip
     parser.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help=TEXTS["header"])
     parser.add_argument("--scale", type=float, default=1.0, help=TEXTS["scale"])
     parser.add_argument(
@@ -142,6 +152,7 @@ def fill_train(parser: Parser) -> None:
     add_options_of_estimators(parser, faces, texts)
     add_reading(parser)
     parser.add_argument("--missing", choices=kinds.MISSING, default="error", help=texts["missing"])
+    parser.add_argument("--standardize", action="store_true", help=texts["standardize"])
     parser.add_argument("--help-all", dest="help_all", action=HelpAll, help="show every option and exit")
     parser.set_defaults(
         run=Later("saddlesvm.cli.commands:train"),
@@ -226,7 +237,12 @@ def fill_predict(parser: Parser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a saved model")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_own_estimator(parser)
-    parser.add_argument("--scores", action="store_true", help="the decision values behind each prediction")
+    beside = parser.add_mutually_exclusive_group()
+    beside.add_argument("--scores", action="store_true", help="the decision values behind each prediction")
+    beside.add_argument(
+        "--probabilities", action="store_true",
+        help="the probability of each class beside the prediction, after a line with the classes, as LIBSVM's -b 1",
+    )  # fmt: skip
     add_own_loss(parser)
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
     add_reading(parser)

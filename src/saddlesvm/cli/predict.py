@@ -12,11 +12,14 @@ from scipy import sparse
 
 from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.facts_of import worth_of
+from saddlesvm.cli.kernel_values import values_for, width_read
 from saddlesvm.cli.missing import Filling
 from saddlesvm.cli.reading import check_features, read_table
-from saddlesvm.data import atomic_write
+from saddlesvm.cli.standardized import applied
+from saddlesvm.data import DataError, atomic_write
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence, register
+from saddlesvm.estimators.scaling import parted
 
 OK = 0
 PREDICTED_ROWS = 100_000  # rows predicted at a time, because text takes many times the memory of numbers
@@ -24,12 +27,17 @@ PREDICTED_ROWS = 100_000  # rows predicted at a time, because text takes many ti
 
 def predict(options: argparse.Namespace) -> int:
     """``saddlesvm predict``: a line a row, to standard output or a file."""
-    model = persistence.load(options.model)
+    model, scaler = parted(persistence.load(options.model))
     filling = Filling.of_model(model.notes_)
     zero_based = model.notes_.get("zero_based")
-    table = read_table(options, options.data, model.n_features_in_, None, zero_based, filling.keeps)
+    table = read_table(options, options.data, width_read(model), None, zero_based, filling.keeps)
+    table = values_for(model, table)
     check_features(model, options.model, table)
-    table = filling.applied(table, every_row=True)
+    if options.probabilities and not hasattr(model, "predict_proba"):
+        raise DataError(
+            f"{options.model}: the model has no probabilities: train it with --probability yes, or with --loss logistic"
+        )
+    table = applied(scaler, filling.applied(table, every_row=True))
     kept = []
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
         for start in range(0, table.n_rows, PREDICTED_ROWS):
@@ -37,7 +45,11 @@ def predict(options: argparse.Namespace) -> int:
             predicted = model.predict(X)
             kept.append(predicted.toarray() if sparse.issparse(predicted) else predicted)
             terminal = file is None and sys.stdout.isatty()
-            text = predicted_lines(model, X, kept[-1], options.scores, terminal)
+            beside = beside_of(model, X, options)
+            text = predicted_lines(model, kept[-1], beside, terminal)
+            if options.probabilities and start == 0:
+                names = (safe_label(str(label), terminal) for label in model.classes_.tolist())
+                text = f"labels {' '.join(names)}\n{text}"
             file.write(text.encode()) if file else write_output(text)
     if table.y is not None and kept[0].ndim == 1:
         tell_unknown(model, table.y)
@@ -58,12 +70,21 @@ def tell_unknown(model: Any, y: np.ndarray) -> None:
         print(f"the model does not know these labels of the data: {held}; its classes are {classes}", file=sys.stderr)
 
 
-def predicted_lines(model: Any, X: Any, predicted: np.ndarray, scores: bool, terminal: bool) -> str:
-    """One line per row: the prediction, and its scores if asked for."""
+def beside_of(model: Any, X: Any, options: argparse.Namespace) -> np.ndarray | None:
+    """The scores or probabilities that are asked for, a row of them for each column to print."""
+    if options.probabilities:
+        return np.asarray(model.predict_proba(X)).T
+    if options.scores and hasattr(model, "decision_function"):
+        return np.atleast_2d(model.decision_function(X).T)
+    return None
+
+
+def predicted_lines(model: Any, predicted: np.ndarray, beside: np.ndarray | None, terminal: bool) -> str:
+    """One line per row: the prediction, and what stands beside it."""
     columns = [*predicted.astype(str).T] if predicted.ndim > 1 else [predicted.astype(str)]
     if predicted.dtype.kind == "U":
         labels = {label: safe_label(label, terminal) for label in model.classes_.tolist()}
         columns = [np.array([labels[label] for label in predicted.tolist()])]
-    if scores and hasattr(model, "decision_function"):
-        columns += [np.char.mod("%.9g", column) for column in np.atleast_2d(model.decision_function(X).T)]
+    if beside is not None:
+        columns += [np.char.mod("%.9g", column) for column in beside]
     return "".join(" ".join(line) + "\n" for line in zip(*columns, strict=True))

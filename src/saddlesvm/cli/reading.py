@@ -39,6 +39,7 @@ def read_table(
         "task": task,
         "cache": options.cache,
         "missing": missing,
+        "drop_columns": options.drop_columns,
     }
     told = options.index_base != "auto" or zero_based is None
     given["zero_based"] = ZERO_BASED[options.index_base] if told else zero_based

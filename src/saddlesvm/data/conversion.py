@@ -46,6 +46,7 @@ def convert(
     memory: int = MEMORY,
     overwrite: bool = False,
     missing: Literal["error", "drop", "mean"] = "error",
+    drop_columns: Sequence[str | int] = (),
     advance: Callable[[float], Any] | None = None,
 ) -> Store:
     r"""Write one or more data files, one after the other, as a store.
@@ -59,7 +60,7 @@ def convert(
         What :func:`read` reads, stores too; all sparse, or all dense with the same number of features.
     target : str or path
         The folder to make.
-    label, header, dtype, task, scale, zero_based
+    label, header, dtype, task, scale, zero_based, drop_columns
         As in :func:`read`.
     n_features : int, optional
         As in :func:`read`; by default LIBSVM text has as many features as occur in any of the files.
@@ -102,6 +103,7 @@ def convert(
     if not names:
         raise DataError("no data file was given; at least one is needed")
     options: dict[str, Any] = {"label": label, "header": header, "n_features": n_features, "task": task}
+    options["drop_columns"] = list(drop_columns)
     n_bytes, tell = memory // _BLOCKS_IN_MEMORY, advance or (lambda share: None)
     said = read_with(dtype=dtype, scale=scale, zero_based=zero_based, **options)
 
@@ -161,11 +163,12 @@ def _shared_note(sources: list[Source]) -> dict[str, Any] | None:
 
 
 def _source(
-    name: str, *, label: Label, header: Any, n_features: int | None, task: Any, zero_based: Any, keep: bool
-) -> Source:
+    name: str, *, label: Label, header: Any, n_features: int | None, task: Any, zero_based: Any, keep: bool,
+    drop_columns: Sequence[str | int],
+) -> Source:  # fmt: skip
     """The file, folder or bundled set of a name, ready to be read; with `keep`, NaN where values are missing."""
     found = located(name)
-    check_applicable(name, found, label, header)
+    check_applicable(name, found, label, header, drop_columns)
     path = Path(name)
     if found == "bundled":
         return _bundled_source(name)
@@ -176,9 +179,12 @@ def _source(
             path, label=False if label is False else None, n_features=n_features, zero_based=zero_based
         )
     if found == "csv":
-        return delimited_source(path, label=label, header=header, n_features=n_features, task=task, gaps=keep)
+        return delimited_source(
+            path, label=label, header=header, n_features=n_features, task=task, gaps=keep, drop_columns=drop_columns
+        )
     if found == "parquet":
-        return parquet_source(path, label=label, n_features=n_features, missing="keep" if keep else "error")
+        missing: Literal["keep", "error"] = "keep" if keep else "error"
+        return parquet_source(path, label=label, n_features=n_features, missing=missing, drop_columns=drop_columns)
     plain = {"npz": npz_source, "idx": idx_source}[found]
     return plain(path, label=label, n_features=n_features)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from saddlesvm.data.blocks import Block, Source, rows_in
-from saddlesvm.data.columns import label_position
+from saddlesvm.data.columns import dropped_positions, label_position
 from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
 from saddlesvm.data.label_column import Cells, is_number
 from saddlesvm.data.streams import open_counted, open_text, reading
@@ -39,13 +39,21 @@ class _Layout:
     skip: int
     label: int | None
     gaps: bool = False  # whether values may be missing
+    dropped: frozenset[int] = frozenset()
+
+    @property
+    def features(self) -> list[int]:
+        """The columns but the label's and those that are left out."""
+        return [k for k in range(self.n_columns) if k != self.label and k not in self.dropped]
 
     @property
     def feature_names(self) -> list[str] | None:
-        """Names of the columns but the label's."""
-        if self.names is None or self.label is None:
-            return self.names
-        return self.names[: self.label] + self.names[self.label + 1 :]
+        """Their names."""
+        return None if self.names is None else [self.names[k] for k in self.features]
+
+    def of_features(self, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The values of those columns, of all columns."""
+        return cells if len(self.features) == self.n_columns else cells[:, self.features]
 
     @property
     def label_name(self) -> str | None:
@@ -55,6 +63,7 @@ class _Layout:
     def converters(self, note_label: Callable[[str], float]) -> Any:
         """What makes numbers of cells other than plain ones, for ``np.loadtxt``."""
         made: dict[int, Any] = dict.fromkeys(range(self.n_columns), _number_or_gap) if self.gaps else {}
+        made |= dict.fromkeys(self.dropped, _nothing)
         return made | ({} if self.label is None else {self.label: note_label}) or None
 
     def called(self, column: int) -> str:
@@ -71,6 +80,7 @@ def read_delimited(
     dtype: Any = None,
     task: Task | None = None,
     missing: Missing = "error",
+    drop_columns: Sequence[str | int] = (),
 ) -> Raw:
     """Read CSV or TSV, plain or compressed, in one pass; only when that fails, look for the line at fault.
 
@@ -93,6 +103,8 @@ def read_delimited(
         With "regression", labels must be numbers.
     missing : {"error", "keep"}
         "keep" makes NaN of missing values.
+    drop_columns : sequence of str or int
+        Columns that are left out, by name or position.
 
     Raises
     ------
@@ -101,14 +113,14 @@ def read_delimited(
         first line of a different length.
     """
     with reading(path):
-        layout = replace(_layout_of(path, label, header, n_features), gaps=missing == "keep")
+        layout = replace(_layout_of(path, label, header, n_features, drop_columns), gaps=missing == "keep")
         with open_text(path) as file:
             lines = islice(file, layout.skip, None)
             cells, texts, codes = _cells(path, lines, layout, np.dtype(dtype or np.float64), task)
     if layout.label is None:
-        return Raw(cells, None, layout.names)
+        return Raw(layout.of_features(cells), None, layout.feature_names)
     y = _numbers_or_text(texts)[codes]
-    return Raw(np.delete(cells, layout.label, axis=1), y, layout.feature_names, layout.label_name)
+    return Raw(layout.of_features(cells), y, layout.feature_names, layout.label_name)
 
 
 def delimited_source(
@@ -119,15 +131,16 @@ def delimited_source(
     n_features: int | None = None,
     task: Task | None = None,
     gaps: bool = False,
+    drop_columns: Sequence[str | int] = (),
 ) -> Source:
     """CSV or TSV some rows at a time, with NaN for missing values where `gaps` are kept; see :func:`read_delimited`."""
     with reading(path):
-        layout = replace(_layout_of(path, label, header, n_features), gaps=gaps)
+        layout = replace(_layout_of(path, label, header, n_features, drop_columns), gaps=gaps)
     return Source(
         str(path),
         "csv",
         sparse=False,
-        width=layout.n_columns - (layout.label is not None),
+        width=len(layout.features),
         dtype=np.dtype(np.float64),
         has_labels=layout.label is not None,
         n_bytes=path.stat().st_size,
@@ -145,10 +158,10 @@ def _blocks(path: Path, layout: _Layout, task: Task | None, n_bytes: int) -> Ite
         for line in lines:
             X, texts, codes = _cells(path, chain([line], lines), layout, np.dtype(np.float64), task, n_rows)
             if layout.label is None:
-                yield Block(X, None, None, share())
+                yield Block(layout.of_features(X), None, None, share())
             else:
                 y = Cells(texts[code] for code in codes.tolist())
-                yield Block(np.delete(X, layout.label, axis=1), y, None, share())
+                yield Block(layout.of_features(X), y, None, share())
 
 
 def _cells(
@@ -190,6 +203,11 @@ def _cells(
     return cells, list(texts), np.frombuffer(codes, dtype=np.int64)
 
 
+def _nothing(cell: str) -> float:
+    """What is read of a cell that is left out."""
+    return 0.0
+
+
 def _number_or_gap(cell: str) -> float:
     """The number in a cell, NaN where it is missing."""
     if cell.strip().lower() in _MISSING:
@@ -203,7 +221,13 @@ def _allowed(cells: np.ndarray[Any, Any], layout: _Layout) -> np.ndarray[Any, An
     return ~np.isinf(cells) if layout.gaps else np.isfinite(cells)
 
 
-def _layout_of(path: Path, label: Label, header: bool | Literal["auto"], n_features: int | None) -> _Layout:
+def _layout_of(
+    path: Path,
+    label: Label,
+    header: bool | Literal["auto"],
+    n_features: int | None,
+    drop: Sequence[str | int] = (),
+) -> _Layout:
     with open_text(path) as file:
         start = next((line for line in file if line.strip()), "")
     delimiter = "\t" if ".tsv" in path.name.lower() else max(";\t,", key=start.count)
@@ -217,23 +241,31 @@ def _layout_of(path: Path, label: Label, header: bool | Literal["auto"], n_featu
     if not first:
         raise DataError(f"{path}: is empty; at least one row is needed")
     first = [cell.strip() for cell in first]
-    has_header = header if header != "auto" else _looks_like_header(first, second and second[0], label, path)
+    has_header = header if header != "auto" else _looks_like_header(first, second and second[0], label, path, drop)
     if has_header and second is None:
         raise DataError(f"{path}: holds a header line and no rows; at least one row is needed")
     names = first if has_header else None
-    nameless = first.index("") + 1 if has_header and "" in first else None
+    dropped = dropped_positions(drop, names, len(first), str(path))
+    nameless = next((k + 1 for k, name in enumerate(first) if has_header and not name and k not in dropped), None)
     if nameless is not None:
-        raise DataError(
-            f"{path}: line {n_lines}: column {nameless} has no name (a saved row index?); remove or name it"
-        )
-    position = label_position(label, names, len(first), n_features, str(path))
-    return _Layout(delimiter, names, len(first), n_lines if has_header else 0, position)
+        raise DataError(f"{path}: line {n_lines}: column {nameless} has no name (a saved row index?); drop or name it")
+    position = label_position(label, names, len(first), n_features, str(path), dropped)
+    return _Layout(delimiter, names, len(first), n_lines if has_header else 0, position, dropped=dropped)
 
 
-def _looks_like_header(first: list[str], second: Sequence[str] | None, label: Label, path: Path) -> bool:
-    """Whether the first line holds names: none of its cells is a number (the label's cell does not count)."""
-    if isinstance(label, str) and label in first and not is_number(label):
+def _looks_like_header(
+    first: list[str], second: Sequence[str] | None, label: Label, path: Path, drop: Sequence[str | int]
+) -> bool:
+    """Whether the first line holds names: none of its cells is a number (those of the label, and of columns that are
+    left out, do not count)."""
+    if any(isinstance(one, str) and one in first and not is_number(one) for one in (label, *drop)):
         return True
+    if drop:
+        kept = [k for k in range(len(first)) if k not in dropped_positions(drop, None, len(first), str(path))]
+        if isinstance(label, int) and not isinstance(label, bool):
+            label = kept.index(label % len(first)) if label % len(first) in kept else None
+        second = [second[k] for k in kept] if second is not None and len(second) == len(first) else None
+        first = [first[k] for k in kept]
     at = -1 if label is None or isinstance(label, str) else int(label)
     if label is not False and -len(first) <= at < len(first):
         label_cell = first[at]
@@ -282,7 +314,9 @@ def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task 
     if len(row) != layout.n_columns:
         return f"has {len(row)} columns; the lines before have {layout.n_columns}"
     for column, cell in enumerate(row):
-        if column == layout.label:
+        if column in layout.dropped:
+            fault = None
+        elif column == layout.label:
             fault = _fault_of_label(cell.strip(), task)
         elif layout.gaps and cell.strip().lower() in _MISSING:
             fault = None

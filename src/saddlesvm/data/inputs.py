@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from saddlesvm.data.blame import naming_columns, unordered
+from saddlesvm.data.dicts import are_dicts, rows_of_dicts
 from saddlesvm.data.store import Store
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_repeat
@@ -42,6 +43,8 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
         No rows or features, a wrong number of features, indices out of range.
     """
     X = X.X if isinstance(X, Store) else X
+    if are_dicts(X):
+        return check_dicts(estimator, X, reset=reset)
     if usable(X):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
     with naming_columns(X):
@@ -60,6 +63,24 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     return canonical(checked)
 
 
+def check_dicts(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows that are dicts as a CSR array, their feature names noted, or its columns those that were noted.
+
+    Raises
+    ------
+    ValueError
+        The rows of the fit had no names.
+    """
+    if not reset and not hasattr(estimator, "feature_names_in_"):
+        raise ValueError("rows that are dicts need a model that was trained on dicts or on columns with names")
+    made, names = rows_of_dicts(X, None if reset else estimator.feature_names_in_)
+    if not reset:
+        return made
+    checked = check_design(estimator, made, reset=True)
+    estimator.feature_names_in_ = names
+    return checked
+
+
 def in_range(X: Any) -> bool:
     """Whether a CSR matrix names none but its own columns, and its parts fit together."""
     fine = X.data.size == X.indices.size and X.indptr.size == X.shape[0] + 1 and X.indptr[0] == 0
@@ -76,6 +97,10 @@ def usable(X: Any) -> bool:
 def as_design(X: Any) -> Any:
     """Like :func:`check_design` for functions, which have no estimator to note the features on."""
     X = X.X if isinstance(X, Store) else X
+    if are_dicts(X):
+        raise ValueError(
+            "rows that are dicts are for fits and predictions; here, make a matrix by DictVectorizer first"
+        )
     with naming_columns(X):
         checked = check_array(
             X, accept_sparse="csr", accept_large_sparse=True, dtype=[np.float64, np.float32], order="C",

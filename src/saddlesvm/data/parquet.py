@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.data.blocks import Block, Source, rows_in
-from saddlesvm.data.columns import label_position
+from saddlesvm.data.columns import dropped_positions, label_position
 from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
 from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.data.table import Label, Missing, Raw, float_type
@@ -32,6 +32,7 @@ def read_parquet(
     n_features: int | None = None,
     dtype: Any = None,
     missing: Missing = "error",
+    drop_columns: Sequence[str | int] = (),
 ) -> Raw:
     """Read a Parquet file whose feature columns are numeric; columns that pandas wrote for its row index are left out.
 
@@ -45,17 +46,22 @@ def read_parquet(
         table = file.read()
     if table.num_rows == 0:
         raise DataError(f"{path}: holds no rows; at least one is needed")
-    columns = _columns(table.schema, path, label, n_features)
+    columns = _columns(table.schema, path, label, n_features, drop_columns)
     X, y = _rows(table, columns, path, 0, dtype, missing)
     return Raw(X, y, columns.feature_names, columns.label_name)
 
 
 def parquet_source(
-    path: Path, *, label: Label = None, n_features: int | None = None, missing: Missing = "error"
+    path: Path,
+    *,
+    label: Label = None,
+    n_features: int | None = None,
+    missing: Missing = "error",
+    drop_columns: Sequence[str | int] = (),
 ) -> Source:
     """A Parquet file some rows at a time; see :func:`read_parquet`."""
     with _opened(path) as file:
-        columns = _columns(file.schema_arrow, path, label, n_features)
+        columns = _columns(file.schema_arrow, path, label, n_features, drop_columns)
         n_rows = file.metadata.num_rows
         dtype = float_type(np.result_type(np.float16, *(_type_of(file.schema_arrow.field(k), path) for k in columns.X)))
 
@@ -118,14 +124,16 @@ def _opened(path: Path) -> Iterator[Any]:
             raise DataError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
 
 
-def _columns(schema: Any, path: Path, label: Label, n_features: int | None) -> _Columns:
+def _columns(
+    schema: Any, path: Path, label: Label, n_features: int | None, drop_columns: Sequence[str | int]
+) -> _Columns:
     kept = [k for k, name in enumerate(schema.names) if not _ROW_INDEX.fullmatch(name)]
     names = [schema.names[k] for k in kept]
-    position = label_position(label, names, len(names), n_features, str(path))
-    if position is None:
-        return _Columns(kept, None, names, None)
-    y, name = kept.pop(position), names.pop(position)
-    return _Columns(kept, y, names, name)
+    dropped = dropped_positions(drop_columns, names, len(names), str(path))
+    position = label_position(label, names, len(names), n_features, str(path), dropped)
+    features = [k for k in range(len(names)) if k != position and k not in dropped]
+    y, name = (None, None) if position is None else (kept[position], names[position])
+    return _Columns([kept[k] for k in features], y, [names[k] for k in features], name)
 
 
 def _rows(

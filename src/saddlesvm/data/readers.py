@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +38,7 @@ def read(
     zero_based: bool | Literal["auto"] = "auto",
     cache: bool = False,
     missing: Missing = "error",
+    drop_columns: Sequence[str | int] = (),
     advance: Callable[[float], Any] | None = None,
 ) -> Table:
     r"""Read rows and labels from a file or a store, or a bundled set by its name.
@@ -76,6 +77,8 @@ def read(
     missing : {"error", "keep"}, default="error"
         What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet and dense ``.npz``:
         an error that names the first one, or NaN in `X`, for an imputer to fill.
+    drop_columns : sequence of str or int, default=()
+        Columns of CSV, TSV and Parquet that are no features, by name or position as `label`: names, identifiers, dates.
     advance : callable, optional
         Called now and then with the share of LIBSVM text, or of a file that goes to the cache, that was read.
 
@@ -102,8 +105,9 @@ def read(
     check_options(n_features, dtype, scale, task, missing)
     name = os.fspath(source)
     found = located(name)
-    check_applicable(name, found, label, header)
+    check_applicable(name, found, label, header, drop_columns)
     options: dict[str, Any] = {"label": label, "header": header, "dtype": dtype, "task": task}
+    options["drop_columns"] = list(drop_columns)
     if cache and missing == "keep":
         raise DataError(f"{name}: a cache holds no missing values; read without it, or fill them in first")
     if found == "store":
@@ -127,7 +131,7 @@ def read(
 
 def _raw(
     name: str, found: str, *, label: Label, header: Any, n_features: int | None, dtype: Any, task: Task | None,
-    zero_based: Any, missing: Missing, advance: Callable[[float], Any] | None,
+    zero_based: Any, missing: Missing, drop_columns: Sequence[str | int], advance: Callable[[float], Any] | None,
 ) -> tuple[Raw, str, int]:  # fmt: skip
     """What the reader of the format `found` makes of the source, its format, and its bytes on the disk."""
     if found == "bundled":
@@ -139,10 +143,13 @@ def _raw(
         raw = Raw(raw.X, None, zero_based=raw.zero_based) if label is False else raw
     elif found == "csv":
         raw = read_delimited(
-            path, label=label, header=header, n_features=n_features, dtype=dtype, task=task, missing=missing
-        )
+            path, label=label, header=header, n_features=n_features, dtype=dtype, task=task, missing=missing,
+            drop_columns=drop_columns,
+        )  # fmt: skip
     elif found == "parquet":
-        raw = read_parquet(path, label=label, n_features=n_features, dtype=dtype, missing=missing)
+        raw = read_parquet(
+            path, label=label, n_features=n_features, dtype=dtype, missing=missing, drop_columns=drop_columns
+        )
     elif found == "npz":
         raw = read_npz(path, label=label, n_features=n_features)
     else:

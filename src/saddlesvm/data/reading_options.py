@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,14 @@ def check_options(n_features: int | None, dtype: Any, scale: float, task: str | 
         raise DataError(f"task is {task!r}; allowed are 'classification', 'regression' and None")
 
 
-def check_applicable(name: str, found: str, label: Label, header: bool | str) -> None:
+def check_applicable(
+    name: str, found: str, label: Label, header: bool | str, drop_columns: Sequence[str | int] = ()
+) -> None:
     """Raise a `DataError` for an option that the format `found` does not have."""
     if header not in (True, False, "auto"):
         raise DataError(f"header is {header!r}; allowed are True, False and 'auto'")
+    if drop_columns and found not in ("csv", "parquet"):
+        raise DataError(f"{name}: drop_columns applies to CSV, TSV and Parquet; this is {found}")
     if found == "bundled":
         if label is not None or header != "auto":
             raise DataError(f"{name}: is a bundled set; label and header do not apply")

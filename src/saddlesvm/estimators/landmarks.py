@@ -16,14 +16,20 @@ from scipy import sparse
 
 from saddlesvm.estimators.on_features import feature_fits
 from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import tell_nobody
 from saddlesvm.multiclass.linear_fit import LinearFits, in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.exact_scores import Scores, of_exact_scores
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
-from saddlesvm.rows.kernels import Matrix
+from saddlesvm.problem.rounding import UNIT
+from saddlesvm.rows.kernel_errors import kernel_errors
+from saddlesvm.rows.kernels import Matrix, expand
 from saddlesvm.rows.landmarks import Landmarks, draw_landmarks, make_landmarks
+from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import WHOLE, Allowed
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import seed_of
@@ -123,10 +129,10 @@ def approximated(
     solver = make_solver("auto")
     limits: Limits = model._limits(solver)
 
-    def fits(features: np.ndarray, tol: float) -> LinearFits:
+    def fits(features: np.ndarray, tol: float, reserve: float = 0.0) -> LinearFits:
         rows = in_memory(features, model._intercept_kind, float(model.intercept_scaling), 1, model.n_jobs)
         most = limits.max_time
-        left = None if most is None else max(most - (clock() - begun), LEAST_TIME * most)
+        left = None if most is None else max(most - (clock() - begun) - reserve, LEAST_TIME * most)
         own = dataclasses.replace(limits, tol=tol, max_time=left)
         return feature_fits(model, rows, makers, loss, weights, machine, solver, own)
 
@@ -134,7 +140,9 @@ def approximated(
     first = count if count < TWICE else count // FIRST
     some = np.sort(random.permutation(pool)[: max(POOL * first, TWICE)])
     landmarks = make_landmarks(kernel, X, draw_landmarks(kernel, X, some, first, random))
+    computing = clock()
     features = landmarks.features(X)
+    computed = clock() - computing
     if landmarks.rows.size == first < count:
         rough = fits(features, max(ROUGH, model.tol))
         rough.told = tell_nobody
@@ -142,5 +150,56 @@ def approximated(
         heavy = np.flatnonzero(size)
         rows = draw_landmarks(kernel, X, heavy, count, random, landmarks.rows, size[heavy])
         landmarks = make_landmarks(kernel, X, rows)
+        computing = clock()
         features = landmarks.features(X, features)
-    return Approximation(landmarks, model._shown(fits(features, model.tol)))
+        computed += clock() - computing
+    last = fits(features, model.tol, reserve=computed)  # as long as the kernel functions take in float64, about
+    results: list[FitResult] = model._shown(last)
+    return Approximation(landmarks, in_float64(last, landmarks, X, features, results))
+
+
+def in_float64(
+    fits: LinearFits, landmarks: Landmarks, X: Matrix, features: np.ndarray, results: list[FitResult]
+) -> list[FitResult]:
+    """The results with certificates for the kernel functions themselves: features are there in float32.
+
+    The losses are those of the scores that a model gives in float64, and the squared norm of the dual point is that of
+    its kernel expansion, projected on the landmarks' functions.
+
+    Parameters
+    ----------
+    fits : LinearFits
+        Of the problems over the features.
+    landmarks : Landmarks
+    X : array or CSR matrix of shape (n, d)
+    features : ndarray of shape (n, m), float32
+    results : list of FitResult
+    """
+    found, n = Approximation(landmarks, results), X.shape[0]
+    expansions, duals = found.coefficients, found.multipliers
+    exact = expand(landmarks.kernel, X, landmarks.points, expansions.T)
+    near = linear_scores(features, np.vstack([result.coef for result in results]), np.zeros(len(results)))
+    errors, kept = kernel_errors(landmarks.kernel, X), []
+    for k, (make, result) in enumerate(zip(fits.makers, results, strict=True)):
+        beta, support, values = np.zeros(n), duals[[k]].indices, duals[[k]].data
+        beta[landmarks.rows] = expansions[k]
+        own = landmarks.inverse.T @ expand(landmarks.kernel, landmarks.points, X[support].astype(np.float64), values)
+        other = linear_scores(features[support].T, values, np.zeros(1))[:, 0]
+        scores = Scores(
+            exact[:, k],
+            near[:, k],
+            errors.of_expansion(beta, UNIT),
+            result.intercept,
+            0.5 * float(own @ own - other @ other),
+        )
+        proven = of_exact_scores(fits.problem(make()), result.certificate, scores)
+        kept.append(dataclasses.replace(result, certificate=proven, **as_proven(result, proven)))
+    return kept
+
+
+def as_proven(result: FitResult, certificate: Certificate) -> dict[str, Any]:
+    """The outcome of a fit that was certified by features in float32, where that is more than the gap asked for."""
+    if result.outcome is not Outcome.CERTIFIED or certificate.relative_gap <= result.tol:
+        return {}
+    reason = f"relative gap {certificate.relative_gap:.2g}, of features in float32"
+    return {"outcome": Outcome.LIMITED_BY_ROUNDING, "reason": reason}

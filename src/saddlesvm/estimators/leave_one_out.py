@@ -194,10 +194,10 @@ class Estimation:
         self.kind = model._intercept_kind()
         self.rows = model._memory_rows(design, self.kind, 1, None)
         self.several = bool(getattr(model, "multilabel_", False))
-        self.y: Any = None if self.several else inputs.check_labels(y, design.shape[0])
-        self.codes = (
-            np.searchsorted(model.classes_, self.y) if hasattr(model, "classes_") and self.y is not None else None
-        )
+        self.y = None if self.several else inputs.check_labels(y, design.shape[0])
+        self.codes = None
+        if hasattr(model, "classes_") and self.y is not None:
+            self.codes = np.searchsorted(model.classes_, self.y)
 
     def run(self) -> LeaveOneOut:
         """Estimate every sub-problem's rows, and what follows from them."""

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
@@ -165,6 +166,8 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         """
         scores = self._scores(X).astype(np.float64)
         if self.probability:
+            if not hasattr(self, "calibration_"):
+                raise NotFittedError("predict_proba needs a model that was fitted with probability=True: fit again")
             if self.multilabel_:
                 return probabilities(self.calibration_, scores)
             return class_probabilities(self.calibration_, scores, self.multi_class == "ovo")

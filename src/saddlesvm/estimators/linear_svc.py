@@ -51,6 +51,7 @@ from saddlesvm.solvers.base import SolverBase
         "multi_class",
         "top_k",
         "class_weight",
+        "probability",
         "checkpoint",
         "memory",
         "liblinear",
@@ -285,8 +286,8 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, Store, or Dask array or DataFrame, of shape (n, d); or a list of files or stores
-            The workers of a cluster read such files.
+        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
+            The workers of a cluster read such files and stores.
         y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
             Labels, at least two different ones. Left out: those of the store. Of an indicator matrix each column, of 0
             and 1, is a label that rows have or have not: k problems over the same rows, with a certificate each.

@@ -98,6 +98,14 @@ def durations_each(name: str, given: Any) -> None:
         durations(name, one)
 
 
+def shape(name: str, given: Any) -> None:
+    """Raise ValueError unless it is a list of two whole numbers."""
+    if not isinstance(given, list) or len(given) != 2:
+        raise ValueError(f"its {name} is {short(repr(given))}; the numbers of rows and features are needed")
+    for one in given:
+        whole(name, one)
+
+
 def indicator(name: str, given: Any) -> None:
     """Raise ValueError unless it is a kind of indicator matrix."""
     if given not in ("dense", "sparse"):
@@ -115,6 +123,7 @@ NUMBERS: dict[str, Callable[[str, Any], None]] = {
     "_fitted_C": positive,
     "C_": positive,
     "indicator_": indicator,
+    "shape_fit_": shape,
 }
 
 

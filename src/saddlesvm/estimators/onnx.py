@@ -28,7 +28,14 @@ try:
     from skl2onnx import get_model_alias, update_registered_converter
     from skl2onnx import to_onnx as skl2onnx_to_onnx
     from skl2onnx.algebra import onnx_ops
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
+    from skl2onnx.common.data_types import (
+        DictionaryType,
+        DoubleTensorType,
+        FloatTensorType,
+        Int64TensorType,
+        SequenceType,
+        StringTensorType,
+    )
 except ImportError as error:
     raise ImportError("export to ONNX needs skl2onnx: pip install 'saddlesvm[onnx]'") from error
 
@@ -50,14 +57,18 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     X : array-like of shape (n, d)
         Rows of which the graph takes the type, float32 or float64, and the number of features; one is enough.
     **options
-        For ``skl2onnx.to_onnx``. ``options={"raw_scores": True}`` asks for scores where there are probabilities.
+        For ``skl2onnx.to_onnx``. ``options={"raw_scores": True}`` asks for scores where there are probabilities,
+        ``{"zipmap": True}`` for a dict of probabilities a row.
 
     Returns
     -------
     onnx.ModelProto
-        Classifiers give ``label``, shape (n,) or (n, k) for several labels, and ``probabilities``, shape (n, classes),
-        where the model has ``predict_proba``, else ``scores``: those of ``decision_function``, shape (n, 1) for two
-        classes. Regressions give ``variable``, shape (n, targets); OneClassSVM gives ``label`` and ``scores``.
+        Its outputs have the names that skl2onnx gives those of scikit-learn's machines. Classifiers give ``label``,
+        shape (n,) or (n, k) for several labels, and ``probabilities``, shape (n, classes): where the model has no
+        ``predict_proba``, the scores of ``decision_function``, shape (n, 1) for two classes. With a zipmap, which is
+        what ``skl2onnx.to_onnx`` does by default where there are probabilities, the names are ``output_label`` and
+        ``output_probability``. Regressions give ``variable``, shape (n, targets); OneClassSVM gives ``label`` and
+        ``scores``.
 
     Raises
     ------
@@ -72,12 +83,13 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     >>> notes = load_bundled("banknote")
     >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
     >>> [output.name for output in to_onnx(model, notes.X[:1]).graph.output]
-    ['label', 'scores']
+    ['label', 'probabilities']
     """
     wanted = dict(options.pop("options", None) or {})
-    if "raw_scores" in wanted:
-        last = model.steps[-1][1] if hasattr(model, "steps") else model
-        wanted[id(last)] = {"raw_scores": wanted.pop("raw_scores")}
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if isinstance(last, CLASSIFIERS):
+        own = {name: wanted.pop(name, False) for name in ("raw_scores", "zipmap")}
+        wanted[id(last)] = own | dict(wanted.get(id(last), {}))
     return skl2onnx_to_onnx(model, np.asarray(X), options=wanted or None, **options)
 
 
@@ -283,9 +295,28 @@ def read_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers: A
     operator = scope.declare_local_operator(get_model_alias(type(model)), model)
     operator.inputs = inputs
     text = not isinstance(model, OneClassSVM) and label_values(fitted_part(model)).dtype.kind == "O"
-    second = "probabilities" if gives_probabilities(scope, model) else "scores"
+    second = "scores" if isinstance(model, OneClassSVM) else "probabilities"
     for name, kind in (("label", StringTensorType() if text else Int64TensorType()), (second, real_type(inputs))):
         operator.outputs.append(scope.declare_local_variable(name, kind))
+    several = getattr(fitted_part(model), "multilabel_", False)
+    zipped = gives_probabilities(scope, model) and scope.get_options(model, {"zipmap": True}).get("zipmap", True)
+    return zip_outputs(scope, model, inputs, list(operator.outputs)) if zipped and not several else operator.outputs
+
+
+def zip_outputs(scope: Any, model: Any, inputs: list[Any], given: list[Any]) -> list[Any]:
+    """Declare skl2onnx's own operator that makes a dict of each row's probabilities, and its outputs."""
+    operator, values = scope.declare_local_operator("SklearnZipMap"), label_values(fitted_part(model))
+    operator.inputs = given
+    text = values.dtype.kind == "O"
+    if text:
+        operator.classlabels_strings = [one.encode("utf-8") for one in values]
+    else:
+        operator.classlabels_int64s = values.tolist()
+    label = StringTensorType([None]) if text else Int64TensorType([None])
+    zipped = SequenceType(DictionaryType(label, real_type(inputs)))
+    for name, kind in (("output_label", label), ("output_probability", zipped)):
+        operator.outputs.append(scope.declare_local_variable(name, kind))
+    operator.init_status(is_evaluated=True)
     return list(operator.outputs)
 
 
@@ -353,7 +384,7 @@ def register(kinds: tuple[type, ...], shape: Callable[..., None], convert: Calla
         update_registered_converter(kind, f"Saddlesvm{kind.__name__}", shape, convert, **more)
 
 
-OPTIONS = {"raw_scores": [False, True], "zipmap": [False, True, "columns"]}  # whatever zipmap says, outputs are arrays
+OPTIONS = {"raw_scores": [False, True], "zipmap": [False, True]}
 register(CLASSIFIERS, shape_outputs, convert_classifier, parser=read_classifier, options=OPTIONS)
 register((OneClassSVM,), shape_outputs, convert_novelty, parser=read_classifier, options=OPTIONS)
 register(REGRESSIONS, shape_target, convert_regression)

@@ -22,6 +22,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
+from saddlesvm.estimators.scaling import arrays_of, behind_scaler, parted, scaler_of, taken
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
@@ -35,7 +36,7 @@ from saddlesvm.solvers.base import SolverBase
 INSTEAD = {
     "best_estimator_": ": save its best_estimator_",
     "to_local": ": save what its to_local() returns",
-    "steps": ": save its last step, or the whole with joblib or skops",
+    "steps": ": save its last step, alone or behind a StandardScaler, or the whole with joblib or skops",
 }
 UNSAVED = ("callbacks", "checkpoint", "random_state")
 
@@ -46,6 +47,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     Parameters
     ----------
     model : LinearSVC, LinearSVR, KernelSVC, or one registered with :func:`saddlesvm.register_estimator`
+        Or a pipeline of a ``StandardScaler`` and one of these.
     path : path-like
     notes : dict, optional
         Plain facts to store with the model, such as the source of the data.
@@ -74,6 +76,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     >>> load(path).certificate_ == model.certificate_, load(path).notes_["made for"]
     (True, 'the manual')
     """
+    model, scaler = parted(model)
     entry = register.entry_of(model)
     if entry is None or entry.kind is not type(model):
         inner = next((told for name, told in INSTEAD.items() if hasattr(model, name)), "")
@@ -83,7 +86,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     if hasattr(model, "C_"):
         params["C"] = model.C_  # chosen in the fit, which a reader does not do again
     saved = entry.saved
-    arrays = {name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)}
+    arrays = arrays_of(scaler)
+    arrays |= {name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)}
     for name in saved.matrices:
         if hasattr(model, name):
             arrays |= _parts(name, getattr(model, name))
@@ -111,6 +115,8 @@ def names_known() -> str:
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM; ``notes_`` holds its notes.
+
+    Where rows are scaled before it, it is a pipeline of a ``StandardScaler`` and the estimator.
 
     Raises
     ------
@@ -142,7 +148,11 @@ def load(path: str | os.PathLike[str]) -> Any:
             "module that registers any other first (--estimator MODULE:CLASS on the command line)"
         )
     try:
-        return _made(entry, arrays, meta)
+        arrays = dict(arrays)
+        of_scaler = taken(arrays)
+        model = _made(entry, arrays, meta)
+        names = getattr(model, "feature_names_in_", None)
+        return behind_scaler(model, scaler_of(of_scaler, model.n_features_in_, names))
     except UnregisteredLoss as error:
         raise DataError(f"{path}: {error}") from None
     except DAMAGE as error:
@@ -162,7 +172,7 @@ def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, 
         if name in arrays:
             setattr(model, name, arrays[name] if arrays[name].ndim else arrays[name].item())
     for name, given in meta["numbers"].items():
-        setattr(model, name, given)
+        setattr(model, name, tuple(given) if name == "shape_fit_" else given)
     for name in saved.matrices:
         if name in arrays:
             setattr(model, name, arrays[name])

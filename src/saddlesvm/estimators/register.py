@@ -43,7 +43,7 @@ class Saved:
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
         "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_",
-        "phases_", "_phases", "_fitted_C", "C_", "indicator_",
+        "phases_", "_phases", "_fitted_C", "C_", "indicator_", "shape_fit_",
     )  # fmt: skip
 
 

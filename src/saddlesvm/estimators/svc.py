@@ -119,9 +119,11 @@ class SVC(PairwiseClassifier):
         Empty for a precomputed kernel. With `approximation` the landmarks; ``dual_coef_`` then has a row for each pair.
     multipliers_ : CSR array of shape (pairs, n)
         With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
-    dual_coef_ : ndarray of shape (n_classes - 1, n_support)
-        The coefficients of each support vector against the other classes, in the order of those. With the linear kernel
-        ``coef_`` has the weights, shape (n_pairs, d).
+    dual_coef_ : ndarray of shape (n_classes - 1, n_support), or CSR for sparse rows
+        The coefficients of each support vector against the other classes, in the order of those: in each pair a point
+        of the dual that is feasible, at most C in size, from every end of a fit but that of
+        ``solver="kernel-pegasos"``. With the linear kernel ``coef_`` has the weights, shape (n_pairs, d), sparse for
+        sparse rows.
     intercept_ : ndarray of shape (n_pairs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class.
@@ -135,7 +137,13 @@ class SVC(PairwiseClassifier):
         0 where the gap asked for was proven, else 1.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
-    certificate_, certificates_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    shape_fit_ : tuple of int
+        The shape of X in the fit.
+    n_iter_ : int32 ndarray of shape (n_pairs,)
+        Epochs of each pair.
+    C_ : float
+        Where C is infinite: the finite one in its place.
+    certificate_, certificates_, outcome_, trace_, seconds_solving_, seconds_certifying_, seconds_compiling_
     n_features_in_, feature_names_in_
         As in :class:`KernelSVC`.
 
@@ -201,7 +209,7 @@ class SVC(PairwiseClassifier):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix or list of dicts, shape (n, d)
             Of shape (n, n) for a precomputed kernel.
         y : array-like of shape (n,)
             Labels, at least two different ones.

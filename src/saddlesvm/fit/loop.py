@@ -24,7 +24,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.deadline import working_for
 from saddlesvm.runtime.durable import stored_fields
 from saddlesvm.runtime.interrupt import interruptible
-from saddlesvm.solvers.base import check_penalty, phase_of
+from saddlesvm.solvers.base import check_penalty, check_place, phase_of
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -170,6 +170,7 @@ class Fit:
         self.watch = watch
         self.index, self.callbacks, self.checkpoint = index, callbacks, checkpoint
         check_penalty(problem, solver)
+        check_place(problem, solver)
         self.run = Run(problem, solver, limits, label)
         self.state = solver.init(problem, seed, start)
         self.mark = fingerprint(problem, solver) | checkpoint.marks(problem, seed) if checkpoint else {}

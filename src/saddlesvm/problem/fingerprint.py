@@ -16,15 +16,21 @@ from saddlesvm.runtime.small import compiled_of
 @singledispatch
 def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
     """What must be the same for a checkpoint to be continued; another kind of problem registers its own way."""
-    return marks(problem, solver, sketch(problem.X, problem.members))
+    if problem.passes.holds_rows:
+        return marks(problem, solver, sketch(problem.X, problem.members))
+    return marks(problem, solver, problem.passes.margins(direction_of(problem.X)))
 
 
 def sketch(X: Rows, members: np.ndarray) -> np.ndarray:
     """The products of rows with one random direction: they tell rows apart whose norms, or sums, are the same."""
-    direction = np.random.default_rng(0).standard_normal(n_features(X) + 1)
     products = np.empty(members.size)
-    compiled_of(dot_rows)(X, members, direction, products)  # whose bits checkpoints hold
+    compiled_of(dot_rows)(X, members, direction_of(X), products)  # whose bits checkpoints hold
     return products
+
+
+def direction_of(X: Rows) -> np.ndarray:
+    """A random direction, the same for all rows of one width."""
+    return np.random.default_rng(0).standard_normal(n_features(X) + 1)
 
 
 def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]:

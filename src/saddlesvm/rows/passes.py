@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -67,8 +67,12 @@ class Passes(ABC):
         The whole matrix: in memory, or mapped.
     members : ndarray of shape (n,)
         The rows of the pass, ascending.
+    holds_rows : bool
+        `X` holds the values of the rows; else only its shape, precision and virtual feature count, and solvers that
+        visit rows of `X` one by one refuse.
     """
 
+    holds_rows: ClassVar[bool] = False
     X: Rows
     members: np.ndarray
 
@@ -120,6 +124,7 @@ class InMemory(Passes):
         At most this many work on the parts.
     """
 
+    holds_rows: ClassVar[bool] = True
     X: Rows
     members: np.ndarray
     values_per_row: float
@@ -157,6 +162,7 @@ class FromFiles(Passes):
         The rows of the pass, ascending.
     """
 
+    holds_rows: ClassVar[bool] = True
     reader: BlockReader
     members: np.ndarray
 

@@ -111,9 +111,10 @@ def stored_fields(state: Any) -> dict[str, Any]:
 
 
 def restored(state: Any, stored: Mapping[str, Any]) -> Any:
-    """The state with the stored values in the place of its own."""
+    """The state with the stored values in the place of its own; what was not stored stays as it is."""
     for leaf in list(leaves(state)):
-        leaf.restore(stored[leaf.name])
+        if leaf.name in stored:
+            leaf.restore(stored[leaf.name])
     return state
 
 

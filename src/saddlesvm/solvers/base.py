@@ -253,6 +253,10 @@ class SolverBase:
         """Whether a run has reached a limit that is an option of the solver."""
         return False
 
+    def needs_rows(self, problem: Any) -> bool:
+        """Whether a run visits rows of ``problem.X``, and does not leave all reading to ``problem.passes``."""
+        return True
+
     def begins_at_weights(self, problem: Any) -> bool:
         """Whether the weights of a start are all that a run takes of it, and it begins at them."""
         return False
@@ -308,6 +312,17 @@ def check_penalty(problem: Any, solver: Any) -> None:
     if parts_of(penalty) is None and (getattr(solver, "by_parts", False) or not holds_square(penalty)):
         raise ValueError(
             f"the solver {solver.name!r} takes squares and absolute values only, not {penalty}: use DCD or SDCA"
+        )
+
+
+def check_place(problem: Any, solver: Any) -> None:
+    """Raise ValueError where the solver visits single rows, and the rows' place has passes over all of them only."""
+    passes = getattr(problem, "passes", None)
+    if passes is not None and not passes.holds_rows and solver.needs_rows(problem):
+        raise ValueError(
+            f"the solver {solver.name!r} visits rows in memory or mapped files one by one; these are in a place of "
+            f"their own ({type(passes).__name__}), which only gives passes over all rows: use Newton() or Auto(), "
+            "with penalty='l2'"
         )
 
 

@@ -26,7 +26,6 @@ PUBLISHED_PAIRS = {
 }
 PUBLISHED_TEST = 80.2
 WAVERING = ((2, 0), (3, 0))  # the pairs whose last iterate moves by percents from seed to seed
-SPREAD = 1.0  # percentage points around the range of the seeds within which a figure counts as met
 SCALE = 255.0  # the program works on pixels from 0 to 255, ours in [0, 1]
 CLASSES = ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot")
 
@@ -86,33 +85,34 @@ def pair_tables(runs: Sequence[Judged]) -> tuple[Table, Table]:
     )
 
 
-def strength_table(runs: dict[float, Sequence[Judged]]) -> tuple[Table, str]:
-    """Total and wavering pairs over lambda and seeds, and which lambda has all published figures in its range."""
-    rows, hits = [], []
+def strength_table(runs: dict[float, Sequence[Judged]]) -> Table:
+    """Total and wavering pairs over lambda and a few seeds."""
+    rows = []
     for lam, judged in runs.items():
-        shown = {"test": [run.test for run in judged]}
-        shown |= {f"{pair}": [run.pairs[pair] for run in judged] for pair in WAVERING}
-        rows.append([f"{lam:.1e}", f"{lam * SCALE**2:.2g}", f"{len(judged)}", *map(ranged, shown.values())])
-        published = [PUBLISHED_TEST, *(PUBLISHED_PAIRS[pair] for pair in WAVERING)]
-        if all(
-            100.0 * min(values) - SPREAD <= figure <= 100.0 * max(values) + SPREAD
-            for values, figure in zip(shown.values(), published, strict=True)
-        ):
-            hits.append(f"{lam:.1e}")
+        shown = [[run.test for run in judged], *([run.pairs[pair] for run in judged] for pair in WAVERING)]
+        rows.append([f"{lam:.1e}", f"{lam * SCALE**2:.2g}", f"{len(judged)}", *map(ranged, shown)])
     names = [f"pair {second}-{first} (published {PUBLISHED_PAIRS[second, first]:.2f})" for second, first in WAVERING]
-    columns = [
-        "lambda, pixels in [0, 1]",
-        "pixels in [0, 255]",
-        "seeds",
-        f"test accuracy (published {PUBLISHED_TEST})",
-        *names,
-    ]
-    caption = "The published run over seeds, w_(T+1) as it is, in percent."
-    where = f"lambda = {' and '.join(hits)}" if hits else "none of these lambdas"
-    return Table(columns, rows, caption), (
-        f"The published total ({PUBLISHED_TEST} %) and both wavering pairs are met together, within {SPREAD:g} point "
-        f"of the range over the seeds, by {where} (pixels in [0, 1])."
-    )
+    columns = ["lambda, pixels in [0, 1]", "pixels in [0, 255]", "seeds"]
+    columns += [f"test accuracy (published {PUBLISHED_TEST})", *names]
+    return Table(columns, rows, "The published run over seeds, w_(T+1) as it is, in percent.")
+
+
+def wavering_table(found: dict[tuple[int, int], np.ndarray]) -> tuple[Table, str]:
+    """The wavering pairs over many seeds of the published run, and whether the published figures are among them."""
+    rows, said = [], []
+    for (second, first), values in found.items():
+        published = PUBLISHED_PAIRS[second, first]
+        below = float((np.round(100.0 * values, 2) <= published).mean())
+        inside = below > 0.0 and published <= 100.0 * values.max()
+        said.append(
+            f"{second}-{first} ({published:.2f} %) {'inside' if inside else 'outside'} of {ranged(values.tolist())} %"
+        )
+        shown = [percent(float(one)) for one in np.quantile(values, (0.0, 0.05, 0.5, 1.0))]
+        rows.append([f"{second}-{first}", f"{published:.2f}", *shown, f"{100.0 * below:.0f} %"])
+    seeds = len(next(iter(found.values())))
+    columns = ["pair", "published (%)", "least", "5 % quantile", "median", "largest", "seeds at or below the published"]
+    caption = f"Training accuracy of w_(T+1) over {seeds} seeds of the published run (%)."
+    return Table(columns, rows, caption), f"Over {seeds} seeds of the published run the pairs are: {', '.join(said)}."
 
 
 def objective(model: Any) -> float:

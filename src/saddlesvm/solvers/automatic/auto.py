@@ -157,6 +157,10 @@ class Auto(SolverBase):
         if not self.memory > 0.0:
             raise ValueError(f"memory must be positive; got {self.memory!r}")
 
+    def needs_rows(self, problem: Problem) -> bool:
+        """Whether a run visits single rows: where only passes over all are to be had, Newton's method works alone."""
+        return not problem.penalty.identity()
+
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
         """Begin with coordinate descent, unless told otherwise or the problem is small."""
         if (phase := small_phase(problem)) is not None:
@@ -166,6 +170,11 @@ class Auto(SolverBase):
         if not holds_square(problem.penalty):
             columns = Columns().init(problem, seed, start)
             return _mirror(AutoState(w=columns.w, inner=columns, seed=seed, begun=True, phase=FEATURES))
+        if not problem.passes.holds_rows:
+            finish = Newton(memory=self.memory).init(problem, seed, start)
+            state = AutoState(w=finish.w, inner=finish, seed=seed, begun=True, phase=FINISH)
+            state.promise.promised = np.inf
+            return _mirror(state)
         inner = with_threads(problem).init(problem, seed, start)
         state = AutoState(w=inner.w, inner=inner, seed=seed, active=inner.active)
         _mirror(state)
@@ -353,6 +362,8 @@ class Auto(SolverBase):
         demand(phase in (COORDINATES, FINISH, FEATURES, *SMALL), f"its phase is {str(phase)[:40]!r}")
         state.phase = str(phase)
         solver = self._at_work(problem, state)
+        threads = [np.size(stored.get("inner_bounds", (0, 1))) - 1, getattr(solver, "threads", 1)]
+        demand(threads[0] == threads[1], f"it is of a fit with {threads[0]} threads, and this one has {threads[1]}")
         state.inner = solver.like(problem, solver.init(problem, state.seed, zeros), part_of(stored, "inner_"))
         state.w = state.inner.w
         state.equations = NewtonEquations(problem, self.memory) if "equations_way" in stored else None
@@ -388,7 +399,7 @@ class Auto(SolverBase):
         if state.phase == FEATURES:
             return None
         if state.phase == FINISH:
-            if state.inner.active or state.patience > 1.0:
+            if state.inner.active or state.patience > 1.0 or not problem.passes.holds_rows:
                 return None
             self._change(problem, state, COORDINATES, "no row bends: changing back")
             return state

@@ -101,8 +101,9 @@ class NewtonEquations(Group):
         self.penalty = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
         if problem.intercept.constrained:
             self.penalty[-1] = FREE_PENALTY
-        self.most_features = math.isqrt(int(self.memory / BYTES))
-        self.most_rows = math.isqrt(int(self.memory / 42.0))  # two pools while one grows, the matrix, its factor
+        room = self.memory if problem.passes.holds_rows else 0.0  # factors are made of single rows, products of passes
+        self.most_features = math.isqrt(int(room / BYTES))
+        self.most_rows = math.isqrt(int(room / 42.0))  # two pools while one grows, the matrix, its factor
         threads = Threads(problem.threads, self.memory - BYTES * self.penalty.size**2)
         self.features = FeatureFactor(problem.X, self.penalty, count, threads=threads)
         self.sampled = FeatureFactor(problem.X, self.penalty, count, np.float32, threads)

@@ -227,12 +227,16 @@ class Newton(SolverBase):
         if not self.memory > 0.0:
             raise ValueError(f"memory must be positive; got {self.memory!r}")
 
+    def needs_rows(self, problem: Problem) -> bool:
+        """Whether a run visits single rows: it does without where only passes over all are to be had."""
+        return False
+
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
         """Begin at the given point, at the solution of samples, or after a few epochs of dual coordinate descent."""
         touched, sampled = 0, None
         if start is None and not problem.intercept.homogeneous:
             start = evenly(problem)
-        elif start is None and self.warm_up:
+        elif start is None and self.warm_up and problem.passes.holds_rows:
             if is_smooth(problem.loss) and sample_shares(problem):
                 sampled = self._of_samples(problem, seed)
                 start, touched = Point(sampled.best.w), sampled.rows_touched

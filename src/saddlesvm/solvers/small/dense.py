@@ -156,8 +156,9 @@ def solve_positive(normal: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 def fits(problem: Problem) -> bool:
     """Whether the solvers of this room take a problem: few values, little work in a step, half a square as penalty."""
-    plain = type(problem) is Problem and problem.penalty.identity() and problem.intercept.homogeneous
-    return plain and problem.is_small and (is_smooth(problem.loss) or has_bounded_slopes(problem.loss))
+    plain = type(problem) is Problem and problem.passes.holds_rows and problem.penalty.identity()
+    takes = is_smooth(problem.loss) or has_bounded_slopes(problem.loss)
+    return plain and takes and problem.intercept.homogeneous and problem.is_small
 
 
 @dataclass

@@ -1,0 +1,249 @@
+"""What the command line does to data before a fit, and prints beside predictions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from saddlesvm import SVC, LinearSVC
+from saddlesvm.cli import parser as cli
+from saddlesvm.data import DataError, Store, convert, load_bundled, read
+from saddlesvm.estimators.persistence import load, save
+
+HEART = load_bundled("heart")
+
+
+@pytest.fixture
+def run(capsys: Any) -> Any:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        try:
+            code = cli.main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def test_labels_that_begin_with_a_minus_have_weights(run: Any, tmp_path: Path) -> None:
+    code, _, err = run("train", "toy", "--class-weight", "-1=1,1=5", "--model", tmp_path / "m")
+    assert code == 0, err
+    assert load(tmp_path / "m").class_weight == {-1: 1.0, 1: 5.0}
+    toy = load_bundled("toy")
+    alone = LinearSVC(class_weight={1: 5.0}, random_state=0).fit(toy.X, toy.y)
+    assert load(tmp_path / "m").certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-4)
+
+
+def test_probabilities_beside_predictions(run: Any, tmp_path: Path) -> None:
+    for options in (
+        ("--probability", "temperature"),
+        ("--kernel", "rbf", "--estimator", "SVC", "--probability", "yes"),
+    ):
+        assert run("train", "heart", *options, "--model", tmp_path / "m")[0] == 0
+        code, out, err = run("predict", tmp_path / "m", "heart", "--probabilities")
+        assert code == 0, err
+        lines = out.splitlines()
+        assert lines[0] == "labels 0 1" and len(lines) == HEART.n_rows + 1
+        found = np.array([line.split() for line in lines[1:]], dtype=float)
+        model = load(tmp_path / "m")
+        np.testing.assert_allclose(found[:, 1:], model.predict_proba(HEART.X), rtol=1e-8)
+        assert np.array_equal(found[:, 0], model.classes_[found[:, 1:].argmax(axis=1)])
+    run("train", "heart", "--model", tmp_path / "plain")
+    code, out, err = run("predict", tmp_path / "plain", "heart", "--probabilities")
+    assert (code, out) == (2, "") and "train it with --probability yes, or with --loss logistic" in err
+    code, _, err = run("train", "heart", "--probability", "platt")
+    assert code == 2 and "yes, no or one of sigmoid, isotonic, temperature" in err
+    assert run("predict", tmp_path / "plain", "heart", "--probabilities", "--scores")[0] == 2
+
+
+def test_a_path_has_no_curves(run: Any) -> None:
+    code, _, err = run("path", "toy", "--probability", "yes")
+    assert code == 2 and "--probability goes with train" in err
+
+
+def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> None:
+    code, out, err = run("train", "heart", "--standardize", "--C", "0.1", "--model", tmp_path / "m", "--json")
+    assert code == 0, err
+    again = load(tmp_path / "m")
+    model = make_pipeline(StandardScaler(), LinearSVC(C=0.1, random_state=0)).fit(HEART.X, HEART.y)
+    np.testing.assert_allclose(again.decision_function(HEART.X), model.decision_function(HEART.X), atol=1e-2)
+    assert json.loads(out)["worth"]["train accuracy"] == again.score(HEART.X, HEART.y)
+    code, out, _ = run("predict", tmp_path / "m", "heart")
+    assert code == 0 and np.array_equal(np.array(out.split(), dtype=int), again.predict(HEART.X))
+    code, out, err = run("certify", tmp_path / "m", "heart", "--tol", "1e-3")
+    assert code == 0, err
+    assert "standardized first" in run("info", tmp_path / "m")[1]
+    for options, said in (
+        (("--liblinear", tmp_path / "l"), "--liblinear: such models have no scaling"),
+        (("--kernel", "precomputed"), "--standardize does not go with --kernel precomputed"),
+    ):
+        code, _, err = run("train", "heart", "--standardize", *options)
+        assert code == 2 and said in err
+    Store.create(tmp_path / "h.store", HEART.X, HEART.y)
+    code, _, err = run("train", tmp_path / "h.store", "--standardize")
+    assert code == 2 and "--standardize copies rows" in err
+
+
+def test_sparse_features_are_divided_only(run: Any, tmp_path: Path) -> None:
+    lines = [f"{1 if k % 3 else -1} {1 + k % 5}:{k % 7 + 1} 7:{100 * (k % 3)}" for k in range(60)]
+    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    code, _, err = run("train", tmp_path / "rows.svm", "--standardize", "--model", tmp_path / "m")
+    assert code == 0, err
+    scaler = load(tmp_path / "m")[0]
+    assert not scaler.with_mean and scaler.mean_ is None
+    code, out, _ = run("predict", tmp_path / "m", tmp_path / "rows.svm")
+    assert code == 0 and len(out.split()) == 60
+
+
+def test_a_pipeline_with_a_scaler_is_saved(tmp_path: Path) -> None:
+    X = HEART.X.astype(np.float32)
+    for scaler in (StandardScaler(), StandardScaler(with_mean=False), StandardScaler(with_std=False)):
+        model = make_pipeline(scaler, SVC(probability=True)).fit(X, HEART.y)
+        save(model, tmp_path / "m", notes={"a": 1})
+        again = load(tmp_path / "m")
+        assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+        assert again.notes_ == {"a": 1} and again[0].get_params() == scaler.get_params()
+    with pytest.raises(DataError, match="alone or behind a StandardScaler"):
+        save(make_pipeline(StandardScaler(), StandardScaler(), LinearSVC()).fit(X, HEART.y), tmp_path / "m")
+
+
+def test_a_damaged_scaler_is_refused(tmp_path: Path) -> None:
+    from saddlesvm.data import load_model, save_model
+
+    model = make_pipeline(StandardScaler(), LinearSVC()).fit(HEART.X, HEART.y)
+    save(model, tmp_path / "m")
+    kind, arrays, meta = load_model(tmp_path / "m")
+    for name, bad in (
+        ("scaler_scale", np.zeros(13)),
+        ("scaler_mean", np.full(13, np.nan)),
+        ("scaler_var", np.ones(3)),
+        ("scaler_seen", np.ones(2)),
+        ("scaler_mean", None),
+    ):
+        spoilt = {**arrays, name: bad} if bad is not None else {k: v for k, v in arrays.items() if k != name}
+        save_model(tmp_path / "bad", kind, spoilt, meta)
+        with pytest.raises(DataError, match="damaged"):
+            load(tmp_path / "bad")
+
+
+def test_C_and_gamma_are_chosen_together(run: Any) -> None:
+    grid = ("--C", "0.1,1", "--gamma", "0.001,0.01", "--cv", "3")
+    for estimator in ("SVC", "KernelSVC"):
+        code, out, err = run("train", "heart", "--estimator", estimator, *grid, "--json")
+        assert code == 0, err
+        found = json.loads(out)["cross-validation"]
+        points = {name: one for name, one in found.items() if " = " in name}
+        assert len(points) == 4
+        best = max(points, key=lambda name: points[name]["accuracy"])
+        assert best == f"C = {found['chosen C']:g}, gamma = {found['chosen gamma']:g}"
+    code, out, err = run("train", "heart", "--nu", "0.4", "--gamma", "0.001,0.01", "--json")
+    assert code == 0 and "chosen gamma" in json.loads(out)["cross-validation"], err
+    code, _, err = run("train", "heart", "--gamma", "0.001,0.01")
+    assert code == 2 and "--gamma does not go with" in err
+    code, _, err = run("train", "heart", "--nu", "0.4", "--cv", "3")
+    assert code == 2 and "NuSVC takes --gamma" in err
+
+
+@pytest.fixture
+def kernel_files(tmp_path: Path) -> tuple[Path, np.ndarray, np.ndarray]:
+    X = StandardScaler().fit_transform(HEART.X)
+    own, other = rbf_kernel(X[:200], gamma=0.05), rbf_kernel(X[200:], X[:200], gamma=0.05)
+    for name, values, y in (("train", own, HEART.y[:200]), ("test", other, HEART.y[200:])):
+        np.savetxt(tmp_path / f"{name}.csv", np.column_stack([values, y]), delimiter=",", fmt="%.17g")
+        lines = [
+            f"{label} 0:{k + 1} " + " ".join(f"{j + 1}:{one:.17g}" for j, one in enumerate(row))
+            for k, (row, label) in enumerate(zip(values, y, strict=True))
+        ]
+        (tmp_path / f"{name}.svm").write_text("\n".join(lines) + "\n")
+    return tmp_path, X[:200], X[200:]
+
+
+@pytest.mark.parametrize("ending", ["csv", "svm"])
+def test_precomputed_kernels(ending: str, kernel_files: tuple[Path, np.ndarray, np.ndarray], run: Any) -> None:
+    folder, X, Z = kernel_files
+    data, test = folder / f"train.{ending}", folder / f"test.{ending}"
+    asked = ("--kernel", "precomputed", "--estimator", "SVC", "--test", test, "--model", folder / "m")
+    code, out, err = run("train", data, *asked, "--libsvm", folder / "l", "--json")
+    assert code == 0, err
+    model = SVC(gamma=0.05).fit(X, HEART.y[:200])
+    assert json.loads(out)["worth"]["test accuracy"] == model.score(Z, HEART.y[200:])
+    code, out, err = run("predict", folder / "m", test)
+    assert code == 0 and np.array_equal(np.array(out.split(), dtype=int), model.predict(Z)), err
+    code, out, err = run("certify", folder / "m", data, "--tol", "2e-3")
+    assert code == 0, err
+    if ending == "svm":
+        assert run("predict", folder / "l", test)[1] == run("predict", folder / "m", test)[1]
+    for more in (("--validation", "0.3"), ("--C", "0.1,1", "--cv", "3")):
+        code, out, err = run("train", data, "--kernel", "precomputed", *more, "--json")
+        assert code == 0, err
+    code, _, err = run("train", test, "--kernel", "precomputed")
+    assert code == 2 and "kernel values a row; 97 are needed, one for each training row" in err
+
+
+def test_numbers_of_training_rows_must_ascend(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "k.svm").write_text("1 0:2 1:1 2:0.5\n-1 0:1 1:0.5 2:1\n")
+    code, _, err = run("train", tmp_path / "k.svm", "--kernel", "precomputed")
+    assert code == 2 and "(0:NUMBER) must be 1, 2, ..., 2" in err
+
+
+TABLE = "id,name,a,b,kind,note\n1,x,1,2,u,p\n2,y,2,1,v,q\n3,z,1.5,?,u,r\n4,w,2.5,1,v,s\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("drop", [("id", "name", "note"), ("0", 1, -1), ["id", "name", "5"]])
+def test_columns_are_left_out(ending: str, drop: Any, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{ending}"
+    if ending == "csv":
+        path.write_text(TABLE)
+    else:
+        pd = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        (tmp_path / "t.csv").write_text(TABLE.replace("?", ""))
+        pd.read_csv(tmp_path / "t.csv").to_parquet(path)
+    table = read(path, drop_columns=drop, missing="keep")
+    assert table.feature_names == ["a", "b"] and table.label_name == "kind"
+    assert table.y is not None and table.y.tolist() == ["u", "v", "u", "v"]
+    np.testing.assert_array_equal(table.X, [[1, 2], [2, 1], [1.5, np.nan], [2.5, 1]])
+    alone = read(path, drop_columns=[*drop, "kind"], missing="keep", label=False)
+    np.testing.assert_array_equal(alone.X, table.X)
+    expected = read(path, drop_columns=[*drop, "kind"], missing="keep", n_features=2)
+    assert expected.y is None
+    store = convert(path, tmp_path / "s.store", drop_columns=drop, missing="mean")
+    assert store.header["feature_names"] == ["a", "b"] and store.shape == (4, 2)
+    with pytest.raises(DataError, match=r"has no column 'nick'"):
+        read(path, drop_columns=["nick", "id"])
+    with pytest.raises(DataError, match="the column of the labels is among those to drop"):
+        read(path, drop_columns=drop, label=-1)
+    with pytest.raises(DataError, match="drop_columns applies to CSV, TSV and Parquet; this is bundled"):
+        read("heart", drop_columns=["age"])
+
+
+def test_a_saved_row_index_and_headerless_tables(tmp_path: Path) -> None:
+    (tmp_path / "i.csv").write_text(",a,b,kind\n0,1,2,1\n1,2,1,0\n")
+    with pytest.raises(DataError, match="column 1 has no name"):
+        read(tmp_path / "i.csv")
+    assert read(tmp_path / "i.csv", drop_columns=[0]).feature_names == ["a", "b"]
+    (tmp_path / "h.csv").write_text("x,1,2,1\ny,2,1,0\n")
+    table = read(tmp_path / "h.csv", drop_columns=[0])
+    assert table.X.tolist() == [[1, 2], [2, 1]] and table.feature_names is None
+    assert read(tmp_path / "h.csv", drop_columns=[0], label=1).X.tolist() == [[2, 1], [1, 0]]
+
+
+def test_the_command_leaves_columns_out(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TABLE.replace("?", "2"))
+    drop = ("--drop-columns", "id,name,note")
+    code, out, err = run("train", tmp_path / "t.csv", *drop, "--cache", "--model", tmp_path / "m", "--json")
+    assert code == 0 and json.loads(out)["read"]["features"] == 2, err
+    code, out, err = run("predict", tmp_path / "m", tmp_path / "t.csv", *drop, "--cache")
+    assert code == 0 and out.split() == ["u", "v", "u", "v"], err
+    code, out, err = run("convert", tmp_path / "t.csv", tmp_path / "t.store", *drop, "--json")
+    assert code == 0 and Store(tmp_path / "t.store").shape == (4, 2), err
+    assert run("train", tmp_path / "t.csv", "--drop-columns", "id,")[0] == 2
