@@ -67,7 +67,8 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
     >>> import numpy as np
     >>> from saddlesvm import LinearSVR
     >>> x = np.linspace(-1.0, 1.0, 50)
-    >>> model = LinearSVR(loss="absolute", C=10.0, intercept="free", random_state=0).fit(x[:, None], 2.0 * x + 1.0)
+    >>> model = LinearSVR(loss="absolute", C=10.0, intercept="free", random_state=0)
+    >>> model = model.fit(x[:, None], 2.0 * x + 1.0)
     >>> model.predict([[0.5]]).round(2).tolist()
     [2.0]
     """

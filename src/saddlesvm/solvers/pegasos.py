@@ -106,7 +106,7 @@ def take_steps(
         for k in range(batch):
             if sampling == REPLACEMENT:
                 chosen[k] = order[below(random, size)]
-            elif sampling == SUBSET:  # the first k + 1 places of a shuffle, which need no other place to be settled
+            elif sampling == SUBSET:  # the first k + 1 places of a shuffle
                 j = k + below(random, size - k)
                 order[k], order[j] = order[j], order[k]
                 chosen[k] = order[k]
