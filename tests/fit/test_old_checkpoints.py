@@ -18,11 +18,10 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers import DCD, SDCA, Auto, Blocks, Newton, Pegasos
+from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.threaded.descent import ParallelDCD
-from support import labels, matrix, small_problem
-from support.mapped import mapped, streamed
+from support import matrix, small_problem
 
 STORED = Path(__file__).parents[1] / "support" / "checkpoints"
 
@@ -43,11 +42,6 @@ def joint(folder: Path) -> Any:
     return make_joint_problem(as_rows(matrix(40, 3)), codes, 3, Hinge(), C=0.5)
 
 
-def on_disk(folder: Path) -> Any:
-    X = matrix(300, 3)
-    return streamed(mapped(X, folder), labels(X, Hinge()), Hinge(), C=0.05)
-
-
 CELLS: dict[str, tuple[Callable[[Path], Any], Any, float]] = {
     "dcd": (plain, DCD(), 1e-6),
     "sdca": (plain, SDCA(output="average"), 1e-2),
@@ -56,7 +50,6 @@ CELLS: dict[str, tuple[Callable[[Path], Any], Any, float]] = {
     "auto": (plain, Auto(), 1e-6),
     "threads": (plain, ParallelDCD(2), 1e-4),
     "crammer_singer": (joint, CrammerSinger(), 1e-4),
-    "blocks": (on_disk, Blocks(), 1e-4),
 }
 
 

@@ -35,8 +35,8 @@ LARGEST, UNKNOWN = 1e300, (math.inf, -math.inf)  # largest size of a state's oth
 MOST = 2**62  # largest value of a counter
 # Arrays whose length depends on the progress of a run; a state that has just begun has other lengths.
 GROWING = {
-    "seen", "edges", "order", "following", "judged", "coming", "model", "bound_w", "best_w", "best_alpha", "blocks",
-    "walk_back", "walk_base", "walk_matrix", "proof", "narrow_back", "kept", "kept_norms", "course_seen",
+    "seen", "edges", "order", "following", "judged", "model", "bound_w", "best_w", "best_alpha", "blocks",
+    "walk_back", "walk_base", "walk_matrix", "proof", "dual_bound", "narrow_back", "kept", "kept_norms", "course_seen",
     "moves", "turns", "pull", "walk_inner_step", "walk_inner_residual", "walk_inner_direction", "walk_inner_diagonal",
 }  # fmt: skip
 LATER = {
@@ -50,9 +50,10 @@ LATER = {
     "walk_estimate",
 }  # arrays that older runs did not store: they go on with those of a run that has just begun
 FINITE = (
-    "w", "alpha", "offset", "best_w", "best_alpha", "judged", "coming", "model", "bound_w", "seen",
+    "w", "alpha", "offset", "best_w", "best_alpha", "judged", "model", "bound_w", "seen",
     "walk_at", "walk_back", "walk_model", "walk_pull", "walk_sums", "walk_sizes", "walk_signed",
-    "walk_base", "walk_matrix", "proof", "narrow_at", "narrow_back", "narrow_model", "narrow_pull", "narrow_sizes",
+    "walk_base", "walk_matrix", "proof", "dual_bound", "narrow_at", "narrow_back", "narrow_model", "narrow_pull",
+    "narrow_sizes",
     "course_seen", "near", "kept_norms", "base", "gradient", "direction", "moves", "turns", "told", "pull",
     "walk_inner_step", "walk_inner_residual", "walk_inner_direction", "walk_inner_diagonal",
 )  # fmt: skip
@@ -264,7 +265,8 @@ class State:
             inner = {one.size for name, one in self.arrays.items() if name.startswith("walk_inner_")}
             demand(inner in ({0}, {width}), "its conjugate gradients have another width")
         if "proof" in self.arrays:
-            demand(self.arrays["proof"].shape in ((0,), (6,)), "its proof has another size")
+            demand(self.arrays["proof"].shape in ((0,), (7,)), "its proof has another size")
+            demand(self.arrays["dual_bound"].shape in ((0,), (2,)), "its dual_bound has another size")
         if "moves" in self.arrays:
             pairs, width = self.arrays["moves"].shape, self.fresh.w.size
             demand(pairs == self.arrays["turns"].shape and pairs[1] == width, "its moves have another width")
@@ -386,7 +388,6 @@ class State:
         if kept.size:
             demand(kept.dtype.kind == "i", "its kept holds no numbers of rows")
             self.are_rows(kept, "kept")
-        for name in ("judged", "coming", "model", "bound_w"):
+        for name in ("judged", "model", "bound_w"):
             size = self.arrays[name].size
             demand(size == self.fresh.w.size or (size == 0 and name != "judged"), f"its {name} has another width")
-        demand(self.arrays["coming"].size == self.fresh.w.size or not following.size, "its coming weights are missing")

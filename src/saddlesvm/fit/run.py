@@ -197,6 +197,8 @@ class Run:
             ratio = evaluation.certificate.relative_gap / max(state.estimate, SMALLEST_ESTIMATE)
             self.ratio = float(np.clip(ratio, *RATIOS))
         state = self.solver.certified(self.problem, state, evaluation)
+        for known in point.known:
+            self.keep(known)
         self.keep(evaluation)
         self.watches.lap("certifying")
         self.glance = self.watches.certifying - before
