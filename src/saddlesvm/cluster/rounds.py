@@ -288,7 +288,8 @@ class Rounds:
     def finished(self, index: int) -> Solution:
         """The best model, and why the rounds ended; proven against dual variables whose weights are computed anew."""
         assert self.end is not None
-        if not self.proves_itself and self.end[0] not in (Outcome.CERTIFIED, Outcome.LIMITED_BY_ROUNDING):
+        proven = self.proves_itself or self.end[0] in (Outcome.CERTIFIED, Outcome.LIMITED_BY_ROUNDING)
+        if not (proven and all(np.isfinite(one.gap) for one in self.best)):
             self.prove()
         return self.solution(*self.end)
 

@@ -214,6 +214,8 @@ class Run:
             self.ratio = float(np.clip(ratio, *RATIOS))
         if learns:
             state = self.solver.certified(self.problem, state, evaluation)
+        for known in point.known:
+            self.keep(known)
         self.keep(evaluation)
         self.watches.lap("certifying")
         self.glance = self.watches.certifying - before

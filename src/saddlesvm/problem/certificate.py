@@ -98,12 +98,14 @@ class Certificate:
     def of(cls, strength: Strength, sums: Sums) -> Certificate:
         """The certificate computed from the sums over the rows and from both regularisers, rounding counted against it.
 
-        Every certificate is made here.
+        Every certificate is made here. The dual point zero, where it is feasible, takes the place of a worse one.
         """
         primal, dual = objectives(strength.C, sums)
         own = ASSEMBLING * UNIT
         above = sums.primal_rounding + own * (abs(sums.regularizer) + strength.C * abs(sums.paid))
         below = sums.dual_rounding + own * (abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates))
+        if dual - below < sums.at_zero <= primal:  # losses are at least zero, but a kernel may be indefinite
+            dual, below = sums.at_zero, 0.0
         unit = strength.unit
         return cls((primal + above) * unit, (dual - below) * unit, strength.form, above * unit, below * unit)
 
@@ -205,12 +207,15 @@ class Point:
     tracks : bool
         `w` is the running pull ``v(alpha) = C sum_i alpha_i x_i`` of a dual solver, equal to it but for rounding (and
         the weights themselves where R is half the squared norm).
+    known : tuple of Evaluation
+        What the solver has found on the way to it, which may be better.
     """
 
     read: ClassVar[bool] = False  # a glance at it asks for no row
     w: np.ndarray | None = None
     alpha: np.ndarray | None = None
     tracks: bool = False
+    known: tuple[Evaluation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -374,7 +379,8 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
         near = pulled_by_short_sums(problem, alpha)
         sums = summed(*given_pull, errors=errors, move=move, around=around, near=near)
     above = sums.primal_rounding + drift * (norm + drift)
-    sums = sums._replace(paid=sums.paid + kind.paid(offset), primal_rounding=above)
+    zero = 0.0 if kind.homogeneous and not problem.fixed.size else -math.inf
+    sums = sums._replace(paid=sums.paid + kind.paid(offset), primal_rounding=above, at_zero=zero)
     certificate = Certificate.of(problem.strength, sums)
     return Evaluation(w[:-1].copy(), kind.told(w, offset), alpha, certificate)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class KernelPoint:
     beta: np.ndarray
     dual: np.ndarray | None = None
     offsets: np.ndarray | None = None
+    known: ClassVar[tuple[Evaluation, ...]] = ()
 
     @property
     def tracks(self) -> bool:
@@ -137,6 +138,8 @@ def certified_values(
     own = Expansion(beta, f, offsets)
     other = own if feasible is beta else Expansion(feasible, dual_f, offsets)
     rounded = _rounded(problem, found, own, other, alpha, (float(sums[0]), float(sums[2])))
+    if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
+        rounded = rounded._replace(at_zero=-math.inf)
     certificate = Certificate.of(problem.strength, rounded)
     told: Any = offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
     return KernelEvaluation(beta, told, alpha, certificate, f)

@@ -20,13 +20,13 @@ from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.problem.proven_sums import Facts, summed
-from saddlesvm.problem.rounding import CHUNK, RowSizes, point_sizes, row_sizes
+from saddlesvm.problem.rounding import CHUNK, PointSizes, RowSizes, point_sizes, row_sizes
 from saddlesvm.problem.sums import dual_weights, loss_sums
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader, RowBlock, rows_between
-from saddlesvm.rows.layouts import Rows
-from saddlesvm.rows.passes import FromFiles, Passes, squared_norms
+from saddlesvm.rows.layouts import Rows, add_rows
+from saddlesvm.rows.passes import FromFiles, Part, Passes, squared_norms
 
 SAMPLED = 256  # rows in a sample that represents all rows
 
@@ -229,7 +229,8 @@ def evaluate_streamed(
 ) -> Evaluation:
     """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
     certificate of the last iterate otherwise."""
-    told = told_by_sweep(point, exact, lambda judged: _proven(problem, judged))
+    free = problem.intercept.constrained  # a sweep's dual variables are not balanced then: they prove nothing
+    told = told_by_sweep(point, exact, lambda judged: _proven(problem, judged)) if not free else None
     if told is not None:
         return told
     plain = Point(point.w, point.alpha, point.tracks)
@@ -270,6 +271,33 @@ def sums_without_rows(problem: StreamedProblem, alpha: np.ndarray) -> tuple[floa
         found = loss_sums(terms, np.arange(chosen.size), np.zeros(chosen.size), 0.0, alpha[chosen])
         paid, conjugates, charged = paid + found[0], conjugates + found[1], charged + found[3]
     return paid, conjugates, charged
+
+
+class CarriedDuals:
+    """A dual point of an earlier solver, whose bound the first sweep of another proves while the rows are at hand.
+
+    Parameters
+    ----------
+    problem : StreamedProblem
+    alpha : ndarray of shape (n_all,)
+        It is balanced in place, where the intercept is free.
+    """
+
+    def __init__(self, problem: StreamedProblem, alpha: np.ndarray) -> None:
+        if problem.intercept.constrained:
+            alpha[:] = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
+        self.problem, self.alpha, self.pull = problem, alpha, np.zeros(problem.n_features + 1)
+
+    def visit(self, part: Part) -> None:
+        """Add what a part's rows pull."""
+        add_rows(part.X, part.rows, part.of(self.alpha), self.pull)
+
+    def found(self) -> tuple[np.ndarray, float, float, PointSizes]:
+        """The pull of all rows, the sums of the conjugates and of their sizes, and the sizes of the dual point."""
+        problem, signs = self.problem, self.problem.intercept.constrained
+        _, conjugates, charged = sums_without_rows(problem, self.alpha)
+        given = (problem.loss, problem.y, problem.norms, problem.weights, problem.members, self.alpha)
+        return problem.pulled(self.pull), conjugates, charged, point_sizes(*given, signs=signs)
 
 
 def streamed_fingerprint(problem: StreamedProblem, solver: Any) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class Sums(NamedTuple):
     primal_rounding, dual_rounding : float
         By how much rounding can have made the primal objective that these give too small, and the dual one too large,
         in the C form (:mod:`saddlesvm.problem.rounding`).
+    at_zero : float
+        The dual objective of the dual point zero, in the C form; -inf where that point is not feasible.
     """
 
     paid: float
@@ -52,6 +54,7 @@ class Sums(NamedTuple):
     regularizer_conjugate: float
     primal_rounding: float = 0.0
     dual_rounding: float = 0.0
+    at_zero: float = 0.0
 
 
 def objectives(C: float, sums: Sums) -> tuple[float, float]:

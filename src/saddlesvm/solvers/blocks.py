@@ -36,6 +36,7 @@ from saddlesvm.problem.certificate import Evaluation, Point, relative
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.on_disk import JudgedPoint, StreamedProblem, judgement
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, chosen_rows, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
@@ -56,14 +57,14 @@ Another = Callable[[list[float], float, float], bool]  # of the gains so far, vi
 
 @dataclass
 class Judgement(Group):
-    """The findings of the last whole sweep.
+    """The findings of the whole sweeps so far.
 
     Attributes
     ----------
     model : ndarray of shape (d + 1,)
-        The weights that the sweep judged; empty before the first sweep ends.
+        The best weights that a sweep judged; empty before the first sweep ends.
     primal_paid, bound_conjugates : float
-        Sums over all rows of ``s phi`` at these weights, and of ``s phi*(-a / s)`` at the dual point.
+        Sums over all rows of ``s phi`` at these weights, and of ``s phi*(-a / s)`` at the dual point of the last sweep.
     bound_w : ndarray of shape (d + 1,)
         The weights of that dual point.
     """
@@ -72,6 +73,10 @@ class Judgement(Group):
     primal_paid: float = 0.0
     bound_conjugates: float = 0.0
     bound_w: np.ndarray = growing()
+
+    def primal(self, problem: Problem) -> float:
+        """The objective of the model, in the C form."""
+        return objectives(problem.C, Sums(self.primal_paid, 0.0, problem.regularizer.value(self.model), 0.0))[0]
 
 
 @dataclass
@@ -111,8 +116,8 @@ class BlocksState(State):
         The chunks in the order of this sweep, and of the next one (drawn when the last block of this one is due).
     position : int
         Chunks done in this sweep.
-    judged, coming : ndarray of shape (d + 1,)
-        The weights that this sweep judges, and the weights that the next sweep will judge.
+    judged : ndarray of shape (d + 1,)
+        The weights that this sweep judges: those at its beginning.
     paid, conjugates : float
         Sums over this sweep's rows so far of ``s phi`` at the judged weights, and of ``s phi*(-a / s)``.
     last : Judgement
@@ -131,7 +136,6 @@ class BlocksState(State):
     random: np.ndarray = field(default_factory=nothing)
     offset: np.ndarray = field(default_factory=nothing)
     judged: np.ndarray = growing()
-    coming: np.ndarray = growing()
     paid: float = 0.0
     conjugates: float = 0.0
     last: Judgement = field(default_factory=Judgement)
@@ -153,10 +157,9 @@ class BlocksState(State):
             whole = np.array_equal(np.sort(found), np.arange(edges.size - 1))
             demand(whole or (name == "following" and not found.size), f"its {name} is no permutation of the chunks")
         width, last = self.w.size, self.last
-        for name, found in (("judged", self.judged), ("coming", self.coming), ("model", last.model)):
+        for name, found in (("judged", self.judged), ("model", last.model)):
             demand(found.size == width or (not found.size and name != "judged"), f"its {name} has another width")
         demand(last.bound_w.size in (0, width), "its bound_w has another width")
-        demand(self.coming.size or not following.size, "its coming weights are missing")
 
 
 @dataclass(frozen=True)
@@ -227,8 +230,9 @@ class Blocks(SolverBase):
         asking = [state for problem, state in zip(streamed, states, strict=True) if problem.asks_margins][
             : reader.judges
         ]
-        judged, coming = [state.judged for state in asking], [upcoming(state) for state in asking]
-        block = reader.fetch(chunks, judged, then, coming)
+        judged = [state.judged for state in asking]
+        first, last = states[0].position == 0, states[0].following.size > 0  # of this sweep
+        block = reader.fetch(chunks, [] if first else judged, then, [] if last else judged)
         for state, budget in zip(states, budgets, strict=True):
             state.target = budget.relative_gap
         return [self.visit(problem, state, block) for problem, state in zip(streamed, states, strict=True)]
@@ -257,7 +261,6 @@ class Blocks(SolverBase):
         if stop == count and not state.following.size:
             state.following = state.order.copy()
             shuffle(state.random, state.following, count)
-            state.coming = problem.regularizer.weights(state.w).copy()
         then = state.following[:size] if stop == count else state.order[stop : stop + size]
         return state.order[state.position : stop].tolist(), then.tolist()
 
@@ -378,8 +381,10 @@ class Blocks(SolverBase):
 
     def _end_of_sweep(self, problem: StreamedProblem, state: BlocksState) -> None:
         """Note what the sweep has proven, move a free intercept's multiplier, and begin the next sweep."""
-        state.last = Judgement(state.judged, state.paid, state.conjugates, state.w.copy())
-        state.paid = state.conjugates = 0.0
+        found, last = Judgement(state.judged, state.paid, state.conjugates, state.w.copy()), state.last
+        if last.model.size and last.primal(problem) <= found.primal(problem):
+            found.model, found.primal_paid = last.model, last.primal_paid
+        state.last, state.paid, state.conjugates = found, 0.0, 0.0
         seen = self._judged(problem, state).certificate
         gap, primal = max((seen.gap - seen.rounding) / problem.unit, 0.0), seen.primal / problem.unit
         if state.offset.size:
@@ -387,20 +392,22 @@ class Blocks(SolverBase):
             state.offset[0], state.w[-1] = state.w[-1], 2.0 * state.w[-1] - state.offset[0]
         state.estimate = relative(gap, primal, primal - gap)
         state.order, state.following = state.following, nothing()
-        state.judged, state.coming = state.coming, nothing()
+        state.judged = problem.regularizer.weights(state.w).copy()
         state.position, state.sweeps = 0, state.sweeps + 1
         state.epochs = float(state.sweeps)
 
     def solution(self, problem: Problem, state: BlocksState) -> Point:
-        """The last iterate, with the certificate of the last sweep (without it where the intercept is free)."""
+        """The last iterate, with the certificate of the best weights that a sweep judged."""
         streamed = _streamed(problem)
-        if state.offset.size or not state.last.model.size:
+        if not state.last.model.size:
             return Point(state.w, state.alpha, tracks=True)
+        judged = self._judged(streamed, state)
         return JudgedPoint(
             state.w,
             state.alpha,
             True,
-            judged=self._judged(streamed, state),
+            (judged,),
+            judged=judged,
             model=state.last.model,
             paid=state.last.primal_paid,
             enough=state.target,
@@ -427,17 +434,12 @@ def _judged_margins(local: Problem, block: RowBlock, judged: np.ndarray) -> np.n
     return known if known.size == local.members.size else known[local.members]
 
 
-def upcoming(state: BlocksState) -> np.ndarray:
-    """The weights at which the block after the next one is judged."""
-    return state.coming if state.coming.size else state.judged
-
-
 def begin_sweep(problem: StreamedProblem, state: BlocksState) -> BlocksState:
     """Begin a sweep over the present blocks."""
     state.edges = problem.reader.edges.copy()
     state.order = np.arange(problem.reader.n_chunks, dtype=np.int32)
     shuffle(state.random, state.order, state.order.size)
-    state.following, state.coming, state.position = nothing(), nothing(), 0
+    state.following, state.position = nothing(), 0
     state.kept, state.values, state.norms = np.empty(0, dtype=np.int64), KeptRows(), problem.norms
     state.judged, state.epochs = problem.regularizer.weights(state.w).copy(), float(state.sweeps)
     state.paid = state.conjugates = 0.0

@@ -217,7 +217,7 @@ class JointBlocks(Blocks):
             return Point(W, state.alpha, tracks=True)
         judged, model = self._judged(streamed, state), streamed.each_class(last.model)
         paid, enough = last.primal_paid, state.target
-        return JudgedPoint(W, state.alpha, True, judged=judged, model=model, paid=paid, enough=enough)
+        return JudgedPoint(W, state.alpha, True, (judged,), judged=judged, model=model, paid=paid, enough=enough)
 
     def last_point(self, problem: Problem, state: BlocksState) -> Point:
         """The last iterate, whose certificate reads all rows; not the weights that the last sweep judged."""

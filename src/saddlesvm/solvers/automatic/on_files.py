@@ -19,7 +19,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
-from saddlesvm.problem.on_disk import StreamedProblem, sums_without_rows
+from saddlesvm.problem.on_disk import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -181,23 +181,16 @@ class AutoOnFiles(SolverBase):
     def _return(problem: Problem, state: OnFilesState) -> None:
         """Go back to coordinate descent for good, where more rows are undecided than there is room for."""
         begun = Blocks().init(problem, draw(state.random, SEEDS), Point(state.w, state.alpha.copy()))
-        for name in ("w", "alpha", "edges", "order", "following", "offset", "judged", "coming", "position", "last"):
+        for name in ("w", "alpha", "edges", "order", "following", "offset", "judged", "position", "last"):
             setattr(state, name, getattr(begun, name))
         state.paid = state.conjugates = 0.0
         state.phase, state.satisfied, state.proves_itself, state.narrowing.ended = DESCENT, False, False, True
         state.remark = "too many rows are undecided: back to blocks"
 
     def _change(self, problem: Problem, state: OnFilesState) -> None:
-        """Begin Newton's method at the present weights, or at zero where the last ones judged were worse."""
-        assert isinstance(problem, StreamedProblem)
-        far = not state.last.model.size
-        if not far:
-            judged = problem.regularizer.value(state.last.model) + problem.C * state.last.primal_paid
-            far = judged > problem.C * sums_without_rows(problem, state.alpha)[0]
+        """Begin Newton's method at the present weights, or at zero where no weights judged were better."""
+        far = not state.last.model.any()
         self._begin(problem, state, np.zeros(state.w.size) if far else state.w.astype(np.float64))
-        if not is_smooth(problem.loss) and not problem.intercept.constrained:
-            state.narrowing.floor = -problem.C * state.last.bound_conjugates
-            state.narrowing.floor -= problem.regularizer.conjugate(state.last.bound_w)
 
     def _begin(self, problem: Problem, state: OnFilesState, w: np.ndarray) -> None:
         """Begin Newton's method at these weights."""

@@ -239,8 +239,6 @@ class Narrowing(Group):
         Nothing more is to be gained.
     crowded : int
         Passes in a row in which no width was narrow enough for all undecided rows: a multitude has the same margin.
-    floor : float
-        A bound that was there before: dual points below it are no news.
     balanced : bool
         The multipliers of the best dual point have the sum that the intercept asks for, if it does.
     """
@@ -262,7 +260,6 @@ class Narrowing(Group):
     looks: int = 0
     ended: bool = False
     crowded: int = 0
-    floor: float = -np.inf
     balanced: bool = False
 
     @classmethod
@@ -345,13 +342,17 @@ class Narrowing(Group):
         """Choose the next point from a solution; returns whether its dual point is the best so far."""
         sums = Sums(0.0, settled.conjugates, 0.0, regularizer.conjugate(settled.pull))
         dual = objectives(C, sums)[1]
-        former = max(self.dual, self.floor) if self.balanced or not regularizer.intercept.constrained else self.floor
+        former = self.dual if self.balanced or not regularizer.intercept.constrained else -np.inf
         better = settled.balanced and dual > former
         if better:
-            self.dual, self.conjugates, self.charged = dual, settled.conjugates, settled.charged
-            self.pull, self.sizes, self.balanced = settled.pull, settled.sizes, True
+            self.bound_by(dual, settled.pull, settled.conjugates, settled.charged, settled.sizes)
         self.back, self.at = self.at, settled.w
         return better
+
+    def bound_by(self, dual: float, pull: np.ndarray, conjugates: float, charged: float, sizes: np.ndarray) -> None:
+        """Take a dual point over, whose multipliers have the sum that the intercept asks for, if it does."""
+        self.dual, self.conjugates, self.charged = dual, conjugates, charged
+        self.pull, self.sizes, self.balanced = pull, sizes, True
 
     @property
     def estimate(self) -> float:

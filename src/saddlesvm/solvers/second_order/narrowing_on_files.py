@@ -15,9 +15,9 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import is_smooth, loss_name
-from saddlesvm.problem.on_disk import ProvenPoint, StreamedProblem
+from saddlesvm.problem.on_disk import CarriedDuals, ProvenPoint, StreamedProblem
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Facts
+from saddlesvm.problem.proven_sums import Facts, Sums, objectives
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
@@ -40,11 +40,14 @@ class SearchWork(Workspace):
     found : Findings, optional
     alpha : ndarray of shape (n_all,)
         Multipliers of the rows of the blocks before.
+    carried : CarriedDuals, optional
+        The dual point that the first sweep began with.
     """
 
     block: int = 0
     found: Findings | None = None
     alpha: np.ndarray | None = None
+    carried: CarriedDuals | None = None
 
 
 @dataclass
@@ -144,6 +147,10 @@ class NarrowingOnFiles(SolverBase):
         search = state.search
         if search.found is None or search.alpha is None:
             search.found, search.alpha = Findings.nothing(state.w.size), problem.spare_duals()
+            if not state.narrowing.looks and state.alpha.any():
+                search.carried = CarriedDuals(problem, state.alpha)
+        if search.carried is not None:
+            search.carried.visit(part)
         ask, alpha = state.narrowing.ask(), part.of(search.alpha)
         find(problem.terms_of(part), part.rows, ask, search.found, alpha, part.first)
         state.rows_touched += part.rows.size
@@ -159,6 +166,10 @@ class NarrowingOnFiles(SolverBase):
     ) -> None:
         """Solve for the undecided rows, and begin the next sweep."""
         run, C, taken = state.narrowing, problem.C, found.taken
+        if state.search.carried is not None:
+            pull, conjugates, charged, sizes = state.search.carried.found()
+            dual = objectives(C, Sums(0.0, conjugates, 0.0, problem.regularizer.conjugate(pull)))[1]
+            run.bound_by(dual, pull, conjugates, charged, np.array(sizes))
         if run.take(C, problem.regularizer, found):
             settled = settle(found, run.posed(problem.loss, C, problem.intercept, tol, self.memory))
             alpha[settled.rows] = settled.alpha

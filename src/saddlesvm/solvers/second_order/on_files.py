@@ -10,16 +10,17 @@ whatever C is, and at its end a sweep squares the gap.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.on_disk import ProvenPoint, StreamedProblem
+from saddlesvm.problem.on_disk import CarriedDuals, ProvenPoint, StreamedProblem
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Facts, Sums
+from saddlesvm.problem.proven_sums import STILL, Facts, Sums, summed
+from saddlesvm.problem.rounding import shortened
 from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import FromFiles, Part
@@ -46,12 +47,15 @@ class SweepWork(Workspace):
         Their multipliers.
     corners : Corners
         Those near a corner, where they are asked for.
+    carried : CarriedDuals, optional
+        The dual point that the first sweep began with.
     """
 
     block: int = 0
     told: Told | None = None
     alpha: np.ndarray | None = None
     corners: Corners = field(default_factory=Corners)
+    carried: CarriedDuals | None = None
 
 
 @dataclass
@@ -61,7 +65,9 @@ class FilesState(State):
     Attributes
     ----------
     alpha : ndarray of shape (n_all,)
-        The multipliers at the point that this sweep looked at.
+        The best dual point so far.
+    dual_bound : ndarray of shape (2,) or (0,)
+        Its proven objective and the rounding in that; empty before there is a proof.
     sweeps, visited : int
         Sweeps so far, and row visits of the one under way.
     proves_itself : bool
@@ -69,7 +75,7 @@ class FilesState(State):
     walk : Walk
     proving : bool
         This sweep balances the multipliers of the last point, whose intercept is free, and proves it.
-    proof : ndarray of shape (6,) or (0,)
+    proof : ndarray of shape (7,) or (0,)
         The sums of its certificate, where the last sweep did that.
     work : SweepWork
         The sweep under way.
@@ -82,11 +88,13 @@ class FilesState(State):
     walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
     proving: bool = False
     proof: np.ndarray = growing()
+    dual_bound: np.ndarray = growing()
     work: SweepWork = field(default_factory=SweepWork, repr=False)
 
     def check_restored(self, problem: Any) -> None:
         super().check_restored(problem)
-        demand(self.proof.shape in ((0,), (6,)), "its proof has another size")
+        demand(self.proof.shape in ((0,), (7,)), "its proof has another size")
+        demand(self.dual_bound.shape in ((0,), (2,)), "its dual_bound has another size")
         self.walk.check_restored(self.w.size)
 
 
@@ -149,6 +157,10 @@ class NewtonOnFiles(SolverBase):
         ask = state.walk.ask_balanced() if state.proving else state.walk.ask()
         if work.told is None or work.alpha is None:
             work.told, work.alpha = Told.nothing(ask), problem.spare_duals()
+            if not state.walk.looks and state.alpha.any():
+                work.carried = CarriedDuals(problem, state.alpha)
+        if work.carried is not None:
+            work.carried.visit(part)
         look(problem.terms_of(part), part.rows, ask, work.told, part.of(work.alpha), work.corners)
         state.rows_touched += part.rows.size
         state.visited += part.rows.size
@@ -163,8 +175,7 @@ class NewtonOnFiles(SolverBase):
         """Take a step, or the proof of the point of the last one, and begin the next sweep."""
         walk, free, told = state.walk, problem.intercept.constrained, work.told
         assert told is not None
-        if not walk.inner.under_way or state.proving:
-            state.alpha[:] = work.alpha
+        renewed = not walk.inner.under_way
         state.sweeps, state.visited = state.sweeps + 1, 0
         state.epochs, state.proves_itself, state.work = float(state.sweeps), not free or state.proving, SweepWork()
         if state.proving:
@@ -172,8 +183,13 @@ class NewtonOnFiles(SolverBase):
             state.proving, state.proof = False, np.array(sums)
             state.estimate = max(Certificate.of(problem.strength, sums).relative_gap, 0.0)
             state.satisfied = walk.ended
+            _keep_better(problem, state, sums, work.alpha)
             return
         state.estimate, state.proof = walk.take(problem.C, problem.regularizer, told), nothing()
+        if work.carried is not None:
+            _keep_better(problem, state, _carried(problem, walk.model, work.carried), None)
+        if renewed and not free:
+            _keep_better(problem, state, walk.proven(_facts(problem)), work.alpha)
         if walk.due:
             state.estimate = _past_corners(problem, walk, work.corners, float(told.bent[1]))
         state.w, state.active = walk.at, walk.bent
@@ -190,13 +206,33 @@ class NewtonOnFiles(SolverBase):
         streamed = _streamed(problem)
         if not state.walk.looks:
             return Point(state.w, state.alpha)
-        if problem.intercept.constrained and not state.proof.size:
-            return Point(state.walk.model)
-        sums = Sums(*state.proof.tolist()) if state.proof.size else state.walk.proven(_facts(streamed))
+        w, proven = state.walk.model, state.proof.size > 0
+        sums = Sums(*state.proof.tolist()) if proven else state.walk.proven(_facts(streamed))
         certificate = Certificate.of(problem.strength, sums)
-        w = state.walk.model
+        if state.dual_bound.size:
+            dual, rounding = state.dual_bound.tolist()
+            certificate = replace(certificate, dual=dual, dual_rounding=rounding)
         judged = Evaluation(w[:-1].copy(), float(w[-1] * problem.scale), state.alpha, certificate)
+        if problem.intercept.constrained and not proven:
+            return Point(w, known=(judged,) if state.dual_bound.size else ())
         return ProvenPoint(w, state.alpha, proven=judged)
+
+
+def _keep_better(problem: StreamedProblem, state: FilesState, sums: Sums, alpha: np.ndarray | None) -> None:
+    """Keep a dual point, with its proof, where none is better; None for the one that is kept already."""
+    seen = Certificate.of(problem.strength, sums)
+    if state.dual_bound.size and seen.dual < state.dual_bound[0]:
+        return
+    state.dual_bound = np.array([seen.dual, seen.dual_rounding])
+    if alpha is not None:
+        state.alpha[:] = alpha
+
+
+def _carried(problem: StreamedProblem, w: np.ndarray, carried: CarriedDuals) -> Sums:
+    """The sums whose dual objective is that of a dual point that was carried through the first sweep."""
+    pull, conjugates, charged, sizes = carried.found()
+    move = shortened(sizes, problem.row_sizes, charged) if problem.intercept.constrained else STILL
+    return summed(_facts(problem), (0.0, conjugates, np.inf, charged, np.inf), sizes, w, pull, move=move)
 
 
 def room_for(problem: StreamedProblem) -> float:

@@ -1,0 +1,160 @@
+"""Runs stopped after every sweep, over every machine and place: what a longer run proves is never less."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.narrowing import NarrowingRounds
+from saddlesvm.cluster.newton import NewtonRounds
+from saddlesvm.cluster.part import make_part
+from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.loop import fit
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.kernel import make_kernel_problem
+from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
+from saddlesvm.problem.multinomial import make_multinomial_problem
+from saddlesvm.problem.problem import is_classification
+from saddlesvm.rows.kernels import Kernel
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers import SOLVERS, Blocks
+from saddlesvm.solvers.automatic.on_files import AutoOnFiles
+from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.multinomial import Multinomial
+from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
+from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from support import labels, matrix, named, small_problem
+from support.classes import blobs
+from support.mapped import mapped, streamed
+
+TOL = 1e-7
+SWEEPS = range(1, 6)
+LOSSES: list[Loss] = [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.2)]
+KINDS = ["none", "regularized", "free"]
+COSTS = [0.01, 100.0]
+LOSS = pytest.mark.parametrize("loss", LOSSES, ids=named)
+KIND = pytest.mark.parametrize("kind", KINDS)
+COST = pytest.mark.parametrize("C", COSTS)
+
+
+def slack(one: Certificate) -> float:
+    """What the rounding of two evaluations of one point can make of its objectives."""
+    return 2.0 * one.rounding + 1e-9 * abs(one.primal)
+
+
+def no_worse_than_zero(seen: list[Certificate]) -> None:
+    """Assert that every certificate is at least as good as that of the dual point zero."""
+    for one in seen:
+        assert one.dual >= 0.0
+        assert np.isfinite(one.primal)
+        assert one.relative_gap <= 1.0
+
+
+def never_worse(seen: list[Certificate]) -> None:
+    """Assert that neither objective gets worse from a certificate to the next."""
+    for one, later in itertools.pairwise(seen):
+        assert later.dual >= one.dual - slack(one)
+        assert later.primal <= one.primal + slack(one)
+
+
+def stopped(run: Callable[[int], Any]) -> list[Any]:
+    """The results of runs that were stopped after every sweep."""
+    return [run(sweeps) for sweeps in SWEEPS]
+
+
+def recorded(problem: Any, solver: Any, limits: Limits) -> list[Certificate]:
+    """What the records of a run say, and its result at the end."""
+    seen: list[Certificate] = []
+    result = fit(problem, solver, limits, callbacks=[lambda record: seen.append(record.certificate)])
+    return [*seen, result.certificate]
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("blocks", "columns")])
+@LOSS
+@KIND
+@COST
+def test_in_memory(name: str, loss: Loss, kind: str, C: float) -> None:
+    problem = small_problem(loss, n=120, d=6, C=C, intercept=kind)
+    seen = recorded(problem, SOLVERS[name](), Limits(TOL, max_epochs=6, certify_every=1.0))
+    never_worse(seen)
+    no_worse_than_zero(seen)
+
+
+@pytest.mark.parametrize("solver", [Blocks(), AutoOnFiles(), NewtonOnFiles(), NarrowingOnFiles()], ids=lambda s: s.name)
+@LOSS
+@KIND
+@COST
+def test_over_files(solver: Any, loss: Loss, kind: str, C: float, tmp_path: Path) -> None:
+    """The bound of a longer run is never lower, through every change of the solver.
+
+    What the end of a run adds, the bound of a multiple of its model, is left out.
+    """
+    if isinstance(solver, NewtonOnFiles | NarrowingOnFiles) and is_smooth(loss) != isinstance(solver, NewtonOnFiles):
+        pytest.skip("another solver's losses")
+    X = matrix(200, 6)
+    file, y = mapped(X, tmp_path), labels(X, loss)
+
+    def run(sweeps: int) -> Any:
+        problem = streamed(file, y, loss, C=C, intercept=kind, kept_bytes=20_000)
+        return recorded(problem, solver, Limits(TOL, max_epochs=sweeps))
+
+    runs = stopped(run)
+    for seen in runs:
+        never_worse(seen)
+        no_worse_than_zero(seen)
+    if kind != "free":  # where a bound is that of a balanced point, which may be lower
+        for one, later in itertools.pairwise([seen[-2] for seen in runs]):
+            assert later.dual >= one.dual - slack(one)
+
+
+@pytest.mark.parametrize("method", [Rounds, NewtonRounds, NarrowingRounds], ids=lambda method: method.__name__)
+@LOSS
+@KIND
+@COST
+def test_over_partitions(method: Any, loss: Loss, kind: Any, C: float) -> None:
+    if (method is Rounds and kind == "free") or (method is not Rounds and is_smooth(loss) != (method is NewtonRounds)):
+        pytest.skip("another method's problems")
+    X, n = matrix(200, 6), 200
+    y, scale = labels(X, loss), 0.0 if kind == "none" else 1.0
+    classes = np.array([-1.0, 1.0]) if is_classification(loss) else None
+    parts = [make_part(X[k::3], y[k::3], None, classes, scale, kind, place=k) for k in range(3)]
+
+    def run(rounds: int) -> Any:
+        plan = Training(loss, C, n, 1, 6, tol=TOL, max_rounds=rounds, free=kind == "free", scale=scale)
+        return method(plan, InProcess(parts, 1), **({} if method is Rounds else {"most": 40})).run()
+
+    seen = [result.certificates[0] for result in stopped(run)]
+    never_worse(seen)
+    no_worse_than_zero(seen)
+
+
+@pytest.mark.parametrize("machine", ["joint", "multinomial"])
+@COST
+def test_of_all_classes_at_once(machine: str, C: float) -> None:
+    X, y = blobs(n=150, k=3, d=4, seed=1)
+    rows, solver = as_rows(X, 1.0), CrammerSinger() if machine == "joint" else Multinomial()
+    make, loss = (make_joint_problem, Hinge()) if machine == "joint" else (make_multinomial_problem, Logistic())
+    problem = make(rows, y, 3, loss, C=C, intercept="regularized")  # type: ignore[operator]
+    seen = recorded(problem, solver, Limits(TOL, max_epochs=6, certify_every=1.0))
+    never_worse(seen)
+    no_worse_than_zero(seen)
+
+
+@KIND
+@COST
+def test_with_a_kernel(kind: Any, C: float) -> None:
+    X = matrix(100, 4)
+    problem, _ = make_kernel_problem(X, Kernel("rbf", 0.1), labels(X, Hinge()), Hinge(), C=C, intercept=kind)
+    seen = recorded(problem, KernelDecomposition(), Limits(TOL, max_epochs=6, certify_every=1.0))
+    never_worse(seen)
+    no_worse_than_zero(seen)
