@@ -13,18 +13,13 @@ from .fits import fits
 from .public import READERS
 
 FITS = 20  # of each estimator, at least
-RIGHT = ("LinearSVC", "LinearSVR", "NuSVR")
 
 
 def test_the_judge_knows_every_estimator_of_the_package() -> None:
     assert {*HOMES} == {*READERS} == {*posed.MAKERS}
 
 
-WRONG = pytest.mark.xfail(strict=False, reason="landmarks, and models that are none")
-NAMES = [name if name in RIGHT else pytest.param(name, marks=WRONG) for name in posed.MAKERS]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*posed.MAKERS])
 def test_no_claim_of_a_fit_is_refuted(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the default solvers and layout alone: all of them would be long to compile."""
     monkeypatch.setattr(posed, "LINEAR_SOLVERS", dict.fromkeys(posed.LINEAR_SOLVERS, ("auto",)))
