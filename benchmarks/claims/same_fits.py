@@ -48,6 +48,7 @@ HUNDREDTH = "heart"  # its features have no scale in common: at C = 1 first-orde
 LIMITS = {"tol": 1e-3, "max_iter": 60}
 L1_RATIO, C_OF_PLACES = 0.15, 0.1
 FEATURES, ROWS, ROWS_OF_FILES, PARTITIONS = 60, 1_000, 24_000, 4
+SWEEPS = 12  # epochs of a fit of made data, at most
 MEMORY = "16M"  # the least; rows in files take more than half of it, and so are read block by block
 
 
@@ -154,7 +155,7 @@ def model_of(cell: Cell) -> Any:
         loss = cell.machine.removeprefix("kernel ")
         kind = saddlesvm.KernelSVC if loss in CLASSIFICATION else saddlesvm.KernelSVR
         return kind(loss=loss, tol=LIMITS["tol"], **given)
-    given |= LIMITS | {"penalty": cell.penalty}
+    given |= LIMITS | {"penalty": cell.penalty} | ({"max_iter": SWEEPS} if cell.data == "made" else {})
     if cell.penalty == "elasticnet":
         given["l1_ratio"] = L1_RATIO
     faces: Any = saddlesvm

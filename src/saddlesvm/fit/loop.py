@@ -274,8 +274,7 @@ class Fit:
         run = self.run
         for begins in self.awaiting:
             begins()
-        ended = self.end is not None
-        self.state = run.look(self.state, ending=ended or self.state.epochs == 0.0, learns=not ended)
+        self.state = run.look(self.state, ending=self.end is not None or self.state.epochs == 0.0)
         if run.best is None:
             self.end = self.end or (Outcome.FAILED, "no point with a finite objective")
             return

@@ -193,11 +193,8 @@ class Run:
         """Whether the solver's estimate says that the gap asked for is reached."""
         return self.aim > 0.0 and state.estimate <= self.threshold()
 
-    def look(self, state: Any, ending: bool, learns: bool = True) -> Any:
-        """Certify: by a cheap glance first, and exactly where this certificate may end the fit.
-
-        The solver learns nothing of a certificate that only the end of the run asks for: an undisturbed run has none.
-        """
+    def look(self, state: Any, ending: bool) -> Any:
+        """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
         self.watches.lap("solving")
         before = self.watches.certifying
         point = self.point(state)
@@ -212,8 +209,7 @@ class Run:
         if 0.0 <= state.estimate < np.inf:
             ratio = evaluation.certificate.relative_gap / max(state.estimate, SMALLEST_ESTIMATE)
             self.ratio = float(np.clip(ratio, *RATIOS))
-        if learns:
-            state = self.solver.certified(self.problem, state, evaluation)
+        state = self.solver.certified(self.problem, state, evaluation)
         for known in point.known:
             self.keep(known)
         self.keep(evaluation)
