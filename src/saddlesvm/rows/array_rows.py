@@ -24,9 +24,9 @@ def matrix(X: Rows) -> Any:
     """The rows in float64, without the virtual feature: an array, or a CSR array."""
     if isinstance(X, Dense):
         return X.values.astype(np.float64, copy=False)
-    end = X.indptr[-1]
-    data = X.data[:end].astype(np.float64, copy=False)
-    return sparse.csr_array((data, X.indices[:end], X.indptr), shape=(X.indptr.size - 1, X.n_features))
+    begin, end = X.indptr[0], X.indptr[-1]  # rows that are a piece of a file's begin within its arrays
+    data, indptr = X.data[begin:end].astype(np.float64, copy=False), X.indptr - begin if begin else X.indptr
+    return sparse.csr_array((data, X.indices[begin:end], indptr), shape=(X.indptr.size - 1, X.n_features))
 
 
 @silent
