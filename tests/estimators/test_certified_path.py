@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -222,9 +224,29 @@ def test_the_largest_gap_between_two_fits_is_found_in_closed_form():
         interval = Interval(*knots)
         grid = np.concatenate([np.geomspace(C1, C2, 201), np.linspace(C1, C2, 201)])
         grid = np.clip(grid, C1, C2)
-        seen = -np.inf
+        seen = max(knot.relative_gap for knot in knots)
         for C in grid:
             primal, dual = (side.sum() for side in interval.bounds(C))
             seen = max(seen, (primal - dual) / max(abs(primal), abs(dual)))
         assert seen <= interval.gap, trial
         assert interval.gap <= seen + 5e-2 * abs(seen) + 1e-6, trial
+
+
+@pytest.mark.parametrize("seed", range(24, 36))
+def test_the_proven_gap_holds_at_every_knot_too(seed):
+    random = np.random.default_rng(seed)
+    n, d = int(random.integers(20, 80)), int(random.integers(1, 6))
+    X = random.normal(size=(n, d))
+    y = np.where(X @ random.normal(size=d) + random.normal(size=n) > 0, 1, -1)
+    low = 10.0 ** random.uniform(-5, 1)
+    ends, gap = (low, low * 10.0 ** random.uniform(0, 0.5)), 10.0 ** random.uniform(-3.5, -1)
+    loss, intercept = "hinge", str(random.choice(["regularized", "free"]))
+    path = LinearSVC.path(X, y, C=ends, gap=gap, loss=loss, intercept=intercept, random_state=0)
+    for C in (*path.Cs, *np.geomspace(*ends, 5)[1:-1]):
+        best = LinearSVC(C=C, tol=1e-12, max_iter=2000, loss=loss, intercept=intercept, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertifiedWarning)
+            proof = best.fit(X, y).certificate_
+        paid = objective(path.model(C), X, y)
+        assert paid - proof.primal <= path.proven_gap * paid  # an independent fit knows the true excess
+        assert path.certificate(C).relative_gap <= path.proven_gap

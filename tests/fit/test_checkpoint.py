@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -170,6 +171,38 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
             assert "run.ckpt" in str(error)
         else:
             assert result.certificate.sound
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every place below a value of JSON: what holds it, and its key."""
+    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    return [place for key in keys for place in [(value, key), *places(value[key])]]
+
+
+def test_no_number_of_a_header_breaks_a_fit(tmp_path: Path) -> None:
+    path, problem = tmp_path / "run.ckpt", small_problem(Hinge(), C=0.1)
+    fit(problem, SDCA(), Limits(tol=0.0, max_epochs=2), checkpoint=Checkpoint(path))
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    text = bytes(arrays.pop("header")).decode()
+    ratio_refused = 0
+    for place in range(len(places(json.loads(text)))):
+        for new in (0, -1, 10**400, float("inf"), float("nan"), 1e308, 5e-324):
+            header = json.loads(text)
+            holder, key = places(header)[place]
+            if not isinstance(holder[key], (int, float)):
+                continue
+            holder[key] = new
+            with path.open("wb") as file:
+                np.savez(file, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+            try:
+                result = fit(problem, SDCA(), Limits(tol=0.0, max_epochs=3), checkpoint=Checkpoint(path))
+            except ValueError as error:
+                assert "run.ckpt" in str(error)
+                ratio_refused += key == "ratio"
+            else:
+                assert result.certificate.sound, (key, new)
+    assert ratio_refused == 5  # all but 1e308 and 5e-324
 
 
 def test_another_npz_is_refused(tmp_path: Path) -> None:

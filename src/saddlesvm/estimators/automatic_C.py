@@ -19,7 +19,7 @@ from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_defaults import ENDS, GAP
 from saddlesvm.estimators.path_search import certified_path
-from saddlesvm.runtime.allowed import POSITIVE, SHARE, check
+from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import end_of_fit
 from saddlesvm.runtime.interrupt import part_of_a_search
@@ -67,7 +67,7 @@ class AutomaticC:
         if self.rule not in RULES:
             raise ValueError(f"the rule of C='auto' must be one of {', '.join(RULES)}; got {self.rule!r}")
         for name in ("low", "high"):
-            check(name, getattr(self, name), POSITIVE)
+            check(name, getattr(self, name), STRENGTH)
         check("gap", self.gap, SHARE)
         if not self.low < self.high:
             raise ValueError(f"low must be smaller than high in C='auto'; got {self.low!r} and {self.high!r}")

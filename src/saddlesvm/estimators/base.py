@@ -29,6 +29,7 @@ from saddlesvm.runtime.allowed import (
     NUMBER,
     POSITIVE,
     RELATIVE_GAP,
+    STRENGTH,
     THREADS,
     Allowed,
     check,
@@ -173,7 +174,7 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
             raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
         chosen: Any = getattr(self, "C_", self.C) if not isinstance(self.C, NUMBER) else self.C  # C="auto" leaves C_
         name, given = ("C", chosen) if self.lam is None else ("lam", self.lam)
-        check(name, given, POSITIVE)
+        check(name, given, STRENGTH)
         return {name: given}
 
     def _forget(self) -> None:

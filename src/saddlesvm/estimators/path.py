@@ -18,7 +18,7 @@ from saddlesvm.estimators.path_defaults import ENDS
 from saddlesvm.estimators.path_in_threads import GridInThreads, Timed, threads_over
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import LIMIT
+from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, STRENGTH, check
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import beginning, end_of_fit
 from saddlesvm.runtime.interrupt import interruptible
@@ -145,16 +145,17 @@ def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
     Raises
     ------
     ValueError
-        No value, or one that is not positive and finite.
+        No value, or one that is no C.
     """
-    grid = (
-        np.logspace(np.log10(ENDS[0]), np.log10(ENDS[1]), Cs)
-        if isinstance(Cs, (int, np.integer))
-        else np.asarray(Cs, dtype=np.float64).ravel()
-    )
-    if grid.size == 0 or not (np.isfinite(grid) & (grid > 0.0)).all():
-        raise ValueError(f"Cs must be a number of values, or positive finite values; got {Cs!r}")
-    return np.unique(grid)
+    if isinstance(Cs, (int, np.integer)):
+        check("Cs, a number of values or the values,", Cs, COUNT_FROM_ONE)
+        return np.logspace(np.log10(ENDS[0]), np.log10(ENDS[1]), Cs)
+    values = np.ravel(np.asarray(Cs, dtype=object)).tolist()
+    if not values:
+        raise ValueError("Cs must be a number of values, or the values; got none")
+    for value in values:
+        check("each of Cs", value, STRENGTH)
+    return np.unique(np.array(values, dtype=np.float64))
 
 
 def grid_for(model: LinearModel, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> np.ndarray:

@@ -27,7 +27,7 @@ from saddlesvm.problem.path_bounds import Knot
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.problem.rounding import gamma, radii
 from saddlesvm.rows import layouts as rows
-from saddlesvm.runtime.allowed import POSITIVE, SHARE, check
+from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import end_of_fit
 from saddlesvm.runtime.interrupt import interruptible
@@ -300,7 +300,7 @@ def certified_path(
     if len(ends) != 2:
         raise ValueError(f"a certified path needs two ends, the smallest and the largest C; got {ends!r}")
     for end in ends:
-        check("lam" if in_lambda else "C", end, POSITIVE)
+        check("lam" if in_lambda else "C", end, STRENGTH)
     if not ends[0] < ends[1]:
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
     if template.warm_start:

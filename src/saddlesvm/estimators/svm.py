@@ -53,7 +53,7 @@ class SVM(KernelMachine):
 
     def _has_hard_margin(self) -> bool:
         """Whether C is infinite: no row may be inside the margin, or outside the tube."""
-        return isinstance(self.C, NUMBER) and math.isinf(self.C)
+        return isinstance(self.C, NUMBER) and math.inf == self.C
 
     def _check_hard_margin(self, loss: Loss) -> None:
         """Raise ValueError where C is infinite and multipliers have no bounds, or depend on any C."""

@@ -16,7 +16,7 @@ from saddlesvm.estimators.svm import SVM, check_share
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import SHORTFALL, NuRegression
-from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.allowed import STRENGTH, check
 from saddlesvm.runtime.words import Keep, KernelName, KernelSolver, RegressionLoss
 from saddlesvm.solvers.base import SolverBase
 
@@ -236,7 +236,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
-        check("C", self.C, POSITIVE)
+        check("C", self.C, STRENGTH)
         check_share("nu", self.nu)
         return SHORTFALL
 

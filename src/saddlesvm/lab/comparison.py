@@ -23,6 +23,7 @@ from saddlesvm.lab.results import Results
 from saddlesvm.lab.verdict import verdict
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, is_loss, make_loss, split_losses
+from saddlesvm.runtime.allowed import STRENGTH, check
 from saddlesvm.runtime.interrupt import interruptible
 
 LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "kernel-decomposition,kernel-sdca,kernel-pegasos"  # compared by default
@@ -232,6 +233,5 @@ def _loss(loss: Any, task: Task, kernels: bool) -> Loss:
 
 
 def _positive(value: float, name: str) -> float:
-    if not 0.0 < float(value) < float("inf"):
-        raise ValueError(f"{name} must be positive and finite; got {value!r}")
+    check(name, value, STRENGTH)
     return float(value)

@@ -203,8 +203,12 @@ class Interval:
         return low - float(self.rounding.sum()), high - low + apart, -apart
 
     def _largest_gap(self) -> tuple[float, float]:
-        """The largest relative gap between the knots, and the C where it is, in closed form."""
-        dual, largest, place = self._dual(), -np.inf, 0.5
+        """The largest relative gap from knot to knot, and the C where it is, in closed form.
+
+        At a knot the model is its own fit, although its neighbour's may cost less there.
+        """
+        dual = self._dual()
+        largest, place = max((self.low.relative_gap, 0.0), (self.high.relative_gap, 1.0))
         for start, stop in pairwise(self._pieces()):
             primal = self._primal(self._share_between(0.5 * (start + stop)))
             turning = [x for x in _roots(_slope_of_quotient(primal, dual)) if start < x < stop]

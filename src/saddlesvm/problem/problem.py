@@ -31,7 +31,7 @@ from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
-from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.allowed import STRENGTH, check
 
 TARGET_UNITS = 4.0  # of the last place of a target, that its distance from an intercept may be off by
 
@@ -42,14 +42,14 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
     Raises
     ------
     ValueError
-        Both or neither were given, or the given one is not positive and finite.
+        Both or neither were given, or the given one is no strength.
     """
     if C is None and lam is None:
         raise ValueError("give C or lam (lambda), the strength that the objective was made with: C = 1 / (lambda n)")
     if C is not None and lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     name, given = ("C", C) if C is not None else ("lam", lam)
-    check(name, given, POSITIVE)
+    check(name, given, STRENGTH)
     assert given is not None
     other = 1.0 / (float(given) * n)
     return (float(given), other) if name == "C" else (other, float(given))

@@ -12,6 +12,8 @@ from saddlesvm.runtime.words import KEPT
 
 WHOLE = (int, np.integer)
 NUMBER = (*WHOLE, float, np.floating)
+MOST_BITS = 1023  # of a whole number that a float surely holds
+LEAST, MOST = 1e-200, 1e200  # of C and of lambda: one is 1 / n times the inverse of the other, and objectives are sums
 
 
 class Allowed(NamedTuple):
@@ -24,15 +26,23 @@ class Allowed(NamedTuple):
 def check(name: str, given: Any, allowed: Allowed) -> None:
     """Raise ValueError for a value that is not allowed; the message names the option and what it may be."""
     if not allowed.holds(given):
-        raise ValueError(f"{name} must be {allowed.words}; got {given!r}")
+        raise ValueError(f"{name} must be {allowed.words}; got {_written(given)}")
+
+
+def _written(given: Any) -> str:
+    return repr(given) if _fits(given) else f"a whole number of {given.bit_length()} bits"
+
+
+def _fits(given: Any) -> bool:
+    return not isinstance(given, int) or given.bit_length() <= MOST_BITS
 
 
 def _finite(given: Any) -> bool:
-    return isinstance(given, NUMBER) and math.isfinite(given)
+    return isinstance(given, NUMBER) and _fits(given) and math.isfinite(given)
 
 
 def _limit(given: Any) -> bool:
-    return given is None or (isinstance(given, NUMBER) and bool(given > 0))
+    return given is None or (isinstance(given, NUMBER) and _fits(given) and bool(given > 0))
 
 
 def _threads(given: Any) -> bool:
@@ -45,6 +55,9 @@ def _callbacks(given: Any) -> bool:
 
 FINITE = Allowed("a finite number", _finite)
 POSITIVE = Allowed("a positive finite number", lambda given: _finite(given) and given > 0)
+STRENGTH = Allowed(
+    f"a positive finite number, from {LEAST:g} to {MOST:g}", lambda given: _finite(given) and LEAST <= given <= MOST
+)
 NOT_NEGATIVE = Allowed("a finite number of at least 0", lambda given: _finite(given) and given >= 0)
 RELATIVE_GAP = Allowed(
     "a relative gap, at least 0 and below 1: a gap of 1 proves nothing", lambda given: _finite(given) and 0 <= given < 1

@@ -1,0 +1,69 @@
+"""C and lambda far from 1: a certified model up to the limits, and a clear error before any work beyond them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from saddlesvm import SVC, SVR, AutomaticC, LinearSVC, LinearSVCCV, LinearSVR, NuSVR, Outcome
+from saddlesvm.cli.parser import main
+from saddlesvm.estimators.kernel_path import kernel_path
+from saddlesvm.lab.comparison import compare
+
+X, Y = make_classification(60, 4, flip_y=0.2, random_state=0)
+BEYOND = [10**400, 10**5000, -(10**400), 1e308, 1.1e200, 0.9e-200, 1e-320, 0.0, float("nan")]
+TASKS = {LinearSVR: X[:, 0], SVR: X[:, 0], NuSVR: X[:, 0]}
+
+
+@pytest.mark.parametrize("given", BEYOND, ids=lambda one: str(one)[:8] if isinstance(one, float) else "whole")
+@pytest.mark.parametrize("kind", [LinearSVC, LinearSVR, SVC, SVR, NuSVR])
+def test_no_strength_beyond_the_limits(kind: Any, given: Any) -> None:
+    targets = TASKS.get(kind, Y)
+    with pytest.raises(ValueError, match=r"C must be a positive finite number, from 1e-200 to 1e\+200; got"):
+        kind(C=given).fit(X, targets)
+    if "lam" in kind().get_params():
+        with pytest.raises(ValueError, match="lam must be a positive finite number"):
+            kind(lam=given).fit(X, targets)
+
+
+@pytest.mark.parametrize("given", BEYOND, ids=lambda one: str(one)[:8] if isinstance(one, float) else "whole")
+def test_no_strength_beyond_the_limits_on_paths(given: Any) -> None:
+    allowed = r"a positive finite number, from 1e-200 to 1e\+200; got"
+    asked: list[Any] = [
+        lambda: LinearSVC.path(X, Y, Cs=[1.0, given]),
+        lambda: LinearSVC.path(X, Y, C=(given, 1.0)),
+        lambda: LinearSVC.path(X, Y, lam=(1.0, given)),
+        lambda: LinearSVCCV(Cs=[1.0, given]).fit(X, Y),
+        lambda: kernel_path(SVC(), X, Y, Cs=[1.0, given]),
+        lambda: LinearSVC(C=AutomaticC(high=given)).fit(X, Y),
+        lambda: compare(X, Y, solvers="dcd", C=given),
+    ]
+    for ask in asked:
+        with pytest.raises(ValueError, match=allowed):
+            ask()
+
+
+@pytest.mark.parametrize("name", ["tol", "gap", "max_time", "max_iter", "intercept_scaling", "certify_every"])
+def test_whole_numbers_that_no_float_holds_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be .*; got a whole number of 1329 bits"):
+        LinearSVC(**{name: 10**400}).fit(X, Y)
+
+
+@pytest.mark.parametrize("option", ["--C", "--lambda"])
+@pytest.mark.parametrize("value", ["1e400", "1e308", "1e-320", "-1"])
+def test_the_command_line_refuses_them_too(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "heart", f"{option}={value}"]) == 2
+    assert "must be a positive finite number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("strength", [{"C": 1e-200}, {"C": 1e-60}, {"lam": 1e200}, {"lam": 1e60}])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_the_weakest_losses_have_a_certified_model(loss: str, strength: dict[str, float]) -> None:
+    model = LinearSVC(loss=loss, **strength).fit(X, Y)
+    at_zero = {"hinge": 1.0, "squared_hinge": 1.0, "logistic": np.log(2.0)}[loss]
+    mean = strength["C"] * len(X) if "C" in strength else 1.0
+    assert model.outcome_ is Outcome.CERTIFIED
+    np.testing.assert_allclose(model.certificate_.primal, at_zero * mean, rtol=1e-6)
