@@ -9,6 +9,7 @@ from scipy import sparse
 from saddlesvm import LinearSVC, LinearSVR, OneClassSVM
 from saddlesvm.data import inputs
 from saddlesvm.estimators import diagnosis
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass import linear_fit
 from saddlesvm.rows import memory_plan
 
@@ -36,7 +37,7 @@ def test_weights_beyond_the_memory_are_refused_before_any_work(model: object, mo
 
 def test_kernel_machines_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_plan, "available_memory", lambda: 2**34)
-    assert OneClassSVM(kernel="linear").fit(few_values()).outcome_ == "certified"
+    assert OneClassSVM(kernel="linear").fit(few_values()).outcome_ is Outcome.CERTIFIED
 
 
 def test_every_vector_of_a_model_counts(monkeypatch: pytest.MonkeyPatch) -> None:
