@@ -25,7 +25,7 @@ from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.second_order.looks import TRIALS
-from saddlesvm.solvers.second_order.narrowing import SHARE, Posed, settle
+from saddlesvm.solvers.second_order.narrowing import SHARE, Narrowing, Posed, settle
 from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
 from saddlesvm.solvers.second_order.undecided import Findings, Question, find, undecided, width_of
 from support import ALL_LOSSES, csr, labels, matrix, named
@@ -187,3 +187,22 @@ def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:
     assert not AutoOnFiles().may_change([streamed(file, labels(X, Hinge()), Hinge())])
     with pytest.raises(ValueError, match="StreamedProblem"):
         fit(make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0), NarrowingOnFiles())
+
+
+def test_a_step_back_keeps_the_width_of_the_rows_around_its_beginning() -> None:
+    """A solution may lie far off, as with noisy labels: its margins say nothing of the undecided rows on the way."""
+    loss = Hinge()
+    problem, (ahead, _) = at_random(loss, "dense")
+    run = Narrowing.begin(np.zeros(5), 20, 60)
+    run.width = 1.5
+
+    def look() -> bool:
+        found = Findings.nothing(5)
+        find(problem.terms, problem.members, run.ask(), found, np.zeros(60))
+        return run.take(problem.C, problem.regularizer, found)
+
+    assert look()  # the first point stays, and what is to come is a solution's
+    run.at, run.back, width = 1e3 * ahead, run.at, run.width
+    assert not look()
+    assert np.abs(run.at).max() < np.abs(1e3 * ahead).max()
+    assert run.width == width

@@ -18,7 +18,7 @@ from saddlesvm.data.blame import naming_columns, unordered
 from saddlesvm.data.dicts import are_dicts, rows_of_dicts
 from saddlesvm.data.store import Store
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.csr_checks import all_in_order, first_repeat
+from saddlesvm.rows.csr_checks import all_in_order, first_repeat, first_repeat_of_few
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import squared_norms
 
@@ -123,7 +123,10 @@ def canonical(X: Any) -> Any:
         raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
     if all_in_order(X.indices, X.indptr, X.shape[1]):
         return X
-    bad = int(first_repeat(X.indices, X.indptr, np.full(X.shape[1], -1, dtype=X.indptr.dtype)))
+    if X.indices.size < X.shape[1]:  # NumPy sorts the indices, and needs no mark for each column
+        bad = first_repeat_of_few(X.indices, X.indptr, np.broadcast_to(-1, X.shape[1]))
+    else:
+        bad = int(first_repeat(X.indices, X.indptr, np.full(X.shape[1], -1, dtype=X.indptr.dtype)))
     if bad == -1:
         return X
     if bad <= -2:

@@ -61,8 +61,10 @@ def scale_hint(X: Any) -> list[Finding]:
     """What a look at some rows says about the scales of the features: cheap enough for the end of a fit."""
     n = X.shape[0]
     some = X[np.unique(np.linspace(0, n - 1, min(n, GLANCED_ROWS)).astype(np.int64))]
-    squares = some.multiply(some).sum(axis=0) if sparse.issparse(X) else np.einsum("ij,ij->j", some, some)
-    return _spread(np.sqrt(np.asarray(squares, dtype=np.float64).ravel()))
+    if not sparse.issparse(X):
+        return _spread(np.sqrt(np.einsum("ij,ij->j", some, some, dtype=np.float64)))
+    used, place = np.unique(some.indices, return_inverse=True)
+    return _spread(np.sqrt(np.bincount(place, np.square(some.data, dtype=np.float64))), used)
 
 
 def separability(model: Any) -> list[Finding]:
@@ -80,16 +82,19 @@ def separability(model: Any) -> list[Finding]:
     ]
 
 
-def _spread(norms: np.ndarray) -> list[Finding]:
-    """Whether the norms of the features spread over orders of magnitude."""
+def _spread(norms: np.ndarray, columns: np.ndarray | None = None) -> list[Finding]:
+    """Whether the norms of the features, those of some columns or of all, spread over orders of magnitude."""
+    if not norms.any():
+        return []
     used = np.where(norms > 0.0, norms, np.inf)
     largest, smallest = int(np.argmax(norms)), int(np.argmin(used))
-    if not norms.any() or norms[largest] <= SPREAD * used[smallest]:
+    if norms[largest] <= SPREAD * used[smallest]:
         return []
+    first, last = (k if columns is None else int(columns[k]) for k in (largest, smallest))
     return [
         Finding(
             f"the norms of the features spread over a factor of {norms[largest] / used[smallest]:.1e} "
-            f"(largest: column {largest}, smallest: column {smallest})",
+            f"(largest: column {first}, smallest: column {last})",
             "Scale them to similar size before training (in Python with StandardScaler, or MaxAbsScaler for sparse "
             "data): coordinate methods then need far fewer epochs, and the penalty treats the features alike",
         )

@@ -32,7 +32,7 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_square
 from saddlesvm.problem.problem import Problem, resolve_C
-from saddlesvm.rows.memory_plan import available_memory, does_not_fit, memory_bytes
+from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.randomness import seed_of
@@ -325,6 +325,7 @@ class LinearModel(CallbackSupport, Estimator):
         solver, kind = self._made_solver(), self._intercept_kind()
         plain = self._penalty().penalty.identity()
         limits = self._limits(solver)
+        demand_room_for_weights(X.shape[1] + 1, len(problems))
         given: MemoryRows | FileRows
         self.__dict__.pop("reads_blocks", None)
         if self.goes_by_blocks(X, solver):

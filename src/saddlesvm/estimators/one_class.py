@@ -21,6 +21,7 @@ from saddlesvm.problem.kernel import FEW
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import SHORTFALL, Novelty
 from saddlesvm.rows.kernels import Kernel
+from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.runtime.words import Keep, KernelName, KernelSolver
 from saddlesvm.solvers.base import SolverBase
 
@@ -139,6 +140,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         weights = inputs.check_weights(sample_weight, X.shape[0])
         self.kernel_ = Kernel(self.kernel, self._gamma(X, weights), self.degree, self.coef0)
         made = [lambda: SubProblem(0, "", np.zeros(X.shape[0]))]
+        demand_room_for_weights(X.shape[1] + 1)
         rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
         [result] = self._shown(feature_fits(self, rows, made, SHORTFALL, weights, machine, self._made_solver()))
         self._keep_for_a_start(None)

@@ -26,6 +26,8 @@ CHUNK_BYTES = 1 << 22  # bytes of neighbouring rows per read
 FEWEST_CHUNKS = 24  # chunks per block, so that each sweep can mix them anew
 WORK_BYTES = 40  # bytes per row of the present block: labels, order, members, former variables, steps
 CLASS_BYTES = 48  # the same for each class of a joint machine: variables, former ones, order, scores
+WEIGHTS_AT_WORK = 4  # weight vectors of the solver and the certificate, at least, besides those of the model (measured)
+FEW_WEIGHTS = 2**26  # bytes that are always there
 LEAST_MEMORY = 16 * 2**20
 
 
@@ -106,6 +108,30 @@ def available_memory() -> int:
         if found:
             limits.append(int(found[1]) * (1024 if "kB" in pattern else 1))
     return min(limits)
+
+
+def demand_room_for_weights(width: int, vectors: int = 1) -> None:
+    """Raise where the weights of a model are larger than the memory that is available.
+
+    Parameters
+    ----------
+    width : int
+        Weights of a vector, the intercept's included.
+    vectors : int, default=1
+        Weight vectors of the model.
+
+    Raises
+    ------
+    ValueError
+        The weight vectors of the model, and those of the solver and the certificate of one, are too many bytes.
+    """
+    needed = 8 * width * (vectors + WEIGHTS_AT_WORK)
+    if needed > FEW_WEIGHTS and needed > (there := available_memory()):
+        raise ValueError(
+            f"{width - 1:,} features are too many for this machine: {vectors} x {width:,} weights and the work on them "
+            f"take at least {needed / 2**30:.3g} GiB of memory, of which {there / 2**30:.3g} GiB are available; leave "
+            "out the columns without values (X[:, np.unique(X.indices)]), or hash the features to fewer columns"
+        )
 
 
 def matrix_bytes(X: Rows) -> int:

@@ -285,6 +285,7 @@ class Narrowing(Group):
         primal = objectives(C, Sums(paid, 0.0, regularizer.value(w), 0.0))[0]
         if primal < self.primal:
             self.primal, self.paid, self.model = primal, paid, w
+        width = self.width
         self._widen(found)
         place = self._better_place(C, regularizer, found, primal)
         if place > 0.0:
@@ -295,6 +296,7 @@ class Narrowing(Group):
         else:
             self.before = primal
             return True
+        self.width = width  # the next point is close to `back`, whose rows gave it; those found here are far away
         return False
 
     def _better_place(self, C: float, regularizer: Regularizer, found: Findings, primal: float) -> float:
