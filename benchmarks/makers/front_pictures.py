@@ -107,15 +107,16 @@ def draw_speed(ax: Any, rows: list[Duel], ink: tuple[str, str, str]) -> None:
     ax.legend(loc="lower right", frameon=False, labelcolor=text, ncols=2, bbox_to_anchor=(1.0, 1.0))
 
 
-def save(name: str, size: tuple[float, float], draw: Any, given: Any) -> None:
-    """Draw a picture in light and in dark."""
+def save(name: str, size: tuple[float, float], draw: Any, given: Any, columns: int = 1) -> None:
+    """Draw a picture in light and in dark; `draw` gets its panels, or the only one."""
     for kind, ink in INK.items():
         with plt.rc_context(STYLE):
-            figure, ax = plt.subplots(figsize=size)
-            draw(ax, given, ink)
-            ax.tick_params(colors=ink[0])
-            for side in ("left", "bottom"):
-                ax.spines[side].set_color(ink[0])
+            figure, panels = plt.subplots(1, columns, figsize=size, squeeze=False)
+            draw(panels[0] if columns > 1 else panels[0, 0], given, ink)
+            for ax in panels[0]:
+                ax.tick_params(colors=ink[0])
+                for side in ("left", "bottom"):
+                    ax.spines[side].set_color(ink[0])
             figure.savefig(DOCS / "pictures" / f"{name}-{kind}.svg", transparent=True, metadata={"Date": None},
                            bbox_inches="tight")  # fmt: skip
             plt.close(figure)
