@@ -12,7 +12,7 @@ MADE_BY_A_SCRIPT = (
     "experiments",
 )  # folders of pages whose commands need downloaded data
 BLOCK = re.compile(
-    r"<!-- before\n(?P<before>.*?)-->|<!-- not run: (?P<reason>[^\n]+?) -->|"
+    r"<!-- not run: (?P<reason>[^\n]+?) -->|"
     r"^(?P<fence>`{3,})(?P<language>python|pycon|console)[^\n]*\n(?P<code>.*?)^(?P=fence)$",
     re.M | re.S,
 )
@@ -39,14 +39,12 @@ def pages() -> list[Path]:
 
 
 def blocks(page: Path) -> list[Block]:
-    """The blocks of a page in order, those in ``<!-- before ... -->`` comments (which nobody sees) included."""
+    """The blocks of a page in order."""
     text, found, excuse = page.read_text(encoding="utf-8"), [], ""
     for match in BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 2
         if match["reason"]:
             excuse = match["reason"]
-        elif match["before"]:
-            found.append(Block("python", match["before"], line))
         else:
             found.append(Block(match["language"], match["code"], line, excuse))
             excuse = ""

@@ -1,8 +1,8 @@
 """Every block of code on every page runs, in the order of the page, in a folder of its own.
 
 ``python`` and ``pycon`` blocks of a page share one set of names; of ``console`` blocks the lines that begin with
-``$ saddlesvm`` are run, and must end with exit code 0. What a page needs but need not show stands before it in an HTML
-comment that begins with ``before``; a block that cannot run is preceded by ``<!-- not run: reason -->``.
+``$ saddlesvm`` are run, and must end with exit code 0. A block that cannot run is preceded by
+``<!-- not run: reason -->``.
 """
 
 from __future__ import annotations
