@@ -116,8 +116,8 @@ def refuted(claim: Claim, lowest: Decimal) -> list[str]:
         return said
     if below > lowest + near:
         said.append(f"the dual {told.dual!r} is above a model's objective by {share(below - lowest)}")
-    if claim.dual is not None and below > claim.dual + near:
-        said.append(f"the dual {told.dual!r} is above that of the dual point by {share(below - claim.dual)}")
+    if claim.dual is not None and below > (bound := max(claim.dual, Decimal(0))) + near:  # the dual point zero proves 0
+        said.append(f"the dual {told.dual!r} is above that of the dual point by {share(below - bound)}")
     if told.gap < 0.0:
         said.append(f"the gap is {told.gap!r}")
     return said

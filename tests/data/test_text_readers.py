@@ -90,7 +90,7 @@ def test_width_of_the_training_data(tmp_path: Path) -> None:
     fails(tmp_path / "t.svm", "line 1", "index 3", "2 features", n_features=2)
     fails(tmp_path / "t.npz", "3 features", "2 are expected", n_features=2)
     write_csv(tmp_path / "t.csv")
-    fails(tmp_path / "t.csv", "3 feature columns", "7 features are expected", n_features=7)
+    fails(tmp_path / "t.csv", "has 4 columns", "7 features are expected", n_features=7)
 
 
 def test_libsvm_comments_query_ids_and_base(tmp_path: Path) -> None:

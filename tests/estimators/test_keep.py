@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-import saddlesvm.dask
 from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, Pegasos, Store
 from saddlesvm.cli.parser import main
 from saddlesvm.data import load_bundled
@@ -208,10 +207,6 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert facts["worth"]["primal objective"] == pytest.approx(model.certificate_.primal)
     assert main([*given[:2], "--keep", "last", "--dask", "local:1"]) == 2
     assert "--keep does not go with --dask" in capsys.readouterr().err
-
-
-def test_a_cluster_has_no_last_point() -> None:
-    assert "keep" not in saddlesvm.dask.LinearSVC().get_params()
 
 
 def test_certificates_rise_and_fall_with_the_iterates() -> None:

@@ -112,7 +112,7 @@ def test_train_chooses_C_on_the_command_line(capsys):
         (["path", "heart", "--C", "2,1"], "the ends of a path must ascend"),
         (["path", "heart", "--penalty", "l1", "--lambda", "1e-3,1"], "goes over C: give --C LOW,HIGH, not --lambda"),
         (["path", "heart", "--Cs", "0"], "a number of values is needed, as in 13"),
-        (["path", "heart", "--gap", "0"], "gap must be a positive"),
+        (["path", "heart", "--gap", "0"], "gap must be a number between 0 and 1"),
         (["train", "heart", "--C", "best"], "C must be a positive finite number, or 'auto'; got 'best'"),
     ],
 )

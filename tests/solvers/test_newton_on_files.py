@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.looks import TRIALS, Ask, Told, look
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
+from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 LATER = ("walk_base", "walk_matrix", "walk_inner_", "proof")  # beginnings of the names that old runs lack
@@ -198,27 +197,6 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, int
     ended = fit(problem(), solver, limits, checkpoint=Checkpoint(path))  # proven anew from the rows
     assert ended.outcome is Outcome.CERTIFIED
     assert np.array_equal(ended.coef, undisturbed.coef)
-
-
-def test_a_checkpoint_from_before_the_matrix_was_kept_goes_on(tmp_path: Path) -> None:
-    X = matrix(N, D)
-    file, y, path = mapped(X, tmp_path), labels(X, SquaredHinge()), tmp_path / "run"
-    limits = Limits(tol=1e-6, max_epochs=40)
-    with pytest.raises(KeyboardInterrupt):
-        begun = many_blocks(file, y, SquaredHinge(), C=1e3)
-        fit(begun, NewtonOnFiles(), limits, callbacks=[StopAt(8)], checkpoint=Checkpoint(path, 1e9, 1))
-    with np.load(path) as stored:
-        arrays = {name: one for name, one in stored.items() if not is_later(name)}
-    header = json.loads(arrays["header"].tobytes())
-    header["same"] = {name: one for name, one in header["same"].items() if not is_later(name)}
-    for name in ("walk_changes", "walk_precise", "walk_wide", "walk_estimate", "proves_itself", "proving"):
-        del header["state"][name]
-    header["state"] = {name: one for name, one in header["state"].items() if not is_later(name)}
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    with path.open("wb") as opened:
-        np.savez(opened, **arrays)
-    resumed = fit(many_blocks(file, y, SquaredHinge(), C=1e3), NewtonOnFiles(), limits, checkpoint=Checkpoint(path))
-    assert resumed.outcome is Outcome.CERTIFIED
 
 
 def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> None:

@@ -93,6 +93,11 @@ def plain_dual(problem: Problem, alpha: np.ndarray) -> float:
     return float(-problem.C * paid - 0.5 * w @ w)
 
 
+def plain_bound(problem: Problem, alpha: np.ndarray) -> float:
+    """The bound that a certificate tells of a dual point: its own objective, or that of the point zero if it is better."""
+    return max(plain_dual(problem, alpha), plain_dual(problem, np.zeros(problem.y.size)))
+
+
 def distance_bound(*gaps: float) -> float:
     """How far apart the weights of certified models (C form) can be, by strong convexity; with rounding's share."""
     return sum(np.sqrt(2.0 * max(gap, 0.0)) for gap in gaps) + 1e-7

@@ -89,7 +89,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 COMMON = frozenset((
-    "data", "test", "validation", "label", "standardize", "loss", "C", "penalty", "class_weight", "tol", "max_time",
+    "data", "test", "validation", "label", "loss", "C", "penalty", "class_weight", "tol", "max_time",
     "checkpoint", "n_jobs", "memory", "model", "report", "json", "help", "help_all", "leave_one_out", "proven_gap",
 ))  # fmt: skip
 
