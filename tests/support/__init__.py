@@ -94,7 +94,7 @@ def plain_dual(problem: Problem, alpha: np.ndarray) -> float:
 
 
 def plain_bound(problem: Problem, alpha: np.ndarray) -> float:
-    """The bound that a certificate tells of a dual point: its own objective, or that of the point zero if it is better."""
+    """The bound that a certificate tells of a dual point: its objective, or that of the point zero if it is better."""
     return max(plain_dual(problem, alpha), plain_dual(problem, np.zeros(problem.y.size)))
 
 
