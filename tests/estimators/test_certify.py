@@ -72,7 +72,7 @@ def test_regression(data):
         ({"dual": np.full(200, np.nan)}, "dual must hold finite numbers"),
         ({"refine": -1}, "refine must be a whole number of at least 0; got -1"),
         ({"refine": 1.5}, "refine must be a whole number of at least 0; got 1.5"),
-        ({"intercept_scaling": 0}, "intercept_scaling must be a positive finite number; got 0"),
+        ({"intercept_scaling": 0}, "intercept_scaling must be a positive finite number, from 1e-100 to 1e100; got 0"),
         ({"C": -1.0}, "C must be a positive"),
         ({"C": None}, "give C or lam"),
         ({"y": np.zeros(200)}, "y must hold two classes"),

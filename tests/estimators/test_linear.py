@@ -267,7 +267,7 @@ def test_clone_and_pickle_keep_the_solver(blobs):
         ({"solver": "sdca:nonsense=1"}, "no option 'nonsense'"),
         ({"penalty": "l0"}, "penalty must be 'l2', 'l1', or 'elasticnet'"),
         ({"intercept": "fixed"}, "intercept must be"),
-        ({"intercept_scaling": 0.0}, "intercept_scaling must be a positive finite number; got 0.0"),
+        ({"intercept_scaling": 0.0}, "intercept_scaling must be a positive finite number, from 1e-100 to 1e100"),
         ({"multi_class": "nonsense"}, "multi_class must be"),
         ({"dual": "maybe"}, "dual must be"),
         ({"tol": -1.0}, "tol must be"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,41 @@ def test_no_strength_beyond_the_limits_on_paths(given: Any) -> None:
 def test_whole_numbers_that_no_float_holds_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be .*; got a whole number of 1329 bits"):
         LinearSVC(**{name: 10**400}).fit(X, Y)
+
+
+@pytest.mark.parametrize("given", [1e200, 1e-200, float("inf")])
+def test_the_square_of_the_intercept_scaling_is_a_number(given: float) -> None:
+    with pytest.raises(ValueError, match="intercept_scaling must be a positive finite number, from 1e-100 to 1e100"):
+        LinearSVC(intercept_scaling=given).fit(X, Y)
+
+
+@pytest.mark.parametrize("scale", [1e98, 1e125, 1e151, 3e151])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("solver", ["pegasos", "dcd", "sdca", "newton", "blocks", "columns", "auto"])
+def test_an_end_without_proof_says_why(solver: str, loss: str, scale: float) -> None:
+    for C, intercept, keep in [(1e5, "free", "best"), (1.0, "regularized", "last"), (1e-240 * scale, "free", "last")]:
+        model = LinearSVC(loss=loss, solver=solver, C=C, intercept=intercept, keep=keep, max_iter=5, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X * scale, Y)
+        proof = model.certificate_
+        assert (model.outcome_ is Outcome.CERTIFIED) == (proof.relative_gap <= model.tol)
+        if model.outcome_ is Outcome.CERTIFIED or model.outcome_ is Outcome.RULE_MET:
+            continue
+        assert re.search("[Ss]cale the features", model.outcome_.advice), model.outcome_
+        paid = objective(model, X * scale)
+        assert not paid > proof.primal * (1 + 1e-12), (C, intercept, keep)  # NaN where the arithmetic broke down
+
+
+def objective(model: LinearSVC, rows: np.ndarray) -> float:
+    """The objective of a model, in long double where the platform has it."""
+    w, offset = np.longdouble(np.ravel(model.coef_)), np.longdouble(model.intercept_[0])
+    with np.errstate(all="ignore"):
+        margin = np.where(model.classes_[1] == Y, 1.0, -1.0) * (rows.astype(np.longdouble) @ w + offset)
+        short = np.maximum(0.0, 1.0 - margin)
+        paid = {"hinge": short, "squared_hinge": short * short, "logistic": np.logaddexp(0.0, -margin)}[model.loss]
+        charged = w @ w + (offset * offset if model.intercept == "regularized" else 0.0)
+        return 0.5 * charged + np.longdouble(model.C) * paid.sum()
 
 
 @pytest.mark.parametrize("option", ["--C", "--lambda"])

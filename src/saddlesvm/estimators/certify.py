@@ -18,7 +18,7 @@ from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.allowed import COUNT, POSITIVE, check
+from saddlesvm.runtime.allowed import COUNT, SCALING, check
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.dcd import DCD
@@ -93,7 +93,7 @@ def certify(
     True
     """
     check("refine", refine, COUNT)
-    check("intercept_scaling", intercept_scaling, POSITIVE)
+    check("intercept_scaling", intercept_scaling, SCALING)
     made = make_loss(loss, width=width, epsilon=epsilon)
     design = inputs.as_design(X)
     n, d = design.shape

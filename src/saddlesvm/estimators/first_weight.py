@@ -12,7 +12,7 @@ from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.first_weight import largest_empty_C
-from saddlesvm.runtime.allowed import POSITIVE, check
+from saddlesvm.runtime.allowed import SCALING, check
 from saddlesvm.solvers.base import one_of
 
 AT_NOTHING = {"squared_hinge": 2.0, "log": 0.5, "logistic": 0.5}  # size of the losses' slopes at a score of zero
@@ -141,7 +141,7 @@ def l1_min_c(
     1
     """
     one_of("loss", loss, tuple(AT_NOTHING))
-    check("intercept_scaling", intercept_scaling, POSITIVE)
+    check("intercept_scaling", intercept_scaling, SCALING)
     design = inputs.as_design(X)
     classes, codes = inputs.encoded(inputs.check_labels(y, design.shape[0]))
     if classes.size < 2:

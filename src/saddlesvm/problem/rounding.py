@@ -207,8 +207,10 @@ def paid_rounding(
     slope, bend = steepest(loss), loss.largest_curvature()
     slip = slope * first if math.isfinite(slope) else math.inf
     if math.isfinite(bend):
-        second = errors.of_rows**2 * rows.squares + errors.of_labels**2 * point.label_squares
-        second = 3.0 * (second + errors.of_all**2 * rows.weight)
+        second = (
+            errors.of_rows * errors.of_rows * rows.squares + errors.of_labels * errors.of_labels * point.label_squares
+        )
+        second = 3.0 * (second + errors.of_all * errors.of_all * rows.weight)
         slip = min(slip, math.sqrt(2.0 * bend * paid * second) + 0.5 * bend * second)
     if around is not None and first > 0.0 and (slip == math.inf or paid == 0.0):
         most = errors.of_rows * rows.longest + errors.of_labels * point.largest_label + errors.of_all

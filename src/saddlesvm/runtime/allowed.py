@@ -58,6 +58,9 @@ POSITIVE = Allowed("a positive finite number", lambda given: _finite(given) and 
 STRENGTH = Allowed(
     f"a positive finite number, from {LEAST:g} to {MOST:g}", lambda given: _finite(given) and LEAST <= given <= MOST
 )
+SCALING = Allowed(
+    "a positive finite number, from 1e-100 to 1e100", lambda given: _finite(given) and 1e-100 <= given <= 1e100
+)  # its square is added to those of the rows
 NOT_NEGATIVE = Allowed("a finite number of at least 0", lambda given: _finite(given) and given >= 0)
 RELATIVE_GAP = Allowed(
     "a relative gap, at least 0 and below 1: a gap of 1 proves nothing", lambda given: _finite(given) and 0 <= given < 1

@@ -438,8 +438,8 @@ class Newton(SolverBase):
     def _unbalance(problem: Problem, state: NewtonState) -> float:
         """The gain of a Newton step on a free intercept alone, which is the intercept's share of the residual."""
         bend = problem.scale**2 * float(state.bend.sum())
-        slope = float(state.gradient[-1]) ** 2
-        return 0.5 * slope / bend if bend > 0.0 else (np.inf if slope > 0.0 else 0.0)
+        slope = float(state.gradient[-1])
+        return 0.5 * slope * slope / bend if bend > 0.0 else (np.inf if slope else 0.0)
 
     def _settle(self, problem: Problem, state: NewtonState, target: float) -> None:
         """Move the centre and shrink the proximity as long as the point is good enough for the centre to move."""
