@@ -30,7 +30,7 @@ GRID = 61  # values of C in a default grid: ten per factor of 10, over six such 
 
 @dataclass(frozen=True, eq=False)
 class CertifiedPath:
-    r"""Models, and proofs, for every C between two ends.
+    r"""A model and a proof for every C between two ends.
 
     Attributes
     ----------
@@ -39,13 +39,13 @@ class CertifiedPath:
     models : list of LinearSVC or LinearSVR
         The fitted model of each knot.
     gap : float
-        The relative gap that was asked for everywhere.
+        The relative gap that was requested for every C.
     n : int
-        Rows that define :math:`\lambda = 1 / (n C)`.
+        Number of rows, which defines :math:`\lambda = 1 / (n C)`.
     uses_lambda : bool
-        The path was asked for in lambda; certificates are in the lambda form.
+        Whether the path was requested in lambda. Certificates are then in the lambda form.
     outcome : Outcome
-        CERTIFIED, or why it ended before every C was proven.
+        CERTIFIED, or why the path ended before every C was proven.
     seconds : float
 
     Examples
@@ -80,17 +80,17 @@ class CertifiedPath:
 
     @property
     def fit_gaps(self) -> np.ndarray:
-        """The relative gap that each fit proves itself, shape (fits,)."""
+        """The relative gap of each fit, shape (fits,)."""
         return np.array([knot.relative_gap for knot in self.knots])
 
     @property
     def fit_certificates(self) -> list[Certificate]:
-        """The certificate of each fit itself, in the C form."""
+        """The certificate of each fit, in the C form."""
         return [Certificate(float(knot.primal.sum()), float(knot.dual.sum())) for knot in self.knots]
 
     @cached_property
     def intervals(self) -> list[Interval]:
-        """What is proven between neighbouring fits."""
+        """The proven bounds between neighbouring fits."""
         return [low.until(high) for low, high in pairwise(self.knots)]
 
     @property
@@ -100,11 +100,11 @@ class CertifiedPath:
 
     @property
     def unproven(self) -> list[tuple[float, float]]:
-        """The stretches of C where the gap that was asked for is not proven; empty for a complete path."""
+        """The stretches of C where the requested gap is not proven; empty for a complete path."""
         return [(one.low.C, one.high.C) for one in self.intervals if one.gap > self.gap]
 
     def certificates(self, C: float) -> list[Certificate]:
-        """The certificate of each sub-problem's model for C: an upper bound of its objective, and a lower of all."""
+        """The certificate of each sub-problem's model for C."""
         unit, form = (1.0 / (self.n * C), "lambda") if self.uses_lambda else (1.0, "C")
         bounds = zip(*self._bounds(C), strict=True)
         return [Certificate(float(primal) * unit, float(dual) * unit, form) for primal, dual in bounds]
@@ -160,9 +160,9 @@ class CertifiedPath:
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
         Cs : array-like of float, optional
-            Left out: ``path.grid()``.
+            By default ``path.grid()``.
         scoring : str or callable, optional
-            As in scikit-learn; it costs a pass over X for each C. Left out: accuracy, or R^2 for regression.
+            As in scikit-learn; costs one pass over X for each C. By default accuracy, or R^2 for regression.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class CertifiedPath:
         return np.array([float(measure(y, self.models[0].decide(self._between(scores, C)))) for C in grid])
 
     def best(self, X: Any, y: Any, Cs: Any = None, scoring: Any = None) -> float:
-        """The C with the best score on X and y, the smallest of several; see :meth:`score`."""
+        """The C with the best score on X and y, the smallest in a tie; see :meth:`score`."""
         grid = self.grid() if Cs is None else np.asarray(Cs, dtype=np.float64)
         return float(grid[int(np.argmax(self.score(X, y, grid, scoring)))])
 

@@ -42,7 +42,7 @@ def certify(
     epsilon: float = 0.0,
     refine: int = 0,
 ) -> Certificate:
-    r"""How far a linear model is from the optimum of its own training problem, at most.
+    r"""An upper bound on the distance of a linear model from the optimum of its training problem.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def certify(
         One of the two, :math:`C = 1 / (\lambda n)` for n rows.
     dual : array-like of shape (n,), optional
         A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef`` is :math:`\sum_i \beta_i
-        x_i`. Without it one is derived from the margins: the bound is true, but may be loose.
+        x_i`. By default a dual point is derived from the margins: the bound holds, but may be loose.
     sample_weight : array-like of shape (n,), optional
     penalized_intercept : bool, optional
         Whether the intercept is the weight of a constant feature of value `intercept_scaling`, and penalised (as in
@@ -67,7 +67,7 @@ def certify(
     width, epsilon : float
         Width of the smooth hinge; half-width of the tube of the epsilon-insensitive losses.
     refine : int, default=0
-        Epochs of dual coordinate ascent, begun at the dual point, that tighten the bound. The model is not touched.
+        Epochs of dual coordinate ascent from the dual point, to tighten the bound. The model is unchanged.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def certify(
     Raises
     ------
     ValueError
-        Bad data, or a model that does not fit them.
+        Invalid data, or a model that does not match them.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def certify_model(
     sample_weight: Any = None,
     refine: int = 0,
 ) -> list[Certificate]:
-    """Certify a fitted estimator, however it splits its classes: one certificate for each sub-problem.
+    """Certify a fitted estimator: one certificate for each of its sub-problems.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def certify_model(
     Raises
     ------
     ValueError
-        Bad data, or a model that does not fit them.
+        Invalid data, or a model that does not match them.
     """
     check("refine", refine, COUNT)
     design = inputs.as_design(X)

@@ -27,7 +27,7 @@ OWN = __name__.partition(".")[0]
 
 
 def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Certificate:
-    """How far a fitted kernel machine is from the optimum of its own training problem, at most.
+    """An upper bound on the distance of a fitted kernel machine from the optimum of its training problem.
 
     Parameters
     ----------
@@ -38,26 +38,26 @@ def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = No
     y : array-like of shape (n,), optional
         The labels or targets of the fit; not for OneClassSVM.
     sample_weight : array-like of shape (n,), optional
-        Those of the fit.
+        The row weights of the fit.
 
     Returns
     -------
     Certificate
-        Of all sub-problems together.
+        The sum over all sub-problems.
 
     Raises
     ------
     ValueError
-        Bad data, or a model that was not trained on them.
+        Invalid data, or a model that was not trained on them.
     TypeError
         The model is of another kind, or not fitted.
 
     Notes
     -----
-    A model over landmarks is certified for the exact problem: by its own objective there, and by its multipliers,
-    which are feasible. That needs kernel values between all rows and the landmarks, and between those with multipliers.
+    A model over landmarks is certified for the exact problem, from its objective there and its multipliers, which are
+    feasible. That needs kernel values between all rows and the landmarks, and between those with multipliers.
 
-    A machine with nu is judged by its w; the offsets of its certificate are the best ones for that.
+    The certificate of a machine with nu is for its w, with the best offsets for this w.
 
     Examples
     --------

@@ -68,48 +68,49 @@ def _has(name: str) -> Any:
 class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification with C chosen by cross-validation.
 
-    All rows are fitted along the grid of C, each fit begun where the last one ended; each fold is fitted from where all
-    rows ended with the same C. Every fit is certified. The chosen C is then fitted to all rows.
+    All rows are fitted along the grid of C. Each fit starts at the solution for the previous C. The fit of a fold
+    starts at the solution of all rows for the same C. Every fit is certified. Finally, a model with the chosen C is
+    fitted to all rows.
 
     Parameters
     ----------
     estimator : LinearSVC, optional
-        With the options to use; its C is ignored, and it must have no lam and no checkpoint.
+        The model whose options are used. Its C is ignored. It must have no `lam` and no `checkpoint`.
     Cs : int or sequence of float, default=13
-        Values of C, or how many between 1e-3 and 1e3.
+        Values of C, or the number of values between 1e-3 and 1e3.
     cv : int, splitter or iterable, optional
         Folds, as in scikit-learn; 5 by default.
     scoring : str or callable, optional
         As in scikit-learn; accuracy by default.
     rule : {"best", "one_standard_error"}, default="best"
-        The best mean score, or the smallest C whose mean score is within one standard error of it (Hastie, Tibshirani
-        and Friedman 2009, section 7.10).
+        "best": the C with the best mean score. "one_standard_error": the smallest C whose mean score is within one
+        standard error of the best (Hastie, Tibshirani and Friedman 2009, section 7.10).
     n_jobs : int, optional
-        Threads over the fits of the folds and those of all rows. The result does not depend on them.
+        Number of threads, spread over the fits of the folds and of all rows. The result does not depend on it.
     drop : float, optional
-        Between 0 and 1: after each fold give up the values of C that got so many more held-out rows wrong than the best
-        one that, were they equally good, it would happen with at most this probability (the sign test on rows that one
-        of the two gets right, over the number of values). Their scores are NaN from then on. 1e-3 saves much, and 0.05
-        more; the folds' models are not independent, so that the probability is approximate. For accuracy only.
+        Significance level between 0 and 1. After each fold, values of C that are significantly worse than the best are
+        dropped, and their scores are NaN from then on. The test is the sign test on held-out rows that exactly one of
+        the two models gets right, at this level over the number of values. 1e-3 saves much time, 0.05 more. The level
+        is approximate, because the folds' models are not independent. For accuracy only.
     verbose : int, default=0
         1 shows a progress bar.
 
     Attributes
     ----------
     C_ : float
-        The chosen one.
+        The chosen C.
     Cs_ : ndarray of shape (k,)
-        The values of C that were tried.
+        The values of C that were compared.
     scores_ : ndarray of shape (k, n_folds)
-        NaN where a value was given up (`drop`).
+        NaN where a value of C was dropped (`drop`).
     mean_scores_, standard_errors_ : ndarray of shape (k,)
-        Errors of NaN with one fold.
+        Standard errors are NaN with one fold.
     relative_gaps_ : ndarray of shape (k, n_folds)
         The relative gap that each fit proved.
     best_estimator_ : LinearSVC
         Fitted to all rows with ``C_``.
     classes_, coef_, intercept_, certificate_, n_features_in_
-        Of `best_estimator_`.
+        Attributes of `best_estimator_`.
 
     Examples
     --------
@@ -153,21 +154,21 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         Parameters
         ----------
         X, y, sample_weight
-            As in :meth:`LinearSVC.fit`; the weights are for the fits, and scores are not weighted.
+            As in :meth:`LinearSVC.fit`. The fits use the weights; the scores are not weighted.
         groups : array-like of shape (n,), optional
             For a splitter that keeps groups together.
 
         Raises
         ------
         ValueError
-            Bad data or options, or no score for any C.
+            Invalid data or options, or no score for any C.
         KeyboardInterrupt
-            Ctrl-C, or a callback, stopped a fit before every fold had come to the smallest C.
+            Ctrl-C, or a callback, stopped a fit before every fold had completed the smallest C.
 
         Warns
         -----
         UserWarning
-            Ctrl-C, or a callback, stopped a fit later than that: C is chosen among those that every fold came to.
+            Ctrl-C, or a callback, stopped a later fit. C is chosen among the values that every fold completed.
         """
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")

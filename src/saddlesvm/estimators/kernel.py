@@ -40,9 +40,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i\, \phi\bigl(y_i (w^\top \psi(x_i) + b)\bigr)
 
-    over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, and stops when the duality gap proves
-    that the objective is within the fraction `tol` of its optimum. Parameters that scikit-learn's ``SVC`` has mean the
-    same here, but for `tol`, and `multi_class`, which is one-vs-one there.
+    over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`. The fit stops when the duality gap
+    proves that the objective is within the fraction `tol` of its optimum. Parameters of scikit-learn's ``SVC`` have the
+    same meaning here, except `tol`. scikit-learn's ``SVC`` is one-vs-one; the default here is one-vs-rest.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows.
     kernel : str or callable, default="rbf"
         "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``, "precomputed" (X is then the
-        matrix of kernel values), or a function of two matrices of rows that gives the matrix of kernel values.
+        matrix of kernel values), or a function of two matrices of rows that returns the matrix of kernel values.
     gamma : {"scale", "auto"} or float, default="scale"
         ``1 / (d Var(X))`` (weighted, where there are sample weights), ``1 / d``, or a value; for kernels that have it.
     degree : float, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
     lam : float, optional
-        lambda instead of C; objectives are then reported in the lambda form.
+        lambda instead of C. Objectives are then reported in the lambda form.
     loss : str or Loss, default="hinge"
         "hinge", "squared_hinge" or "smooth_hinge" (see `width`).
     width : float, default=1.0
@@ -68,41 +68,41 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         "kernel-sdca" is stochastic dual ascent, "kernel-pegasos" and ``KernelPegasos(batch_size=10)`` are the primal
         sub-gradient method.
     tol : float, default=1e-3
-        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0 a fit needs another limit.
+        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0, set another limit.
     gap : float, default=0.0
-        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
-        sub-problem; 0 never does. With ``tol=0`` it alone counts.
+        Absolute duality gap of each sub-problem that also ends the fit, in the units of the objective (in the form of
+        `lam` or of `C`). 0 has no effect. With ``tol=0`` only this gap ends the fit.
     multi_class : {"ovr", "ovo"}, default="ovr"
-        More than two classes: one against the rest, or each against each other and a vote.
+        How to train three classes or more: each against the rest, or each pair with a vote.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With ``multi_class="ovo"``: a column of votes a class, or a column of scores a pair.
+        With ``multi_class="ovo"``: one column of votes for each class, or one column of scores for each pair.
     fit_intercept : bool, default=True
     intercept : {"free", "regularized", "none"}, default="free"
-        Unpenalised (as in scikit-learn's ``SVC``), or the weight of a constant feature of value `intercept_scaling`; or
-        none, as with ``fit_intercept=False``.
+        "free": unpenalised, as in scikit-learn's ``SVC``. "regularized": the weight of a constant feature of value
+        `intercept_scaling`. "none": no intercept, as with ``fit_intercept=False``.
     intercept_scaling : float, default=1.0
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
         Positive factors for the weights of the classes, as in :class:`LinearSVC`.
     max_iter : int, optional
-        Epochs at most: visits of as many rows as there are.
+        Largest number of epochs. An epoch is as many visits as there are rows.
     max_time : float, optional
-        Seconds at most, for each sub-problem.
+        Largest time in seconds, for each sub-problem.
     certify_every : float, optional
-        Epochs between certificates, and so between the rows of the trace and the calls of the callbacks; left out, at
-        growing intervals and when the solver expects to be done.
+        Epochs between certificates, and therefore between rows of the trace and calls of the callbacks. By default
+        certificates are computed at growing intervals, and when the solver expects to be finished.
     keep : {"best", "last"}, default="best"
-        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
-        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
+        "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
+        "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
-        Threads over the sub-problems; they share the cache size.
+        Number of threads, spread over the sub-problems. The threads share `cache_size`.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate; True stops the fit.
+        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate. Returning True stops the fit.
     warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
 
@@ -111,7 +111,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     support_ : ndarray of shape (n_support,)
         Row numbers of the support vectors of any sub-problem, ascending.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
-        Empty for a precomputed kernel. With `approximation` the landmarks.
+        Empty for a precomputed kernel. With `approximation`, the landmarks.
     multipliers_ : CSR array of shape (n_problems, n)
         With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
     dual_coef_ : ndarray of shape (n_problems, n_support)
@@ -123,16 +123,16 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     certificate_ : Certificate
-        Primal, dual and gap; summed over the sub-problems where there are several. It bounds the distance to the
-        optimum for positive semi-definite kernels; for others (sigmoid) it says how nearly stationary the point is.
+        Primal, dual and gap, summed over the sub-problems. For positive semi-definite kernels it bounds the distance
+        from the optimum. For other kernels (sigmoid) it measures the distance from a stationary point.
     certificates_ : list of Certificate
-        One a sub-problem.
+        One for each sub-problem.
     outcome_ : Outcome
-        Why it stopped; the worst of the sub-problems'.
+        Why the fit stopped; with several sub-problems, the worst of their outcomes.
     trace_ : Trace
-        A row for each certificate on the way.
+        One row for each certificate of the fit.
     n_iter_ : int
-        Epochs.
+        Number of epochs.
     seconds_solving_, seconds_certifying_, seconds_compiling_ : float
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -140,9 +140,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     Notes
     -----
     The solvers are documented, with their sources, in :mod:`saddlesvm.solvers.kernel.decomposition`,
-    :mod:`saddlesvm.solvers.kernel.stochastic` and :mod:`saddlesvm.solvers.kernel.pegasos`. The stochastic two are here
-    for study: a sequential method that chooses its rows is quicker by far on some data (MNIST in the Pegasos paper of
-    2011: 290 s against 4,200 s).
+    :mod:`saddlesvm.solvers.kernel.stochastic` and :mod:`saddlesvm.solvers.kernel.pegasos`. The two stochastic
+    solvers are for study: a sequential method that chooses its rows is much faster on some data (MNIST in the Pegasos
+    paper of 2011: 290 s against 4,200 s).
 
     Examples
     --------

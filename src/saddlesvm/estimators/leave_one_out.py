@@ -44,22 +44,22 @@ class LeaveOneOut:
     low, high : ndarray of the shape of `margins`
         Proven bounds of these margins; infinite where nothing is proven.
     error : float
-        Estimated share of wrong labels, of those of all rows where each has several; the mean squared error for
+        Estimated share of wrong labels (of all labels, if a row has several), or the mean squared error for
         regression.
     log_loss : float
         Estimated mean of ``-log p(label)`` with logistic probabilities of the margins; NaN for regression.
     standard_error : float
-        Of `error`, as if the rows were independent.
+        Standard error of `error`, for independent rows.
     inside : int
-        Number of rows that bend the objective; the estimate is computed from them.
+        Number of rows that bend the objective. The estimate is computed from them.
     taken : float
-        Share of these rows' freedom that the model takes up, from 0 to 1: near 1 it fits whatever they say.
+        Share of these rows' degrees of freedom that the model uses, from 0 to 1. Near 1 it fits any labels.
     proven : int or None
-        Rows whose sign without them is proven right or wrong; None where nothing is proven: a free intercept,
+        Number of rows whose sign is proven right or wrong. None where nothing is proven: a free intercept,
         regression, or more than two classes.
     trusted : bool
     reasons : list of str
-        Why the estimates are not trusted; empty if they are.
+        Why the estimates are not reliable; empty if they are.
 
     Examples
     --------
@@ -88,8 +88,8 @@ class LeaveOneOut:
 def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) -> LeaveOneOut:
     """Estimate the score that a model trained without a row would give to this row, for every row.
 
-    It is an estimate, of one Newton step a row from the fitted model, and costs about one pass and a factor of a d x d
-    matrix; with more than 2,500 features, solutions of linear systems for a sample of the rows.
+    The estimate is one Newton step a row from the fitted model. It costs about one pass and the factor of a d x d
+    matrix. With more than 2,500 features, it solves linear systems for a sample of the rows instead.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
     Raises
     ------
     ValueError
-        Other rows than the model was fitted to, or a model that has no such estimate.
+        The rows are not those of the fit, or the model has no such estimate.
 
     Examples
     --------

@@ -64,95 +64,94 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i\, \phi\bigl(y_i (x_i^\top w + b)\bigr)
 
-    with row weights :math:`s_i` and the loss :math:`\phi`, and stops when the duality gap proves that the objective is
-    within the fraction `tol` of its optimum. float32 and float64 data, dense and CSR with 32 or 64 bit indices, are
-    used in place, without a copy. Parameters that scikit-learn's ``LinearSVC`` has mean the same here.
+    with row weights :math:`s_i` and the loss :math:`\phi`. The fit stops when the duality gap proves that the objective
+    is within the fraction `tol` of its optimum. float32 and float64 data, dense or CSR with 32 or 64 bit indices, are
+    used without a copy. Parameters of scikit-learn's ``LinearSVC`` have the same meaning here.
 
     Parameters
     ----------
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
-        Half the square of the weights' norm; or :math:`\lVert w \rVert_1`; or, with `l1_ratio` as :math:`\rho`,
+        Half the squared norm of the weights; or :math:`\lVert w \rVert_1`; or, with `l1_ratio` as :math:`\rho`,
         :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The last two make weights exactly zero.
-        The l1 norm takes the solvers "auto" and "columns", and charges a regularised intercept like the other weights
-        (as LIBLINEAR does); the elastic net takes "dcd" and "sdca", too.
+        The l1 norm has the solvers "auto" and "columns". It penalises a regularised intercept like the other weights,
+        as LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca".
     loss : str or Loss, default="squared_hinge"
         "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or a registered loss of your own.
     l1_ratio : float, default=0.15
-        Of the elastic net; from 0 (half the square) to 1 (the l1 norm).
+        Share of the l1 norm in the elastic net, from 0 (half the square) to 1 (the l1 norm).
     dual : "auto" or bool, default="auto"
-        Kept for compatibility, without effect: both values lead to the same optimum.
+        Accepted for compatibility, without effect: the optimum is the same.
     tol : float, default=1e-4
-        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0 a fit needs another limit.
+        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0, set another limit.
     gap : float, default=0.0
-        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
-        sub-problem; 0 never does. With ``tol=0`` it alone counts.
+        Absolute duality gap of each sub-problem that also ends the fit, in the units of the objective (in the form of
+        `lam` or of `C`). 0 has no effect. With ``tol=0`` only this gap ends the fit.
     C : float or "auto", default=1.0
-        Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the one that approximate
-        leave-one-out prefers along a certified path from 1e-3 to 1e3, and fits there. An
-        :class:`~saddlesvm.AutomaticC`, or ``"auto:rule=one_standard_error,high=1e4"`` in words, sets how. Where rows
-        belong to groups, give `groups` to :meth:`fit`.
+        Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the C with the smallest approximate
+        leave-one-out error along a certified path from 1e-3 to 1e3. An :class:`~saddlesvm.AutomaticC`, or text such as
+        ``"auto:rule=one_standard_error,high=1e4"``, sets the options of the choice. For rows that belong to groups,
+        give `groups` to :meth:`fit`.
     lam : float, optional
-        lambda instead of C; objectives are then reported in the lambda form.
+        lambda instead of C. Objectives are then reported in the lambda form.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}, default="ovr"
-        More than two classes: each against the rest; each against each other (C, or lambda, is the same for all pairs);
-        or all in one problem, whose loss is the hinge of the best rival ("crammer_singer"), the logistic one of the
-        softmax ("multinomial", with probabilities), or the mean of the `top_k` largest hinges of rivals ("top_k").
-        `loss` may be that loss ("hinge", "logistic"), or left alone.
+        How to train three classes or more: each against the rest; each pair (with the same C, or lambda, for all
+        pairs); or all classes in one problem. The loss of that problem is the hinge of the best rival
+        ("crammer_singer"), the logistic loss of the softmax ("multinomial", with probabilities), or the mean of the
+        `top_k` largest hinges of rivals ("top_k"). `loss` must then be that loss ("hinge", "logistic") or its default.
     top_k : int, default=5
-        With ``multi_class="top_k"``: a row pays only while its class is not among this many best by a margin.
+        With ``multi_class="top_k"``: the number of largest rival hinges in the loss of a row.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With ``multi_class="ovo"``: a column of votes a class, or a column of scores a pair.
+        With ``multi_class="ovo"``: one column of votes for each class, or one column of scores for each pair.
     fit_intercept : bool, default=True
     intercept : {"regularized", "free", "none"}, default="regularized"
-        The intercept is the weight of a constant feature of value `intercept_scaling` and penalised like the others (as
-        in LIBLINEAR and scikit-learn), or exactly unpenalised (as in kernel machines), or there is none, as with
-        ``fit_intercept=False``.
+        "regularized": the weight of a constant feature of value `intercept_scaling`, penalised like the other weights,
+        as in LIBLINEAR and scikit-learn. "free": exactly unpenalised, as in kernel machines. "none": no intercept, as
+        with ``fit_intercept=False``.
     intercept_scaling : float, default=1.0
     class_weight : dict or "balanced", optional
-        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR: where each of three
-        classes or more has a sub-problem of its own ("ovr"), its factor counts there only, and the rows of the rest
-        keep their weights; otherwise a factor of 2 is the same as all rows of the class twice.
+        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR. With "ovr" and three
+        classes or more, the factor of a class applies to its own rows in its own sub-problem only. Otherwise a factor
+        of 2 equals all rows of the class twice.
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
-        For rows on a cluster "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``), see Notes.
+        For rows on a cluster: "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``); see Notes.
     width : float, default=1.0
         Width of the smooth hinge.
     probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
-        Fit curves from scores to probabilities, for every loss, to leave-one-out estimates of the scores: without
-        further fits. True is "sigmoid" (Platt); "temperature" is the softmax of the scores divided by a number. Where
-        there are no estimates (they are for "ovr" and "l2"), or they cannot be trusted, five folds take their place.
-        Rows count with the weights of their classes. ``predict`` then returns the class with the largest probability.
-        The logistic loss has probabilities of its own without it.
+        Fit curves from scores to probabilities, for every loss. True is "sigmoid" (Platt); "temperature" is the softmax
+        of the scores divided by a number. The curves are fitted to leave-one-out estimates of the scores, without
+        further fits. Where there are no estimates (they need "ovr" and "l2"), or they are not reliable, scores from
+        five folds are used. Rows have the weights of their classes. ``predict`` returns the class with the largest
+        probability. The logistic loss has its own probabilities without this option.
     max_iter : int, optional
-        Epochs at most; no limit by default, since every problem ends certified.
+        Largest number of epochs. By default there is no limit, since every problem ends certified.
     max_time : float, optional
-        Seconds at most, for all sub-problems together.
+        Largest time in seconds, for all sub-problems together.
     certify_every : float, optional
-        Epochs between certificates, and so between the rows of the trace and the calls of the callbacks; left out, at
-        growing intervals and when the solver expects to be done.
+        Epochs between certificates, and therefore between rows of the trace and calls of the callbacks. By default
+        certificates are computed at growing intervals, and when the solver expects to be finished.
     keep : {"best", "last"}, default="best"
-        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
-        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
+        "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
+        "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
     warm_start : bool, default=False
-        Begin at the last fit's dual point, if it fits the problem.
+        Begin at the dual point of the last fit, if its shape matches the problem.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
-        Threads, -1 for as many as there are cores: over the sub-problems where there are several, and within each fit
-        where some are left ("auto", "dcd" and "sdca"; problems that are solved in a moment keep to one). What comes out
-        is the same for the same seed and number of threads.
+        Number of threads; -1 for the number of cores. Threads are spread over the sub-problems. The remaining threads
+        work within each fit ("auto", "dcd" and "sdca"; very short fits use one). The result is the same for the same
+        seed and number of threads.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate; True stops the fit.
+        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate. Returning True stops the fit.
     checkpoint : path-like, optional
-        The fit writes its state there now and then, and continues from it if it exists.
+        File for the state of the fit, written periodically. If the file exists, the fit continues from it.
     memory : int or str, optional
-        Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, CSR
-        over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default more
-        than half of the memory that is available, are read and trained on block by block. Rows that are in memory
-        already are always used in place. For rows on a cluster: bytes of rows of other workers that a worker may take,
-        256 MiB by default.
+        Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, or
+        CSR over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default
+        more than half of the available memory, are read and trained on block by block. Rows in memory are always used
+        in place. For rows on a cluster: bytes of other workers' rows that a worker may take, 256 MiB by default.
 
     Attributes
     ----------
@@ -160,25 +159,25 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
     intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
     classes_ : ndarray of shape (n_classes,)
     multilabel_ : bool
-        Whether the model was fitted to an indicator matrix, of n_classes labels; `classes_` then are their columns.
+        Whether the model was fitted to an indicator matrix of n_classes labels. `classes_` are then its columns.
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
-        Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` comes close to
-        ``coef_`` as the gap closes: with "ovr" and "ovo" each row is at most :math:`\sqrt{2\,\text{gap}}` away, the gap
-        being that of its sub-problem in the C form. Absent with "multinomial", where the weights determine it: ``C s_i
-        (e_{y_i} - predict_proba(x_i))``.
+        Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` approaches
+        ``coef_`` as the gap closes: with "ovr" and "ovo", each row is at most :math:`\sqrt{2\,\text{gap}}` away, for
+        the gap of its sub-problem in the C form. Absent with "multinomial", where the weights determine it:
+        ``C s_i (e_{y_i} - predict_proba(x_i))``.
     certificate_ : Certificate
-        Primal, dual and gap; summed over the sub-problems where there are several.
+        Primal, dual and gap, summed over the sub-problems.
     certificates_ : list of Certificate
-        One a sub-problem.
+        One for each sub-problem.
     outcome_ : Outcome
-        Why it stopped; the worst of the sub-problems'.
+        Why the fit stopped; with several sub-problems, the worst of their outcomes.
     trace_ : Trace
-        A row for each certificate on the way.
+        One row for each certificate of the fit.
     n_iter_ : int
-        Epochs.
+        Number of epochs.
     calibration_ : ndarray of shape (k, 2), (k, 2, m) or (1,)
         With `probability`: slope and offset of each sub-problem's sigmoid, the corners of its isotonic curve, or the
-        inverse temperature (of several labels one each).
+        inverse temperature (with several labels, one for each).
     C_, choice_, path_ : float, Choice, CertifiedPath
         With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
     phases_ : dict of str to float
@@ -188,33 +187,33 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         The time spent compiling kernels, which are kept for the next fit. It is not part of the other two times, nor
         of `max_time`.
     rounds_ : list of dict
-        Of a fit on a cluster: objectives and gap after each round, seconds of work (of the slowest partition) and of
-        communication, how much slower that one was than the mean, bytes up and down, sigma, and how often the fit
-        started again from kept dual variables.
+        For a fit on a cluster, one entry a round: objectives and gap, seconds of work (of the slowest partition) and of
+        communication, how much slower than the mean that partition was, bytes up and down, sigma, and the number of
+        restarts from saved dual variables.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
     Notes
     -----
     Rows on a Dask cluster stay where they are: X may be a Dask array (dense, or of scipy CSR blocks) or DataFrame, or a
-    list of files or stores that the workers read. The fit needs a client (``distributed.Client``), counts its rounds in
-    ``n_iter_`` and `max_iter`, hands callbacks a dict a round (see ``rounds_``), and has no ``dual_coef_``. Predictions
-    for such rows are Dask arrays. `solver` is one of
+    list of files or stores that the workers read. The fit needs a client (``distributed.Client``). ``n_iter_`` and
+    `max_iter` count rounds, callbacks get a dict for each round (see ``rounds_``), and there is no ``dual_coef_``.
+    Predictions for such rows are Dask arrays. `solver` is one of
 
-    - "newton": the second-order method, whose rounds are few whatever C is and however many partitions there are. For
-      smooth losses a partition sends a matrix, of the square of the number of features, for each class, or where that
-      is more than 64 MB a product of it with a vector, which takes more rounds; for the hinge and its relatives the
-      rows whose multiplier is undecided are brought together on a worker, and solved there.
-    - "gather": all rows are brought together on one worker, where an ordinary fit is done.
-    - "rounds": every partition descends on its own part of the dual, and sends a number per feature and class;
-      `passes` over its rows in a round (3 by default), more where communication is dear.
+    - "newton": the second-order method. It takes few rounds, whatever C and the number of partitions are. For smooth
+      losses, a partition sends a matrix of the size of the squared number of features for each class. Where the
+      matrices take more than 64 MB, it sends products of the matrix and a vector, which takes more rounds. For the
+      hinge and its relatives, a worker collects the rows whose multiplier is undecided and solves for them.
+    - "gather": one worker collects all rows and does an ordinary fit.
+    - "rounds": every partition descends on its own part of the dual, and sends a number per feature and class. `passes`
+      is the number of passes over its rows in a round, 3 by default; choose more where communication is slow.
     - "auto": Newton's method for smooth losses while the matrices of a partition are no more than 64 MB, and those of
-      eight rounds are fewer bytes than the rows; else "gather" where the rows fit into `memory`; else "newton" for
-      smooth losses (those with corners on about as many rows as features, at least), and for the hinge and its
-      relatives where there is room for enough rows; else "rounds".
+      eight rounds are fewer bytes than the rows. Else "gather" where the rows fit into `memory`. Else "newton" for
+      smooth losses (those with corners need at least about as many rows as features), and for the hinge and its
+      relatives where there is room for enough rows. Else "rounds".
 
-    Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"); the elastic net takes "gather"
-    and "rounds", a free intercept "gather" and "newton".
+    Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"). The elastic net works with
+    "gather" and "rounds", a free intercept with "gather" and "newton".
 
     Examples
     --------
@@ -289,36 +288,37 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
             The workers of a cluster read such files and stores.
         y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
-            Labels, at least two different ones. Left out: those of the store. Of an indicator matrix each column, of 0
-            and 1, is a label that rows have or have not: k problems over the same rows, with a certificate each.
-            For a list of files the name of the label column, or None.
+            Labels, at least two different ones. By default the labels of the store. Each column of an indicator matrix,
+            of 0 and 1, is one label: k problems over the same rows, with a certificate each. For a list of files, the
+            name of the label column, or None.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice. Left out
-            with `y`: those of the store. For a list of files the name of a column, or a list of an array a file.
+            Non-negative row weights, some of each class positive. A weight of 2 equals the row twice. Without `y`, the
+            default is the weights of the store. For a list of files, the name of a column, or a list of one array per
+            file.
         groups : array-like of shape (n,), optional
-            For ``C="auto"`` where rows belong together (several images of one patient): C is chosen by leaving out
+            For ``C="auto"`` with rows that belong together (several images of one patient): the choice of C leaves out
             whole groups, each alone or in ten folds.
         coef_init : array-like of the shape of ``coef_``, optional
-            Weights to begin from. Dual solvers begin at the sub-gradients of these weights' margins. Pegasos begins at
-            them as published: its first iteration judges rows by them, and multiplies them by zero, unless its steps
-            are put off (see :class:`~saddlesvm.Pegasos`).
+            Initial weights. Dual solvers begin at the sub-gradients of their margins. Pegasos begins at the weights as
+            published: its first iteration computes margins with them, and multiplies them by zero, unless its steps
+            begin later (see :class:`~saddlesvm.Pegasos`).
         intercept_init : array-like of the shape of ``intercept_``, optional
-            Intercepts to begin from; zero when left out.
+            Initial intercepts; zero by default.
         dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
-            Dual variables in the C form, within their bounds, at which the dual solvers begin exactly, instead of
-            weights.
+            Initial dual variables in the C form, within their bounds, instead of weights. Dual solvers begin exactly
+            there.
 
         Raises
         ------
         ValueError
-            Bad data or options; the message says what was found and what is allowed.
+            Invalid data or options. The message names what was found and what is allowed.
         ClusterLostError
             The scheduler is gone, or no worker is left; ``error.model`` is the best model so far.
 
         Warns
         -----
         NotCertifiedWarning
-            A limit was reached before the gap asked for was proven.
+            A limit was reached before the requested gap was proven.
         """
         if is_distributed(X):
             given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}

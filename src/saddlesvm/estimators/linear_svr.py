@@ -43,7 +43,7 @@ class LinearSVR(HasPath, TakesClusters, RegressorMixin, LinearModel):
     Parameters
     ----------
     epsilon : float, default=0.0
-        Half-width of the tube in which errors cost nothing, for the two epsilon losses.
+        Half-width of the tube without loss, for the two epsilon losses. It has the target's units.
     tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
 certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
@@ -51,7 +51,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
         "pinball:tau=0.5" (the quantile `tau`), or a registered loss of your own.
     dual : "auto" or bool, default="auto"
-        Kept for compatibility and without effect.
+        Accepted for compatibility, without effect.
 
     Attributes
     ----------
@@ -129,14 +129,14 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         ----------
         X : array-like, sparse matrix or Store of shape (n, d)
         y : array-like of shape (n,) or (n, k)
-            Finite numbers. Each of several columns is a problem of its own over the same rows, with a certificate.
+            Finite numbers. Each of several columns is one problem over the same rows, with its own certificate.
         sample_weight : array-like of shape (n,), optional
         groups : array-like of shape (n,), optional
             For ``C="auto"``: rows that are left out together.
         coef_init, intercept_init : array-like of the shapes of ``coef_`` and ``intercept_``, optional
-            A model to begin from.
+            Initial model.
         dual_coef_init : array-like of the shape of ``dual_coef_``, optional
-            Dual variables to begin at, in the place of weights.
+            Initial dual variables, instead of weights.
         """
         if is_distributed(X):
             given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}

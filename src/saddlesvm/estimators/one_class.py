@@ -43,7 +43,8 @@ class OneClassSVM(OutlierMixin, SVM):
         - \\nu \\rho \\sum_i s_i
 
     over the feature space of the kernel and :math:`\\rho`. Parameters and attributes are those of
-    ``sklearn.svm.OneClassSVM``, but that `tol` is the relative gap to prove; the parameters after `max_iter` are added.
+    ``sklearn.svm.OneClassSVM``, except that `tol` is the relative gap to prove. The parameters after `max_iter` are
+    additions.
 
     Parameters
     ----------
@@ -62,14 +63,14 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
     outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
     kernel_, n_features_in_, feature_names_in_, coef_
-        As in :class:`SVR`; the multipliers lie between 0 and the row weights.
+        As in :class:`SVR`. The multipliers are between 0 and the row weights.
     offset_ : float
-        rho: ``decision_function = score_samples - offset_``.
+        The threshold rho: ``decision_function = score_samples - offset_``.
 
     Notes
     -----
     Source: Schoelkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), "Estimating the support of a high-dimensional
-    distribution". The optimum is negative; the relative gap is relative to its size.
+    distribution". The optimum is negative; the gap is relative to its absolute value.
 
     With ``kernel="linear"``, ``solver="auto"`` and more than 512 rows, Newton's method finds the weights of the
     features (:class:`~saddlesvm.solvers.second_order.newton.Newton`; an epoch is one of its steps): a million rows of

@@ -34,38 +34,37 @@ class SVC(PairwiseClassifier):
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \max\bigl(0, 1 - y_i (w^\top \psi(x_i) + b)\bigr)
 
-    over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, for each pair of classes, and stops
-    when the duality gap proves that the objective is within the fraction `tol` of its optimum. Parameters and
-    attributes are those of ``sklearn.svm.SVC``, but that `tol` is the relative gap to prove and that `max_iter` counts
-    epochs; the parameters after `random_state` are added.
+    over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, for each pair of classes. The
+    fit stops when the duality gap proves that the objective is within the fraction `tol` of its optimum. Parameters and
+    attributes are those of ``sklearn.svm.SVC``, except that `tol` is the relative gap to prove and that `max_iter`
+    counts epochs. The parameters after `random_state` are additions.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses. Infinite for the hard margin, that no row may be inside of: the fit then has a finite C
-        that no multiplier reaches, ``C_``, whose optimum is the same.
+        Weight of the losses. Infinity is the hard margin, which keeps every row outside the margin. The fit then uses a
+        finite C, ``C_``, that no multiplier reaches and whose optimum is the same.
     kernel : str or callable, default="rbf"
         "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``, "precomputed" (X is then the
-        matrix of kernel values), or a function of two matrices of rows that gives the matrix of kernel values.
+        matrix of kernel values), or a function of two matrices of rows that returns the matrix of kernel values.
     degree : float, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     gamma : {"scale", "auto"} or float, default="scale"
         ``1 / (d Var(X))`` (weighted, where there are sample weights), ``1 / d``, or a value; for kernels that have it.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
     shrinking : bool, default=True
-        Set rows aside that stay outside the margin.
+        Skip rows that stay outside the margin, and check them again later.
     probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
-        For ``predict_proba``, fit a curve for each pair of classes to its scores of rows in five folds that are left
-        out: a sigmoid (True is the same), an isotonic curve, or sigmoids with one slope for all and no offsets. The
-        probabilities of several pairs are coupled (Wu, Lin and Weng, 2004), as in LIBSVM. Rows count with the weights
-        of their classes, and the only row of a class is not left out. ``predict`` then returns the class with the
-        largest probability.
+        For ``predict_proba``, fit a curve for each pair of classes to the scores of held-out rows in five folds: a
+        sigmoid (also True), an isotonic curve, or sigmoids with one slope for all pairs and no offsets. The
+        probabilities of several pairs are coupled as in LIBSVM (Wu, Lin and Weng, 2004). Rows have the weights of their
+        classes. The only row of a class is never held out. ``predict`` returns the class with the largest probability.
     tol : float, default=1e-3
         Relative duality gap to prove for each pair.
     gap : float, default=0.0
-        Duality gap that ends the fit, too, in the units of the objective (that of `lam` or of `C`), of each
-        pair; 0 never does. With ``tol=0`` it alone counts.
+        Absolute duality gap of each pair that also ends the fit, in the units of the objective. 0 has no effect. With
+        ``tol=0`` only this gap ends the fit.
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
@@ -73,56 +72,57 @@ class SVC(PairwiseClassifier):
     verbose : int, default=0
         1 draws a progress bar on standard error.
     max_iter : int, default=-1
-        Epochs at most: visits of as many rows as there are. -1 or None for no limit.
+        Largest number of epochs. An epoch is as many visits as there are rows. -1 or None for no limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        A column of votes a class, or a column of scores a pair.
+        One column of votes for each class, or one column of scores for each pair.
     break_ties : bool, default=False
-        Let ``predict`` break ties of votes by the scores, instead of taking the first class.
+        Whether ``predict`` breaks ties of votes by the scores. Otherwise the first class wins.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     max_time : float, optional
-        Seconds at most, for each pair.
+        Largest time in seconds, for each pair.
     certify_every : float, optional
-        Epochs between certificates; left out, at growing intervals and when the solver expects to be done.
+        Epochs between certificates. By default certificates are computed at growing intervals, and when the solver
+        expects to be finished.
     keep : {"best", "last"}, default="best"
-        The model: the best one that a certificate found, improved by a multiple of its weights where the fit ends
-        early; or the solver's own last point, bit for bit, whatever its objective, with the gap of that point.
+        "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
+        "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
     loss : str or Loss, default="hinge"
-        "hinge", "squared_hinge" or "smooth_hinge" (see `width`): scikit-learn has the first only.
+        "hinge", "squared_hinge" or "smooth_hinge" (see `width`). scikit-learn has only "hinge".
     width : float, default=1.0
         Width of the smooth hinge.
     solver : str or solver object, default="auto"
         "auto" and "kernel-decomposition" are :class:`KernelDecomposition`; "kernel-sdca" and "kernel-pegasos" are the
         stochastic methods.
     n_jobs : int, optional
-        Threads over the pairs; they share the cache size.
+        Number of threads, spread over the pairs. The threads share `cache_size`.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate; True stops the fit.
+        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate. Returning True stops the fit.
     warm_start : bool, default=False
-        Begin where the last fit on the same rows ended, for another C (or nu) or a smaller gap.
+        Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller gap.
     checkpoint : path-like or Checkpoint, optional
-        Resume the fit from this file where it exists, and write it every half minute and at the end; where there are
-        several sub-problems, each has a file of its own, FILE.0, FILE.1 and so on.
+        File for the state of the fit, written every half minute and at the end. If the file exists, the fit continues
+        from it. With several sub-problems, each has its own file: FILE.0, FILE.1 and so on.
     approximation : int or "auto", optional
-        Stand-ins for the rows of the kernel matrix: so many rows, the landmarks, whose kernel functions the model is
-        made of. "auto" takes the kernel as it is up to 10,000 rows, then up to 2,000 landmarks, as many as 1 GB of
-        features and half of `max_time` allow. The certificate is that of the problem over the landmarks.
+        Number of landmarks: rows whose kernel functions approximate the kernel and form the model. "auto" is exact up
+        to 10,000 rows. Beyond, it takes up to 2,000 landmarks, as many as 1 GB of features and half of `max_time`
+        allow. The certificate is for the problem over the landmarks.
     exact_tol : float, optional
-        With `approximation`: the relative gap to prove for the exact problem, which begins at the multipliers found
-        over the landmarks. The model is then an exact one.
+        With `approximation`: the relative gap to prove for the exact problem. The exact fit begins at the multipliers
+        of the approximation, and its model is exact.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
         Row numbers of the support vectors, class by class.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
-        Empty for a precomputed kernel. With `approximation` the landmarks; ``dual_coef_`` then has a row for each pair.
+        Empty for a precomputed kernel. With `approximation`, the landmarks; ``dual_coef_`` then has a row a pair.
     multipliers_ : CSR array of shape (pairs, n)
         With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support), or CSR for sparse rows
-        The coefficients of each support vector against the other classes, in the order of those: in each pair a
-        feasible point of the dual, at most C in size, from every end of a fit but that of ``solver="kernel-pegasos"``.
-        With the linear kernel ``coef_`` has the weights, shape (n_pairs, d), sparse for sparse rows.
+        Coefficients of each support vector against the other classes, in the order of the classes. In each pair they
+        are a feasible dual point, at most C in size, however the fit ends, except with ``solver="kernel-pegasos"``.
+        With the linear kernel, ``coef_`` has the weights, shape (n_pairs, d), sparse for sparse rows.
     intercept_ : ndarray of shape (n_pairs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class.
@@ -133,7 +133,7 @@ class SVC(PairwiseClassifier):
         corners of each isotonic curve; or the slope that all share.
     classes_, class_weight_ : ndarray of shape (n_classes,)
     fit_status_ : int
-        0 where the gap asked for was proven, else 1.
+        0 if the requested gap was proven, else 1.
     kernel_ : Kernel
         The kernel with its parameters as numbers.
     shape_fit_ : tuple of int
@@ -141,7 +141,7 @@ class SVC(PairwiseClassifier):
     n_iter_ : int32 ndarray of shape (n_pairs,)
         Epochs of each pair.
     C_ : float
-        Where C is infinite: the finite one in its place.
+        With an infinite C: the finite C that was used.
     certificate_, certificates_, outcome_, trace_, seconds_solving_, seconds_certifying_, seconds_compiling_
     n_features_in_, feature_names_in_
         As in :class:`KernelSVC`.
@@ -213,18 +213,18 @@ class SVC(PairwiseClassifier):
         y : array-like of shape (n,)
             Labels, at least two different ones.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights, some of each class positive; a weight of 2 is the same as the row twice.
+            Non-negative row weights, some of each class positive; a weight of 2 equals the row twice.
 
         Raises
         ------
         ValueError
-            Bad data or options; the message says what was found and what is allowed. Also where C is infinite and the
-            classes cannot be separated.
+            Invalid data or options. The message names what was found and what is allowed. Also with an infinite C
+            if the classes cannot be separated.
 
         Warns
         -----
         NotCertifiedWarning
-            A limit was reached before the gap asked for was proven.
+            A limit was reached before the requested gap was proven.
         """
         self._fit_pairs(X, y, sample_weight, self.check_options(), PLAIN)
         return self
@@ -249,14 +249,14 @@ class NuSVC(PairwiseClassifier):
 
     over the feature space of the kernel, b and :math:`\\rho`, for each pair of classes. The model is divided by
     :math:`\\rho`, so that its margin is 1: it is the model of the C form for :math:`C = 1 / \\rho`. Parameters and
-    attributes are those of ``sklearn.svm.NuSVC``, but that `tol` is the relative gap to prove; the parameters after
-    `random_state` are added.
+    attributes are those of ``sklearn.svm.NuSVC``, except that `tol` is the relative gap to prove. The parameters after
+    `random_state` are additions.
 
     Parameters
     ----------
     nu : float, default=0.5
-        At most this share of the rows is inside the margin, and at least this share are support vectors. Twice the
-        share of the smaller class at most.
+        At most this share of the rows is inside the margin, and at least this share are support vectors. `nu` is at
+        most twice the share of the smaller class.
     kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
 decision_function_shape, break_ties, random_state, max_time, certify_every, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint

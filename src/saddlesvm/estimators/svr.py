@@ -52,8 +52,8 @@ class SVR(Regressor):
         \\tfrac12 \\lVert w \\rVert^2
         + C \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr)
 
-    over the feature space of the kernel. Parameters and attributes are those of ``sklearn.svm.SVR``, but that `tol` is
-    the relative gap to prove; the parameters after `max_iter` are added.
+    over the feature space of the kernel. Parameters and attributes are those of ``sklearn.svm.SVR``, except
+    that `tol` is the relative gap to prove. The parameters after `max_iter` are additions.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ class SVR(Regressor):
     C : float, default=1.0
         Weight of the losses.
     epsilon : float, default=0.1
-        Half-width of the tube in which errors cost nothing.
+        Half-width of the tube without loss. It has the target's units.
     shrinking, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
-        Or "squared_epsilon_insensitive", "absolute", "squared" (kernel ridge regression), "huber:delta=1.0",
-        "pinball:tau=0.5" (the quantile `tau`): scikit-learn has the first only.
+        "epsilon_insensitive", as in scikit-learn; or "squared_epsilon_insensitive", "absolute", "squared" (kernel ridge
+        regression), "huber:delta=1.0", "pinball:tau=0.5" (the quantile `tau`).
 
     Attributes
     ----------
@@ -142,17 +142,17 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         y : array-like of shape (n,)
             Finite targets.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights; a weight of 2 is the same as the row twice.
+            Non-negative row weights; a weight of 2 equals the row twice.
 
         Raises
         ------
         ValueError
-            Bad data or options; the message says what was found and what is allowed.
+            Invalid data or options. The message names what was found and what is allowed.
 
         Warns
         -----
         NotCertifiedWarning
-            A limit was reached before the gap asked for was proven.
+            A limit was reached before the requested gap was proven.
         """
         loss = self.check_options()
         X = self._check_design(X, reset=True)
@@ -178,7 +178,8 @@ class NuSVR(Regressor):
         + \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr) \\Bigr)
 
     over the feature space of the kernel, b and :math:`\\epsilon`. Parameters and attributes are those of
-    ``sklearn.svm.NuSVR``, but that `tol` is the relative gap to prove; the parameters after `max_iter` are added.
+    ``sklearn.svm.NuSVR``, except that `tol` is the relative gap to prove. The parameters after `max_iter` are
+    additions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Why a fit ended, and what a person can do about it."""
+"""Why a fit ended, and what the user can do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 
 class NotCertifiedWarning(ConvergenceWarning):
-    """A fit stopped before the relative gap that was asked for was proven.
+    """A fit stopped before the requested relative gap was proven.
 
     Examples
     --------
@@ -26,13 +26,13 @@ class NotCertifiedWarning(ConvergenceWarning):
 
 
 class Outcome(Enum):
-    """The closed set of ways in which a fit ends; the value names it, ``advice`` says what to do.
+    """Why a fit ended: the value is the name of the reason, ``advice`` recommends what to do.
 
     Examples
     --------
     >>> from saddlesvm import Outcome
     >>> str(Outcome.CERTIFIED), Outcome.CERTIFIED.advice
-    ('certified', 'The gap asked for is proven; nothing to do.')
+    ('certified', 'The requested gap is proven. There is nothing to do.')
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -49,7 +49,7 @@ class Outcome(Enum):
 
     @property
     def advice(self) -> str:
-        """A sentence for a person."""
+        """What the user can do, as a sentence."""
         return ADVICE[self]
 
     def __str__(self) -> str:
@@ -57,22 +57,20 @@ class Outcome(Enum):
 
 
 ADVICE = {
-    Outcome.CERTIFIED: "The gap asked for is proven; nothing to do.",
-    Outcome.RULE_MET: (
-        "The solver's own stopping rule was met first. Tighten its threshold, or leave stopping to the gap."
-    ),
-    Outcome.TIME_LIMIT: "Raise max_time, scale the features to similar size, lower C, or ask for a looser tol.",
+    Outcome.CERTIFIED: "The requested gap is proven. There is nothing to do.",
+    Outcome.RULE_MET: ("The solver's own stopping rule was met first. Lower its threshold, or stop by the gap."),
+    Outcome.TIME_LIMIT: "Raise max_time, scale the features to similar size, lower C, or raise tol.",
     Outcome.EPOCH_LIMIT: "Raise max_iter (None for no limit), scale the features to similar size, or lower C.",
-    Outcome.INTERRUPTED: "This is the best model so far; fit again with warm_start or a checkpoint to go on.",
+    Outcome.INTERRUPTED: "This is the best model so far; fit again with warm_start or a checkpoint to continue.",
     Outcome.NO_PROGRESS: (
         "The gap stopped falling. Scale the features to similar size, lower C, use float64 data, or use solver='auto'."
     ),
     Outcome.LIMITED_BY_ROUNDING: (
-        "The model is as good as float64 can tell: rounding alone may be more than tol. Scale the features (and "
-        "targets) to similar, moderate size, lower C, or ask for a looser tol."
+        "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed tol. Scale the features (and "
+        "targets) to similar, moderate size, lower C, or raise tol."
     ),
     Outcome.FAILED: (
-        "The arithmetic broke down (overflow, or a gap that is negative). Scale the features to "
-        "moderate size; if they are, please report this as a bug."
+        "The arithmetic failed (overflow, or a negative gap). Scale the features to moderate size. If they already "
+        "have moderate size, please report this as a bug."
     ),
 }

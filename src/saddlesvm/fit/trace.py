@@ -1,4 +1,4 @@
-"""The records of a fit: one per certificate, handed to the callbacks, of which the recorder is one."""
+"""The records of a fit: one per certificate, passed to the callbacks; the recorder is one of these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from saddlesvm.problem.certificate import Certificate
 
 
 def read_only(value: Any) -> Any:
-    """A number, or a view of an array that cannot be written through: what a callback is shown stays the fit's."""
+    """The value itself, or a read-only view of an array: callbacks cannot change the fit."""
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
@@ -28,26 +28,26 @@ class Record:
         Passes over the data so far.
     rows_touched : int
     seconds_solving, seconds_certifying : float
-        Time spent so far, each on its own stopwatch.
+        Time spent so far, measured separately.
     primal, dual, gap, relative_gap : float
     active : int
-        Rows that the solver still works on.
+        Number of rows that the solver still works on.
     change : float
         Norm of the change of w in the last pass; NaN where the solver does not measure it.
     remark : str
-        What the solver decided, in words.
+        The solver's decision, as text.
     coef : ndarray of shape (d,)
-        Weights of the model that a fit would return now, read-only; not kept by the recorder. With ``keep="last"``
-        those of the solver's iterate.
+        Weights of the model that the fit would return now, read-only. The recorder does not keep them. With
+        ``keep="last"``, the weights of the solver's iterate.
     intercept : float
     problem : str
-        Which sub-problem it is, where there are several.
+        Name of the sub-problem, if there are several.
     form : {"C", "lambda"}
-        Which of the two objectives primal and dual are.
+        The form of `primal` and `dual`.
     kernel_evaluations : int
         Kernel values that the solver computed so far; 0 for linear machines.
     primal_rounding, dual_rounding : float
-        What of both objectives may be rounding, see :class:`~saddlesvm.Certificate`; in no column of a trace.
+        Bounds on the rounding in both objectives, see :class:`~saddlesvm.Certificate`. Not a column of a trace.
 
     Examples
     --------
@@ -92,13 +92,13 @@ COLUMNS = tuple(column.name for column in fields(Record) if column.name not in L
 
 
 class Callback(Protocol):
-    """Called with a record of each certificate; returning True asks the fit to stop (as if interrupted)."""
+    """Called with a record of each certificate. Returning True stops the fit, like an interrupt."""
 
     def __call__(self, record: Record, /) -> bool | None: ...
 
 
 class Trace(list[dict[str, Any]]):
-    """The recorder: a list with one row per certificate, a dict with the keys of :data:`COLUMNS`.
+    """The recorder of a fit: a list with one dict per certificate, with the keys of :data:`COLUMNS`.
 
     Examples
     --------
