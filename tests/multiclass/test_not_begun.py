@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from saddlesvm import KernelSVC, LinearSVC, NotCertifiedWarning, Outcome
@@ -82,3 +83,10 @@ def test_the_sides_of_pairs_are_those_of_their_rows() -> None:
     listed = [pairs[k] for k in range(len(pairs))]
     for given in (None, weights):
         np.testing.assert_allclose(sides_of(pairs, range(6), given), sides_of(listed, range(6), given), rtol=1e-14)
+
+
+def test_dual_variables_are_stacked_as_scipy_does() -> None:
+    parts = [sparse.csr_array(sparse.random(rows, 7, 0.3, random_state=rows)) for rows in (1, 1, 3, 2)]
+    found, expected = sub_problems.stacked_duals(parts), sparse.vstack(parts, format="csr")
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found.toarray(), expected.toarray())

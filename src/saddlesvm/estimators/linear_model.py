@@ -404,7 +404,7 @@ class LinearModel(CallbackSupport, Estimator):
         self.intercept_ = np.hstack([result.intercept for result in results])
         duals = [result.alpha for result in results]
         if duals[0].size:
-            self.dual_coef_ = sparse.vstack(duals, format="csr") if sparse.issparse(duals[0]) else duals[0]
+            self.dual_coef_ = multiclass.stacked_duals(duals) if sparse.issparse(duals[0]) else duals[0]
         else:
             self.__dict__.pop("dual_coef_", None)
         self._phases = [result.phases for result in results]

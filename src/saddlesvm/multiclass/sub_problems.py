@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
+from scipy import sparse
 
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
@@ -212,4 +213,13 @@ def total_certificate(results: Sequence[FitResult]) -> Certificate:
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:
     """The result whose outcome is worst; the largest gap among equals."""
-    return max(results, key=lambda result: (SEVERITY.index(result.outcome), result.certificate.relative_gap))
+    each = {id(result): result for result in results}.values()  # sub-problems that were not begun share results
+    return max(each, key=lambda result: (SEVERITY.index(result.outcome), result.certificate.relative_gap))
+
+
+def stacked_duals(duals: Sequence[sparse.csr_array]) -> sparse.csr_array:
+    """The dual variables of all sub-problems, one below the other; scipy's vstack takes long for many thousands."""
+    counts = np.concatenate([np.diff(one.indptr) for one in duals])
+    data, indices = (np.concatenate([getattr(one, name) for one in duals]) for name in ("data", "indices"))
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return sparse.csr_array((data, indices, indptr), shape=(counts.size, duals[0].shape[1]))
