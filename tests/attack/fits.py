@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -33,10 +34,10 @@ NEVER = Decimal("1e-300")
 JUDGES_OWN = Decimal("1e-100")  # what the judge's arithmetic may be wrong by, of the larger objective
 
 
+@patch.object(memory_plan, "LEAST_MEMORY", LEAST)  # else no small store would be read block by block
 def fits(folder: Path, seed: int, first: int, count: int, only: str | None = None) -> Tally:
     """Judge `count` fits at least, of the problems from number `first` on."""
     tally, number = Tally("fits"), first
-    memory_plan.LEAST_MEMORY = LEAST  # else no small store would be read block by block
     while tally.cases < count:
         random = np.random.default_rng([seed, number, 5])
         family = only or FAMILIES[int(random.integers(len(FAMILIES)))]

@@ -213,7 +213,7 @@ def total_certificate(results: Sequence[FitResult]) -> Certificate:
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:
     """The result whose outcome is worst; the largest gap among equals."""
-    each = {id(result): result for result in results}.values()  # sub-problems that were not begun share results
+    each = dict(zip(map(id, results), results, strict=True)).values()  # sub-problems that were not begun share results
     return max(each, key=lambda result: (SEVERITY.index(result.outcome), result.certificate.relative_gap))
 
 

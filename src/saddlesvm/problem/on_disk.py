@@ -229,8 +229,8 @@ def evaluate_streamed(
 ) -> Evaluation:
     """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
     certificate of the last iterate otherwise."""
-    free = problem.intercept.constrained  # a sweep's dual variables are not balanced then: they prove nothing
-    told = told_by_sweep(point, exact, lambda judged: _proven(problem, judged)) if not free else None
+    unbalanced = problem.intercept.constrained and isinstance(point, JudgedPoint)  # a sweep's judgement proves nothing
+    told = None if unbalanced else told_by_sweep(point, exact, lambda judged: _proven(problem, judged))
     if told is not None:
         return told
     plain = Point(point.w, point.alpha, point.tracks)
