@@ -250,3 +250,18 @@ def test_the_proven_gap_holds_at_every_knot_too(seed):
         paid = objective(path.model(C), X, y)
         assert paid - proof.primal <= path.proven_gap * paid  # an independent fit knows the true excess
         assert path.certificate(C).relative_gap <= path.proven_gap
+
+
+def test_a_fit_that_ends_before_it_has_a_dual_point_proves_zero(tmp_path):
+    random = np.random.default_rng(0)
+    X, weights = random.normal(size=(32, 6)), 10.0 ** random.uniform(-5.0, 6.0, 32)
+    Y = random.integers(0, 2, (32, 2))
+    options = {"loss": "logistic", "intercept": "free", "max_iter": 1, "max_time": 1e-9}
+    with pytest.warns(NotCertifiedWarning):
+        alone = LinearSVC(C=ENDS[0], **options).fit(X, Y, sample_weight=weights)
+    assert not hasattr(alone, "dual_coef_")
+    how = LinearSVC(C="auto:low=1e-2,high=1e2,size=3", checkpoint=tmp_path / "path", **options)
+    with pytest.warns(NotCertifiedWarning):
+        found = how.fit(X, Y, sample_weight=weights)
+    assert found.outcome_ is not Outcome.CERTIFIED
+    assert np.isfinite(found.certificate_.primal)

@@ -210,6 +210,8 @@ class PathSearch:
         model.fit(X, y, sample_weight=weights)
         model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
         model.set_params(n_jobs=self.template.n_jobs)
+        if not hasattr(model, "dual_coef_"):  # no dual point was found that is better than zero
+            model.dual_coef_ = np.zeros((len(model.coef_), self.n))
         if model.outcome_ is Outcome.INTERRUPTED:
             stop.set()
         elif self.file is not None:

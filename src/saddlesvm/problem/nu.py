@@ -21,7 +21,7 @@ from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.kernel import Group, KernelProblem, Views
 from saddlesvm.problem.losses import Pinball
 
-NO_MARGIN = 1e-10  # rho, relative to what it could be, that counts as zero
+NO_MARGIN = 1e-14  # rho, relative to what it could be, that counts as zero
 SHORTFALL = Pinball(1.0)  # max(0, y - z)
 
 
