@@ -58,19 +58,27 @@ def from_cache(path: Path, use: Callable[[Store], Made], **options: Any) -> Made
     """
     while True:
         store = cached(path, **options)
+        before = _change(store)  # the header alone may be that of a second store like the first
         try:
             made = use(store)
         except DataError:
-            if _is_unchanged(store):
+            if _is_unchanged(store, before):
                 raise
         else:
-            if _is_unchanged(store):
+            if _is_unchanged(store, before):
                 return made
 
 
-def _is_unchanged(store: Store) -> bool:
+def _change(store: Store) -> tuple[int, int] | None:
+    with suppress(OSError):
+        facts = store.path.stat()
+        return facts.st_ino, facts.st_ctime_ns
+    return None
+
+
+def _is_unchanged(store: Store, before: tuple[int, int] | None) -> bool:
     try:
-        return read_store_header(store.path) == store.header
+        return _change(store) == before and read_store_header(store.path) == store.header
     except DataError:
         return False
 
