@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,18 +129,27 @@ def stale(rows: list[Duel]) -> list[str]:
     return [word for row in rows for word in (row.name, row.ratio) if word not in drawn]
 
 
-def main() -> int:
-    """Draw the pictures, or only compare the figures; the exit code is 1 where the chart is out of date."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; say whether the chart is out of date")
-    rows = duels()
+def drawn_or_checked(about: str, stale: Callable[[], list[str]], draw: Callable[[], None]) -> int:
+    """Draw, or with ``--check`` only say what the drawing lacks; the exit code, 1 where it is out of date."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; say whether the drawing is out of date")
     if parser.parse_args().check:
-        missing = stale(rows)
-        print(*missing or ["the chart is up to date"], sep="\n")
+        missing = stale()
+        print(*missing or ["the drawing is up to date"], sep="\n")
         return 1 if missing else 0
-    save("gap", (5.6, 3.4), draw_gap, curves())
-    save("speed", (7.4, 4.2), draw_speed, rows)
+    draw()
     return 0
+
+
+def main() -> int:
+    """Draw the pictures, or compare the figures of the chart with the tables."""
+    rows = duels()
+
+    def draw() -> None:
+        save("gap", (5.6, 3.4), draw_gap, curves())
+        save("speed", (7.4, 4.2), draw_speed, rows)
+
+    return drawn_or_checked(__doc__, lambda: stale(rows), draw)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ With ``--check`` the figures are compared with the picture, and nothing is writt
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from matplotlib.patches import Rectangle
 from numpy import log2
 
-from benchmarks.makers.front_pictures import DOCS, save
+from benchmarks.makers.front_pictures import DOCS, drawn_or_checked, save
 
 HEADING = "### To a relative distance of 0.001\n"
 DEEPER = 0.16  # opacity for each factor of two
@@ -93,16 +92,9 @@ def stale(found: list[Cell]) -> list[str]:
 
 
 def main() -> int:
-    """Draw the map, or compare it with the table; the exit code is 1 where it is out of date."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; say whether the map is out of date")
+    """Draw the map, or compare it with the table."""
     found = cells()
-    if parser.parse_args().check:
-        missing = stale(found)
-        print(*missing or ["the map is up to date"], sep="\n")
-        return 1 if missing else 0
-    save("heat-map", (9.4, 6.2), draw, found)
-    return 0
+    return drawn_or_checked(__doc__, lambda: stale(found), lambda: save("heat-map", (9.4, 6.2), draw, found))
 
 
 if __name__ == "__main__":

@@ -18,19 +18,6 @@ from saddlesvm.data import load_bundled
 from saddlesvm.estimators import persistence
 
 
-@pytest.fixture
-def run(capsys):
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
     table = load_bundled("banknote")

@@ -10,19 +10,8 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, Store
-from saddlesvm.cli import parser as cli
 from saddlesvm.data import read, write_store
 from support.converting import D, N, X, Y, dense, write
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = cli.main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
 
 
 def test_the_command_line_converts_trains_predicts_and_certifies(run: Any, tmp_path: Path) -> None:

@@ -13,24 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import SVC, LinearSVC
-from saddlesvm.cli import parser as cli
 from saddlesvm.data import DataError, Store, convert, load_bundled, read
 from saddlesvm.estimators.persistence import load, save
 
 HEART = load_bundled("heart")
-
-
-@pytest.fixture
-def run(capsys: Any) -> Any:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
 
 
 def test_labels_that_begin_with_a_minus_have_weights(run: Any, tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ import numpy as np
 MODULES = {
     "numpy": "linalg fft random ma",
     "scipy": "stats special optimize sparse signal linalg",
-    "sklearn": "linear_model svm ensemble metrics preprocessing datasets model_selection "
-    "decomposition cluster feature_extraction.text neighbors pipeline tree impute "
-    "covariance manifold",
+    "sklearn": "linear_model svm ensemble metrics preprocessing datasets "
+    "model_selection decomposition cluster feature_extraction.text neighbors "
+    "pipeline tree impute covariance manifold",
 }
 NAMES = re.compile(r"numpy|scipy|sklearn|scikit.learn|\bnp\b|\bsp\b|>>>")
 
