@@ -209,6 +209,8 @@ class Point:
         the weights themselves where R is half the squared norm).
     known : tuple of Evaluation
         What the solver has found on the way to it, which may be better.
+    proven : Evaluation, optional
+        What a pass over all rows has proven of it already: the certificate reads nothing.
     """
 
     read: ClassVar[bool] = False  # a glance at it asks for no row
@@ -216,6 +218,7 @@ class Point:
     alpha: np.ndarray | None = None
     tracks: bool = False
     known: tuple[Evaluation, ...] = ()
+    proven: Evaluation | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

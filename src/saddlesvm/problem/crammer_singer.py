@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,18 @@ SIZED_VALUES = 2**20  # variables whose sizes are added up at once
 
 @dataclass(frozen=True, eq=False)
 class JointProblem(Problem):
-    """A joint problem over `n_classes` classes; ``y`` holds class numbers, and `joint` is the loss of all scores."""
+    """A joint problem over `n_classes` classes; ``y`` holds class numbers, and `joint` is the loss of all scores.
 
+    Attributes
+    ----------
+    binary_loss : str
+        What the loss is called where there are two classes.
+    any_intercept : bool
+        Whether the intercept may be free.
+    """
+
+    binary_loss: ClassVar[str] = "hinge"
+    any_intercept: ClassVar[bool] = False
     n_classes: int = 2
     joint: JointLoss = BEST_RIVAL
 
@@ -96,22 +106,29 @@ class JointProblem(Problem):
 
 
 def make_joint_problem(
-    X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, joint: JointLoss = BEST_RIVAL, **options: Any
+    X: rows.Rows,
+    codes: np.ndarray,
+    n_classes: int,
+    loss: Any,
+    joint: JointLoss = BEST_RIVAL,
+    *,
+    kind: type[JointProblem] = JointProblem,
+    **options: Any,
 ) -> JointProblem:
-    """Assemble a joint problem with a hinge; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
+    """Assemble a joint problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
 
     Raises
     ------
     ValueError
-        A free intercept or another loss than the hinge is asked for, which the joint machine does not have.
+        A loss, an intercept or a penalty is asked for that this kind of problem does not have.
     """
     plain = make_problem(X, codes, loss, **options)
-    if plain.intercept.constrained or loss_name(loss) != "hinge":
-        raise ValueError(f"{joint.title()} machine has the hinge loss, and no free intercept")
+    if loss_name(loss) != kind.binary_loss or (plain.intercept.constrained and not kind.any_intercept):
+        no = "" if kind.any_intercept else ", and no free intercept"
+        raise ValueError(f"{joint.title()} machine has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}")
     if not plain.penalty.identity():
         raise ValueError(f"{joint.title()} machine has half a square as its penalty, not {plain.penalty}")
-    given = {column.name: getattr(plain, column.name) for column in fields(plain)}
-    return JointProblem(n_classes=n_classes, joint=joint, **given)
+    return plain.as_kind(kind, n_classes=n_classes, joint=joint)
 
 
 def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ that it ends with, and reads nothing for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -32,6 +32,8 @@ FACTORS = (0.0, *(2.0**k for k in range(-8, 3)))  # of a model that ends early, 
 class StreamedJointProblem(JointProblem, StreamedProblem):
     """A joint problem over rows in files; class numbers are kept in as few bytes as they need."""
 
+    in_memory: ClassVar[type[JointProblem]] = JointProblem
+
     @property
     def codes(self) -> np.ndarray:
         """Class numbers as whole numbers."""
@@ -42,18 +44,10 @@ class StreamedJointProblem(JointProblem, StreamedProblem):
         """Whether the margins of all rows are computed as they are read: no, their scores are when they are visited."""
         return False
 
-    def of_part(self, part: Part) -> JointProblem:
+    def of_part(self, part: Part) -> Any:
         """The problem of the rows of a pass' part."""
         weights = part.of(self.weights) if self.weights.size else self.weights
         return self._over(part.X, part.of(self.y), weights, part.of(self.norms), part.rows)
-
-    def _over(
-        self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray
-    ) -> JointProblem:
-        plain = super()._over(X, y, weights, norms, members)
-        given = {column.name: getattr(plain, column.name) for column in fields(plain)}
-        given["whole"] = members.size == y.size
-        return JointProblem(n_classes=self.n_classes, joint=self.joint, **given)
 
     def matrix(self, flat: np.ndarray) -> np.ndarray:
         """Weights that are kept in one row, in the layout of the rows: a view."""
@@ -97,13 +91,14 @@ def make_streamed_joint_problem(
     *,
     reader: BlockReader,
     rooms: Rooms,
+    kind: type[StreamedJointProblem] = StreamedJointProblem,
     **options: Any,
 ) -> StreamedJointProblem:
     """Assemble a problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`."""
-    whole = make_joint_problem(X, codes, n_classes, loss, joint, norms=reader.norms, **options)
-    given = {column.name: getattr(whole, column.name) for column in fields(JointProblem)}
-    given["y"] = whole.y.astype(np.int16 if n_classes < 2**15 else np.int32)
-    return StreamedJointProblem(reader=reader, rooms=rooms, **given)
+    given: dict[str, Any] = {"kind": kind.in_memory, "norms": reader.norms}
+    whole = make_joint_problem(X, codes, n_classes, loss, joint, **given, **options)
+    y = whole.y.astype(np.int16 if n_classes < 2**15 else np.int32)
+    return whole.as_kind(kind, reader=reader, rooms=rooms, y=y)
 
 
 def losses_of(problem: JointProblem, W: np.ndarray, factors: tuple[float, ...] = (1.0,)) -> np.ndarray:

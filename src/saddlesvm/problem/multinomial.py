@@ -21,18 +21,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
-from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
-from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
-from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
@@ -80,6 +78,8 @@ class ClassSums(NamedTuple):
 class MultinomialProblem(JointProblem):
     """The joint problem with the softmax; its intercepts are all three kinds."""
 
+    binary_loss: ClassVar[str] = "logistic"
+    any_intercept: ClassVar[bool] = True
     joint: JointLoss = SOFTMAX
 
     @cached_property
@@ -168,23 +168,7 @@ class MultinomialProblem(JointProblem):
         return np.multiply(found, self.C, dtype=np.float64)
 
 
-def make_multinomial_problem(
-    X: rows.Rows, codes: np.ndarray, n_classes: int, loss: Any, **options: Any
-) -> MultinomialProblem:
-    """Assemble a problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
-
-    Raises
-    ------
-    ValueError
-        The loss is not the logistic one, or the penalty is not half a square.
-    """
-    plain = make_problem(X, codes, loss, **options)
-    if loss_name(loss) != "logistic":
-        raise ValueError(f"multinomial regression has the logistic loss, not {loss_name(loss)!r}")
-    if not plain.penalty.identity():
-        raise ValueError(f"multinomial regression has half a square as its penalty, not {plain.penalty}")
-    given = {column.name: getattr(plain, column.name) for column in fields(plain)}
-    return MultinomialProblem(n_classes=n_classes, **given)
+make_multinomial_problem = partial(make_joint_problem, joint=SOFTMAX, kind=MultinomialProblem)
 
 
 def evaluate_multinomial(
@@ -199,6 +183,8 @@ def evaluate_multinomial(
     exact, given_offset : bool
         Make no difference: a certificate is always exact, and of the intercepts as they are given.
     """
+    if point.proven is not None:
+        return point.proven
     assert point.w is not None
     W = np.asarray(point.w, dtype=np.float64)
     found = problem.response(W if isinstance(problem.X, rows.Dense) else np.ascontiguousarray(W.T))

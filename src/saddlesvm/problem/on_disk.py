@@ -9,7 +9,7 @@ optimum, where a is one sweep newer than v. This certificate needs no pass of it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -66,6 +66,7 @@ class StreamedProblem(Problem):
     """
 
     stored_points: ClassVar[str] = "checked later"
+    in_memory: ClassVar[type[Problem]] = Problem  # of some of its rows
     reader: BlockReader = field(kw_only=True, repr=False)
     rooms: Rooms = field(kw_only=True, repr=False)
 
@@ -131,19 +132,12 @@ class StreamedProblem(Problem):
         weights, every = self.weights[chosen] if self.weights.size else self.weights, np.arange(chosen.size)
         return self._over(X, self.y[chosen], weights, self.norms[chosen], every.astype(np.int32))
 
-    def _over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray) -> Problem:
-        return Problem(
-            X=X,
-            y=y.astype(np.float64, copy=False),
-            loss=self.loss,
-            C=self.C,
-            weights=weights,
-            norms=norms,
-            members=members,
-            intercept=self.intercept.of_block,
-            penalty=self.penalty,
-            n=self.n,
-        )
+    def _over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray) -> Any:
+        """The problem of some rows in memory; it tells its objectives in the C form."""
+        of_rows = {"X": X, "y": y.astype(np.float64, copy=False), "weights": weights, "norms": norms}
+        whole, kind = members.size == y.size, self.intercept.of_block
+        told = {"uses_lambda": False, "share": 1.0}
+        return self.as_kind(self.in_memory, **of_rows, **told, members=members, whole=whole, intercept=kind)
 
 
 def make_streamed_problem(
@@ -159,10 +153,9 @@ def make_streamed_problem(
     `rooms` is the memory that it may use, or the room for its dual variables alone.
     """
     whole = make_problem(X, y, loss, norms=reader.norms, **options)
-    given = {column.name: getattr(whole, column.name) for column in fields(Problem)}
-    if is_classification(loss):
-        given["y"] = whole.y.astype(np.int8)
-    return StreamedProblem(reader=reader, rooms=rooms if isinstance(rooms, Rooms) else Rooms(rooms), **given)
+    labels = whole.y.astype(np.int8) if is_classification(loss) else whole.y
+    rooms = rooms if isinstance(rooms, Rooms) else Rooms(rooms)
+    return whole.as_kind(StreamedProblem, reader=reader, rooms=rooms, y=labels)
 
 
 def sampled(X: Rows) -> np.ndarray:
@@ -197,21 +190,9 @@ class JudgedPoint(Point):
     enough: float = field(kw_only=True)
 
 
-@dataclass(frozen=True)
-class ProvenPoint(Point):
-    """A point that a pass over all rows has proven on the way; its certificate reads nothing.
-
-    Attributes
-    ----------
-    proven : Evaluation
-    """
-
-    proven: Evaluation = field(kw_only=True)
-
-
 def told_by_sweep(point: Point, exact: bool, prove: Callable[[JudgedPoint], Evaluation]) -> Evaluation | None:
     """What a sweep has told of its own point, or of one that it judged, proven where that is asked for and worth it."""
-    if isinstance(point, ProvenPoint):
+    if point.proven is not None:
         return point.proven
     if not isinstance(point, JudgedPoint):
         return None

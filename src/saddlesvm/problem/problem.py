@@ -8,9 +8,9 @@ The dual point ``a`` gives ``w(a) = C sum_i a_i x_i``. Inside, everything is com
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import STRENGTH, check
 
+Kind = TypeVar("Kind", bound="Problem")
 TARGET_UNITS = 4.0  # of the last place of a target, that its distance from an intercept may be off by
 
 
@@ -224,6 +225,11 @@ class Problem:
     def of_members(self) -> Pointwise:
         """Loss, labels and weights with one place for each member."""
         return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.is_small)
+
+    def as_kind(self, kind: type[Kind], **others: Any) -> Kind:
+        """The same as a problem of another class, with other or further fields."""
+        own = {column.name: getattr(self, column.name) for column in fields(kind) if hasattr(self, column.name)}
+        return kind(**own | others)
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
         """A copy of dual variables, which the solver goes on to change."""

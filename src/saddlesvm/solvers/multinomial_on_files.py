@@ -26,7 +26,6 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point, objectives
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of
 from saddlesvm.problem.multinomial_on_disk import StreamedMultinomialProblem, total_response
-from saddlesvm.problem.on_disk import ProvenPoint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.rows.class_rows import by_class, new_weights, weights_shape
@@ -258,7 +257,7 @@ class MultinomialOnFiles(SolverBase):
         streamed = _streamed(problem)
         if not state.model.size:
             return Point(np.array(streamed.each_class(state.w)))
-        return ProvenPoint(streamed.each_class(state.model), proven=self._certified(streamed, state))
+        return Point(streamed.each_class(state.model), proven=self._certified(streamed, state))
 
 
 def _layout(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:

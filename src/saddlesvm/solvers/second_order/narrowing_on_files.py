@@ -15,7 +15,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import is_smooth, loss_name
-from saddlesvm.problem.on_disk import CarriedDuals, ProvenPoint, StreamedProblem
+from saddlesvm.problem.on_disk import CarriedDuals, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Facts, Sums, objectives
 from saddlesvm.problem.sums import margins
@@ -190,7 +190,7 @@ class NarrowingOnFiles(SolverBase):
         facts = Facts(problem.loss, problem.C, problem.regularizer, streamed.row_sizes)
         certificate = Certificate.of(problem.strength, run.proven(facts))
         judged = Evaluation(run.model[:-1].copy(), float(run.model[-1] * problem.scale), state.alpha, certificate)
-        return ProvenPoint(run.model, state.alpha, proven=judged)
+        return Point(run.model, state.alpha, proven=judged)
 
 
 def room_for(problem: StreamedProblem) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.on_disk import CarriedDuals, ProvenPoint, StreamedProblem
+from saddlesvm.problem.on_disk import CarriedDuals, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import STILL, Facts, Sums, summed
 from saddlesvm.problem.rounding import shortened
@@ -215,7 +215,7 @@ class NewtonOnFiles(SolverBase):
         judged = Evaluation(w[:-1].copy(), float(w[-1] * problem.scale), state.alpha, certificate)
         if problem.intercept.constrained and not proven:
             return Point(w, known=(judged,) if state.dual_bound.size else ())
-        return ProvenPoint(w, state.alpha, proven=judged)
+        return Point(w, state.alpha, proven=judged)
 
 
 def _keep_better(problem: StreamedProblem, state: FilesState, sums: Sums, alpha: np.ndarray | None) -> None:
