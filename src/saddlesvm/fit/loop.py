@@ -266,7 +266,7 @@ class Fit:
         self.run.improve()
         if self.run.told is not None and self.end is not None and self.end[0] is not Outcome.FAILED:
             certificate = proof(*self.run.told)
-            if certificate.sound and self.run.enough(certificate):
+            if certificate.sound and self.run.limits.prove(certificate):
                 self.end = Outcome.CERTIFIED, self.run.limits.proven(certificate)
 
     def _certify(self) -> None:

@@ -105,7 +105,7 @@ class Run:
         point; else the best of each.
         """
         assert self.best is not None
-        if self.last is not None and (self.keeps_last or self.enough(self.last.certificate)):
+        if self.last is not None and (self.keeps_last or self.limits.prove(self.last.certificate)):
             return self.last, self.last
         return self.best, self.highest
 
@@ -121,10 +121,6 @@ class Run:
             assert self.bound is not None
             return self.bound
         return self.last
-
-    def enough(self, certificate: Certificate) -> bool:
-        """Whether a certificate proves the gap asked for; False where the fit asks for none."""
-        return self.limits.prove(certificate)
 
     @property
     def aim(self) -> float:
@@ -231,12 +227,12 @@ class Run:
         """Whether a glance says what only an exact certificate may say: that the gap is reached, or negative."""
         seen = glance.certificate
         if self.keeps_last:
-            return self.enough(seen) or not seen.sound
+            return self.limits.prove(seen) or not seen.sound
         if self.best is not None and self.best.certificate.primal < seen.primal:
             seen = self.best.certificate.bounded_by(seen)
         if self.bound is not None:
             seen = seen.better_of(seen.bounded_by(self.bound.certificate))
-        return self.enough(seen) or not seen.sound
+        return self.limits.prove(seen) or not seen.sound
 
     def confirm(self, state: Any) -> None:
         """Put an exact certificate in the place of the last record's glance: the fit ends with it."""
@@ -271,7 +267,7 @@ class Run:
         self.last = self.best = found
         self.bound = replace(found, alpha=self.problem.kept_duals(found.alpha))
         self.improved = None
-        return self.enough(found.certificate)
+        return self.limits.prove(found.certificate)
 
     def improve(self) -> None:
         """Look for a better model among the multiples of the best one, and the best intercept alone.
@@ -300,7 +296,7 @@ class Run:
             return None
         if self.keeps_last and self.last is not None:
             return self.last, self.last
-        if self.best is not None and (self.improved is None or self.enough(proof(*self.chosen))):
+        if self.best is not None and (self.improved is None or self.limits.prove(proof(*self.chosen))):
             return self.chosen
         model = min(points, key=lambda one: one.certificate.primal)
         exact = [one for one in points if one.exact]
@@ -378,7 +374,7 @@ class Run:
         """The end of a restored run, which stands where nothing is asked for that it has not shown; else None."""
         now = self.saved(saved.state)
         known = self.best is not None and self.bound is not None
-        proven = known and self.told is not None and self.enough(proof(*self.told))
+        proven = known and self.told is not None and self.limits.prove(proof(*self.told))
         if saved.end and saved.limits == now.limits and (proven or saved.end[0] != str(Outcome.CERTIFIED)):
             return Outcome(saved.end[0]), saved.end[1]
         if saved.end and proven:
@@ -395,7 +391,7 @@ class Run:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
         told = proof(*self.chosen)
         gap = told.relative_gap
-        if self.enough(told):
+        if self.limits.prove(told):
             return Outcome.CERTIFIED, self.limits.proven(told)
         if state.satisfied:
             return Outcome.RULE_MET, state.rule

@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength, is_classification
-from saddlesvm.problem.proven_sums import STILL, Facts, Sums, norm_of, objectives, summed
+from saddlesvm.problem.proven_sums import STILL, Sums, norm_of, objectives, summed
 from saddlesvm.problem.rounding import (
     SLACK,
     UNIT,
@@ -375,8 +375,7 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
     norm = norm_of(weights)
     errors = margin_errors(problem.row_sizes, norm, added, shifted=added != offset)
     errors = errors._replace(of_rows=errors.of_rows + drift)
-    facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
-    given_pull = facts, seen.sums, sizes, weights, pull
+    given_pull = problem.facts, seen.sums, sizes, weights, pull
     sums = summed(*given_pull, errors=errors, move=move, around=around)
     if pull is not None and not holds_square(problem.penalty) and _mostly_rounding(problem.C, sums):
         near = pulled_by_short_sums(problem, alpha)

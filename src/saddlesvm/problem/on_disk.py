@@ -19,7 +19,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evalua
 from saddlesvm.problem.fingerprint import fingerprint, marks, sketch
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
-from saddlesvm.problem.proven_sums import Facts, summed
+from saddlesvm.problem.proven_sums import summed
 from saddlesvm.problem.rounding import CHUNK, PointSizes, RowSizes, point_sizes, row_sizes
 from saddlesvm.problem.sums import dual_weights, loss_sums
 from saddlesvm.problem.terms import Pointwise
@@ -223,8 +223,7 @@ def judgement(
 ) -> Evaluation:
     """The model v with its own losses, against the bound of a dual point with weights w and its sum of conjugates."""
     sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha)
-    facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
-    sums = summed(facts, (paid, conjugates, np.inf, abs(conjugates), np.inf), sizes, v, w)
+    sums = summed(problem.facts, (paid, conjugates, np.inf, abs(conjugates), np.inf), sizes, v, w)
     certificate = Certificate.of(problem.strength, sums)
     return Evaluation(v[:-1].copy(), float(v[-1] * problem.scale), alpha, certificate, exact=False)
 
@@ -236,8 +235,7 @@ def _proven(problem: StreamedProblem, point: JudgedPoint) -> Evaluation:
     pull = dual_weights(problem, alpha)
     _, conjugates, charged = sums_without_rows(problem, alpha)
     sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, members, alpha)
-    facts = Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
-    sums = summed(facts, (point.paid, conjugates, np.inf, charged, np.inf), sizes, point.model, pull)
+    sums = summed(problem.facts, (point.paid, conjugates, np.inf, charged, np.inf), sizes, point.model, pull)
     certificate = Certificate.of(problem.strength, sums)
     return replace(point.judged, certificate=certificate, exact=True)
 

@@ -18,6 +18,7 @@ from saddlesvm.problem.array_losses import has_array_methods
 from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_intercept
 from saddlesvm.problem.loss import Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
+from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import (
     UNIT,
@@ -195,6 +196,11 @@ class Problem:
     def row_sizes(self) -> RowSizes:
         """What bounds on rounding need to know of the members' rows."""
         return row_sizes(self.X, self.norms, self.weights, self.members)
+
+    @property
+    def facts(self) -> Facts:
+        """What bounds on the rounding of sums need to know of the problem."""
+        return Facts(self.loss, self.C, self.regularizer, self.row_sizes)
 
     @cached_property
     def target_noise(self) -> float:

@@ -102,12 +102,6 @@ class State(Group):
         demand(0 <= getattr(self, "position", 0) <= last, "its position is behind the last row")
 
 
-def at_sweep_start(state: Any) -> Any:
-    """The state at the beginning of its sweep over files, which a resumed run repeats."""
-    state.rows_touched, state.visited, state.epochs = state.rows_touched - state.visited, 0, float(state.sweeps)
-    return state
-
-
 def phase_of(state: Any) -> str:
     """The part of a method that is at work; empty where a state has none."""
     phase = getattr(state, "phase", "")

@@ -43,9 +43,10 @@ from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.durable import Group, Workspace, demand, growing
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
-from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, State, nothing, start_offset
+from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, nothing, start_offset
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
+from saddlesvm.solvers.sweeps import SweepState
 
 READING = 2.0  # cost of reading a row, in row visits: a guess between fast and slow disks
 MOST_VISITS = 2.0  # visits per row, at most, while its block is in memory: with more, only slow disks would gain
@@ -100,7 +101,7 @@ class KeptRows(Workspace):
 
 
 @dataclass
-class BlocksState(State):
+class BlocksState(SweepState):
     """Where a run stands.
 
     Attributes
@@ -143,7 +144,6 @@ class BlocksState(State):
     norms: np.ndarray = field(default_factory=nothing)
     values: KeptRows = field(default_factory=KeptRows, repr=False)
     position: int = 0
-    sweeps: int = 0
     fall: float = 1.0
     target: float = 0.0
 

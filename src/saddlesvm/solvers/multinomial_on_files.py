@@ -26,18 +26,20 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point, objectives
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of
 from saddlesvm.problem.multinomial_on_disk import StreamedMultinomialProblem, total_response
+from saddlesvm.problem.on_disk import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.rows.class_rows import by_class, new_weights, weights_shape
 from saddlesvm.rows.files import chosen_rows
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
-from saddlesvm.rows.passes import FromFiles, Part
+from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Workspace, demand, growing
+from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Budget, SolverBase, State, at_sweep_start, nothing
+from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.second_order.linear_algebra import conjugate_gradients
+from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork
 
 PAIRS = 10  # moves that are remembered
 FILLED = 0.95  # share of the room that the sample is to fill, in the mean
@@ -53,25 +55,7 @@ Sample: TypeAlias = list[MultinomialProblem]  # rows in memory, some in each
 
 
 @dataclass
-class SampleWork(Workspace):
-    """What the sweep under way has found so far.
-
-    Attributes
-    ----------
-    block : int
-        The block that is due.
-    found : list of Response
-    sample : list of MultinomialProblem
-        The rows taken along, block by block, with weights that let them stand for all.
-    """
-
-    block: int = 0
-    found: list[Response] = field(default_factory=list)
-    sample: Sample = field(default_factory=list)
-
-
-@dataclass
-class MultinomialFilesState(State):
+class MultinomialFilesState(SweepState):
     """Where a run stands: at the end of its last sweep; weights are kept in one row, in the layout of the rows.
 
     Attributes
@@ -91,9 +75,7 @@ class MultinomialFilesState(State):
         Sums of the losses, the entropies and the rivals' pulls there.
     pull : ndarray
         The pull there.
-    sweeps, visited, steps, seed : int
-    proves_itself : bool
-    work : SampleWork
+    steps, seed : int
     """
 
     base: np.ndarray = field(default_factory=nothing)
@@ -107,12 +89,8 @@ class MultinomialFilesState(State):
     model: np.ndarray = growing()
     told: np.ndarray = field(default_factory=lambda: np.zeros(3))
     pull: np.ndarray = growing()
-    sweeps: int = 0
-    visited: int = 0
     steps: int = 0
     seed: int = 0
-    proves_itself: bool = False
-    work: SampleWork = field(default_factory=SampleWork, repr=False)
 
     def check_restored(self, problem: Any) -> None:
         super().check_restored(problem)
@@ -121,17 +99,18 @@ class MultinomialFilesState(State):
 
 
 @dataclass(frozen=True)
-class MultinomialOnFiles(SolverBase):
+class MultinomialOnFiles(Sweeps):
     """Newton's method for multinomial regression over rows that are read block by block; one epoch is one sweep.
 
     Estimators choose this solver for such rows with ``multi_class="multinomial"``.
     """
 
     name: ClassVar[str] = "multinomial"
+    kind: ClassVar[type[StreamedProblem]] = StreamedMultinomialProblem
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> MultinomialFilesState:
         """Begin at zero, or at given weights of shape (K, d + 1); no row is read."""
-        streamed = _streamed(problem)
+        streamed = self.suited(problem)
         W = new_weights(streamed.X, streamed.n_classes, np.float64)
         if start is not None and start.w is not None:
             by_class(streamed.X, W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
@@ -146,45 +125,24 @@ class MultinomialOnFiles(SolverBase):
             active=problem.members.size,
         )
 
-    def resumed(self, problem: Problem, state: MultinomialFilesState) -> MultinomialFilesState:
-        """Begin the sweep again."""
-        return at_sweep_start(state)
-
     def begins_at_weights(self, problem: Problem) -> bool:
         """Whether the weights of a start are all that a run takes: its sub-problem gives nothing else."""
         return False
 
-    def step(self, problem: Problem, state: MultinomialFilesState, budget: Budget) -> MultinomialFilesState:
-        """Read one block."""
-        return self.step_together([problem], [state], [budget])[0]
-
-    def step_together(
-        self, problems: Sequence[Problem], states: Sequence[MultinomialFilesState], budgets: Sequence[Budget]
-    ) -> list[MultinomialFilesState]:
-        """Read one block for several problems over the same files, whose sweeps are at the same block."""
-        streamed = [_streamed(problem) for problem in problems]
-        passes = streamed[0].passes
-        assert isinstance(passes, FromFiles)
-        part = passes.part(states[0].work.block, again=True)
+    def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
+        """Read one block for several problems over the same files; products with it take one thread."""
         with blas_for(0.0):
-            for problem, state, budget in zip(streamed, states, budgets, strict=True):
-                self._visit(problem, state, part.among(problem.members))
-                if state.work.block == problem.reader.n_blocks:
-                    self._end_of_sweep(problem, state, budget.relative_gap)
-                else:
-                    state.epochs += (part.last - part.first) / problem.y.size
-        return list(states)
+            return super().step_together(problems, states, budgets)
 
-    @staticmethod
-    def _visit(problem: StreamedMultinomialProblem, state: MultinomialFilesState, part: Part) -> None:
+    def visit(self, problem: StreamedMultinomialProblem, state: MultinomialFilesState, part: Part) -> None:
         """Add up what a block's rows say at the weights, and take some of them along."""
         work, local = state.work, problem.of_part(part)
+        if work.found is None:
+            work.found = [], []
+        responses, sample = work.found
         kept = np.empty((local.y.size, problem.n_classes), dtype=np.float32)
-        work.found.append(local.response(_layout(local, state.w), kept))
-        work.found = [total_response(work.found)]
-        work.block += 1
-        state.rows_touched += part.rows.size
-        state.visited += part.rows.size
+        responses.append(local.response(_layout(local, state.w), kept))
+        responses[:] = [total_response(responses)]
         each = matrix_bytes(problem.X) / problem.y.size + ROW_BYTES + CLASS_BYTES * problem.n_classes
         room = FILLED * problem.kept_bytes / each * part.rows.size / problem.members.size
         weights = local.all_weights
@@ -192,18 +150,18 @@ class MultinomialOnFiles(SolverBase):
         bend = weights * (SURE + unsure) * np.sqrt(local.norms)
         total = float(bend.sum())
         odds = np.minimum(1.0, bend * (room / total)) if total > 0.0 else np.zeros(bend.size)
-        random = np.random.default_rng([state.seed, state.sweeps, work.block])
+        random = np.random.default_rng([state.seed, state.sweeps, work.block + 1])
         chosen = np.flatnonzero(random.random(odds.size) < odds)
         if chosen.size:
             X, codes = chosen_rows(part.X, chosen), local.codes[chosen]
-            work.sample.append(problem.of_sample(X, codes, weights[chosen] / odds[chosen], local.norms[chosen]))
+            sample.append(problem.of_sample(X, codes, weights[chosen] / odds[chosen], local.norms[chosen]))
 
-    def _end_of_sweep(self, problem: StreamedMultinomialProblem, state: MultinomialFilesState, target: float) -> None:
-        """Take the step or shorten it, and begin the next sweep."""
-        work, found = state.work, state.work.found[0]
-        state.work = SampleWork()
-        state.sweeps, state.proves_itself, state.proven = state.sweeps + 1, True, True
-        state.epochs, state.visited = float(state.sweeps), 0
+    def end_of_sweep(
+        self, problem: StreamedMultinomialProblem, state: MultinomialFilesState, work: SweepWork, target: float
+    ) -> None:
+        """Take the step or shorten it."""
+        (found,), sample = work.found
+        state.proves_itself = state.proven = True
         state.model, state.pull = state.w, found.pull.ravel()
         state.told = np.array([found.paid, found.entropy, found.pulled])
         primal, gradient = _at(problem, state.w, found)
@@ -216,10 +174,10 @@ class MultinomialOnFiles(SolverBase):
             _remember(state, state.w - state.base, gradient - state.gradient)
         state.base, state.gradient, state.primal = state.w, gradient, primal
         state.steps += 1
-        if state.estimate <= target or not work.sample:
+        if state.estimate <= target or not sample:
             state.direction, state.slope, state.length = np.zeros_like(state.w), 0.0, 0.0
             return
-        sample, taken = work.sample, sum(piece.y.size for piece in work.sample)
+        taken = sum(piece.y.size for piece in sample)
         direction = (
             _to_the_solution(sample, state.w, gradient)
             if state.estimate > FAR or (state.steps == 1 and not state.w.any())
@@ -254,7 +212,7 @@ class MultinomialOnFiles(SolverBase):
 
     def solution(self, problem: Problem, state: MultinomialFilesState) -> Point:
         """The weights of the last whole sweep, with its certificate."""
-        streamed = _streamed(problem)
+        streamed = self.suited(problem)
         if not state.model.size:
             return Point(np.array(streamed.each_class(state.w)))
         return Point(streamed.each_class(state.model), proven=self._certified(streamed, state))
@@ -352,9 +310,3 @@ def _to_the_solution(sample: Sample, w: np.ndarray, true: np.ndarray) -> np.ndar
             break
         w, primal, gradient = tried, value, turned
     return w - begin
-
-
-def _streamed(problem: Problem) -> StreamedMultinomialProblem:
-    if not isinstance(problem, StreamedMultinomialProblem):
-        raise ValueError("this solver reads rows from files: use it with a StreamedMultinomialProblem")
-    return problem

@@ -27,17 +27,18 @@ from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.randomness import draw
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.automatic.predictions import fall_rate
-from saddlesvm.solvers.base import Budget, SolverBase, at_sweep_start
+from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.blocks import MOST_VISITS, SEEDS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, PER_ROOT, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.narrowing import Narrowing
-from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles, NarrowingState, SearchWork, room_for
+from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles, NarrowingState, room_for
 from saddlesvm.solvers.second_order.newton import Newton
-from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles, SweepWork
+from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles
 from saddlesvm.solvers.second_order.on_files import room_for as corner_room
 from saddlesvm.solvers.second_order.walk import Walk, is_wide
+from saddlesvm.solvers.sweeps import SweepWork, at_sweep_start
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
 BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
@@ -120,7 +121,7 @@ class AutoOnFiles(SolverBase):
         """Read one block for several problems over the same files, all in the same phase."""
         if states[0].phase == NEWTON:
             self._finish(problems[0]).step_together(problems, states, budgets)
-            if states[0].search.block == 0 and any(_gives_up(one.narrowing) for one in states):
+            if states[0].work.block == 0 and any(_gives_up(one.narrowing) for one in states):
                 for problem, state in zip(problems, states, strict=True):
                     self._return(problem, state)
         else:
@@ -198,10 +199,10 @@ class AutoOnFiles(SolverBase):
         if is_smooth(problem.loss):
             wide = self._is_wide([problem])
             room = 0.0 if wide else corner_room(problem)
-            state.walk, state.work = Walk.begin(w, problem.loss, wide, room), SweepWork()
+            state.walk = Walk.begin(w, problem.loss, wide, room)
         else:
-            state.narrowing, state.search = Narrowing.begin(w, room_for(problem), problem.members.size), SearchWork()
-        state.phase, state.w, state.epochs = NEWTON, w, float(state.sweeps)
+            state.narrowing = Narrowing.begin(w, room_for(problem), problem.members.size)
+        state.phase, state.w, state.epochs, state.work = NEWTON, w, float(state.sweeps), SweepWork()
 
     def solution(self, problem: Problem, state: OnFilesState) -> Point:
         """The point of the solver at work."""

@@ -9,57 +9,32 @@ whatever C is, and at its end a sweep squares the gap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point
+from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.on_disk import CarriedDuals, StreamedProblem
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import STILL, Facts, Sums, summed
+from saddlesvm.problem.proven_sums import STILL, Sums, summed
 from saddlesvm.problem.rounding import shortened
 from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.memory_plan import matrix_bytes
-from saddlesvm.rows.passes import FromFiles, Part
-from saddlesvm.runtime.durable import Workspace, demand, growing
-from saddlesvm.solvers.base import Budget, SolverBase, State, at_sweep_start, nothing, start_alpha
+from saddlesvm.rows.passes import Part
+from saddlesvm.runtime.durable import demand, growing
+from saddlesvm.solvers.base import nothing, start_alpha
 from saddlesvm.solvers.second_order import corners as near_corners
 from saddlesvm.solvers.second_order.corners import Corners
 from saddlesvm.solvers.second_order.looks import Told, look
 from saddlesvm.solvers.second_order.past_corners import step_past
 from saddlesvm.solvers.second_order.walk import Walk, is_wide
+from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork, proven
 
 
 @dataclass
-class SweepWork(Workspace):
-    """What the sweep under way has found so far.
-
-    Attributes
-    ----------
-    block : int
-        The block that is due.
-    told : Told, optional
-        What the rows of the blocks before told.
-    alpha : ndarray of shape (n_all,)
-        Their multipliers.
-    corners : Corners
-        Those near a corner, where they are asked for.
-    carried : CarriedDuals, optional
-        The dual point that the first sweep began with.
-    """
-
-    block: int = 0
-    told: Told | None = None
-    alpha: np.ndarray | None = None
-    corners: Corners = field(default_factory=Corners)
-    carried: CarriedDuals | None = None
-
-
-@dataclass
-class FilesState(State):
+class FilesState(SweepState):
     """Where a run stands: at the end of its last sweep, from which a resumed run goes on.
 
     Attributes
@@ -68,28 +43,18 @@ class FilesState(State):
         The best dual point so far.
     dual_bound : ndarray of shape (2,) or (0,)
         Its proven objective and the rounding in that; empty before there is a proof.
-    sweeps, visited : int
-        Sweeps so far, and row visits of the one under way.
-    proves_itself : bool
-        Each sweep proves its point: a certificate reads nothing.
     walk : Walk
     proving : bool
         This sweep balances the multipliers of the last point, whose intercept is free, and proves it.
     proof : ndarray of shape (7,) or (0,)
         The sums of its certificate, where the last sweep did that.
-    work : SweepWork
-        The sweep under way.
     """
 
     alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
-    sweeps: int = 0
-    visited: int = 0
-    proves_itself: bool = False
     walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
     proving: bool = False
     proof: np.ndarray = growing()
     dual_bound: np.ndarray = growing()
-    work: SweepWork = field(default_factory=SweepWork, repr=False)
 
     def check_restored(self, problem: Any) -> None:
         super().check_restored(problem)
@@ -99,7 +64,7 @@ class FilesState(State):
 
 
 @dataclass(frozen=True)
-class NewtonOnFiles(SolverBase):
+class NewtonOnFiles(Sweeps):
     """Newton's method over rows that are read block by block, for smooth losses.
 
     Estimators choose this solver for such rows where it is predicted to take less time than
@@ -116,7 +81,7 @@ class NewtonOnFiles(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> FilesState:
         """Begin at the weights of the given point, or at zero; no row is read."""
-        streamed = _streamed(problem)
+        streamed = self.suited(problem)
         check_losses(problem.loss)
         streamed.duals[:] = start_alpha(problem, start)
         given = None if start is None else start.w
@@ -125,61 +90,30 @@ class NewtonOnFiles(SolverBase):
         walk = Walk.begin(w, problem.loss, wide, 0.0 if wide else room_for(streamed))
         return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, walk=walk)
 
-    def resumed(self, problem: Problem, state: FilesState) -> FilesState:
-        """Begin the sweep again."""
-        return at_sweep_start(state)
-
     def begins_at_weights(self, problem: Problem) -> bool:
         """Whether the weights of a start are all that a run takes: yes."""
         return True
 
-    def step(self, problem: Problem, state: FilesState, budget: Budget) -> FilesState:
-        """Read one block."""
-        return self.step_together([problem], [state], [budget])[0]
-
-    def step_together(
-        self, problems: Sequence[Problem], states: Sequence[FilesState], budgets: Sequence[Budget]
-    ) -> list[FilesState]:
-        """Read one block for several problems over the same files, whose sweeps are at the same block."""
-        streamed = [_streamed(problem) for problem in problems]
-        passes = streamed[0].passes
-        assert isinstance(passes, FromFiles)
-        part = passes.part(states[0].work.block, again=True)
-        for problem, state, budget in zip(streamed, states, budgets, strict=True):
-            self._visit(problem, state, part.among(problem.members), budget.relative_gap)
-        return list(states)
-
-    def _visit(self, problem: StreamedProblem, state: FilesState, part: Part, tol: float) -> None:
-        """Look at the rows of a block, and take a step where it was the last one of the sweep."""
-        work = state.work
-        if not state.walk.looks and work.told is None and isinstance(problem.X, Dense):
-            state.walk.draw(problem.members.size)
-        ask = state.walk.ask_balanced() if state.proving else state.walk.ask()
-        if work.told is None or work.alpha is None:
-            work.told, work.alpha = Told.nothing(ask), problem.spare_duals()
-            if not state.walk.looks and state.alpha.any():
-                work.carried = CarriedDuals(problem, state.alpha)
+    def visit(self, problem: StreamedProblem, state: FilesState, part: Part) -> None:
+        """Look at the rows of a block."""
+        walk, work = state.walk, state.work
+        if not walk.looks and work.found is None and isinstance(problem.X, Dense):
+            walk.draw(problem.members.size)
+        ask = walk.ask_balanced() if state.proving else walk.ask()
+        if work.found is None:
+            work.begin((Told.nothing(ask), Corners()), problem, None if walk.looks else state.alpha)
         if work.carried is not None:
             work.carried.visit(part)
-        look(problem.terms_of(part), part.rows, ask, work.told, part.of(work.alpha), work.corners)
-        state.rows_touched += part.rows.size
-        state.visited += part.rows.size
-        work.block += 1
-        if work.block == problem.reader.n_blocks:
-            self._end_of_sweep(problem, state, work, tol)
-        else:
-            state.epochs += (part.last - part.first) / problem.y.size
+        told, corners = work.found
+        look(problem.terms_of(part), part.rows, ask, told, part.of(work.alpha), corners)
 
-    @staticmethod
-    def _end_of_sweep(problem: StreamedProblem, state: FilesState, work: SweepWork, tol: float) -> None:
-        """Take a step, or the proof of the point of the last one, and begin the next sweep."""
-        walk, free, told = state.walk, problem.intercept.constrained, work.told
-        assert told is not None
+    def end_of_sweep(self, problem: StreamedProblem, state: FilesState, work: SweepWork, target: float) -> None:
+        """Take a step, or the proof of the point of the last one."""
+        walk, free, (told, corners) = state.walk, problem.intercept.constrained, work.found
         renewed = not walk.inner.under_way
-        state.sweeps, state.visited = state.sweeps + 1, 0
-        state.epochs, state.proves_itself, state.work = float(state.sweeps), not free or state.proving, SweepWork()
+        state.proves_itself = not free or state.proving
         if state.proving:
-            sums = walk.balanced(_facts(problem), told)
+            sums = walk.balanced(problem.facts, told)
             state.proving, state.proof = False, np.array(sums)
             state.estimate = max(Certificate.of(problem.strength, sums).relative_gap, 0.0)
             state.satisfied = walk.ended
@@ -189,33 +123,32 @@ class NewtonOnFiles(SolverBase):
         if work.carried is not None:
             _keep_better(problem, state, _carried(problem, walk.model, work.carried), None)
         if renewed and not free:
-            _keep_better(problem, state, walk.proven(_facts(problem)), work.alpha)
+            _keep_better(problem, state, walk.proven(problem.facts), work.alpha)
         if walk.due:
-            state.estimate = _past_corners(problem, walk, work.corners, float(told.bent[1]))
+            state.estimate = _past_corners(problem, walk, corners, float(told.bent[1]))
         state.w, state.active = walk.at, walk.bent
         state.remark = f"Newton step {walk.steps}: {state.active} rows bend"
         if walk.inner.under_way:
             state.remark += f", product {walk.inner.products + 1} for the next one"
-        state.proving = free and (state.estimate <= tol or walk.ended)
+        state.proving = free and (state.estimate <= target or walk.ended)
         state.satisfied = walk.ended and not state.proving
         if state.proving:
             state.estimate = np.inf  # no certificate is asked for meanwhile
 
     def solution(self, problem: Problem, state: FilesState) -> Point:
         """The point of the last whole sweep, with its certificate (with a free intercept only where it was proven)."""
-        streamed = _streamed(problem)
         if not state.walk.looks:
             return Point(state.w, state.alpha)
-        w, proven = state.walk.model, state.proof.size > 0
-        sums = Sums(*state.proof.tolist()) if proven else state.walk.proven(_facts(streamed))
+        w, balanced = state.walk.model, state.proof.size > 0
+        sums = Sums(*state.proof.tolist()) if balanced else state.walk.proven(problem.facts)
         certificate = Certificate.of(problem.strength, sums)
         if state.dual_bound.size:
             dual, rounding = state.dual_bound.tolist()
             certificate = replace(certificate, dual=dual, dual_rounding=rounding)
-        judged = Evaluation(w[:-1].copy(), float(w[-1] * problem.scale), state.alpha, certificate)
-        if problem.intercept.constrained and not proven:
-            return Point(w, known=(judged,) if state.dual_bound.size else ())
-        return Point(w, state.alpha, proven=judged)
+        point = proven(problem, w, state.alpha, certificate)
+        if problem.intercept.constrained and not balanced:
+            return Point(w, known=(point.proven,) if point.proven and state.dual_bound.size else ())
+        return point
 
 
 def _keep_better(problem: StreamedProblem, state: FilesState, sums: Sums, alpha: np.ndarray | None) -> None:
@@ -232,7 +165,7 @@ def _carried(problem: StreamedProblem, w: np.ndarray, carried: CarriedDuals) -> 
     """The sums whose dual objective is that of a dual point that was carried through the first sweep."""
     pull, conjugates, charged, sizes = carried.found()
     move = shortened(sizes, problem.row_sizes, charged) if problem.intercept.constrained else STILL
-    return summed(_facts(problem), (0.0, conjugates, np.inf, charged, np.inf), sizes, w, pull, move=move)
+    return summed(problem.facts, (0.0, conjugates, np.inf, charged, np.inf), sizes, w, pull, move=move)
 
 
 def room_for(problem: StreamedProblem) -> float:
@@ -250,11 +183,6 @@ def _past_corners(problem: StreamedProblem, walk: Walk, corners: Corners, curvat
     return walk.go(step_past(walk.matrix, corners, model), problem.regularizer)
 
 
-def _facts(problem: StreamedProblem) -> Facts:
-    """What the bounds on rounding need to know of the problem."""
-    return Facts(problem.loss, problem.C, problem.regularizer, problem.row_sizes)
-
-
 def check_losses(loss: Loss) -> None:
     """Raise ValueError for a loss that Newton's method over passes does not take."""
     if not is_smooth(loss):
@@ -262,9 +190,3 @@ def check_losses(loss: Loss) -> None:
             f"Newton's method over rows in files takes smooth losses only, not {loss_name(loss)}: use solver='auto', "
             "'blocks', or loss='squared_hinge'"
         )
-
-
-def _streamed(problem: Problem) -> StreamedProblem:
-    if not isinstance(problem, StreamedProblem):
-        raise ValueError("this form of Newton's method reads rows from files: use it with a StreamedProblem")
-    return problem

@@ -1,0 +1,134 @@
+"""Sweeps over rows in files: what solvers have in common that read all blocks, add up what they find, and take a step.
+
+A step of the fit's loop reads one block, for any number of problems over the same files. Between sweeps a run keeps its
+point, and nothing of a row but dual variables; a resumed run repeats the sweep that was under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point
+from saddlesvm.problem.on_disk import CarriedDuals, StreamedProblem
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.passes import FromFiles, Part
+from saddlesvm.runtime.durable import Workspace
+from saddlesvm.solvers.base import Budget, SolverBase, State
+
+
+@dataclass
+class SweepWork(Workspace):
+    """What the sweep under way has found so far.
+
+    Attributes
+    ----------
+    block : int
+        The block that is due.
+    found : object
+        The findings in the rows of the blocks before, as the solver has them; None before the first block.
+    alpha : ndarray of shape (n_all,)
+        Their multipliers.
+    carried : CarriedDuals, optional
+        The dual point that the first sweep began with.
+    """
+
+    block: int = 0
+    found: Any = None
+    alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
+    carried: CarriedDuals | None = None
+
+    def begin(self, found: Any, problem: StreamedProblem, carried: np.ndarray | None) -> None:
+        """Begin a sweep with findings in no row; `carried` is the dual point that it is to prove beside its own."""
+        self.found, self.alpha = found, problem.spare_duals()
+        self.carried = CarriedDuals(problem, carried) if carried is not None and carried.any() else None
+
+
+@dataclass
+class SweepState(State):
+    """Where a run stands: at the end of its last sweep, from which a resumed run goes on.
+
+    Attributes
+    ----------
+    sweeps, visited : int
+        Sweeps so far, and row visits of the one under way.
+    proves_itself : bool
+        Each sweep proves its point: a certificate reads nothing.
+    work : SweepWork
+        The sweep under way.
+    """
+
+    sweeps: int = 0
+    visited: int = 0
+    proves_itself: bool = False
+    work: SweepWork = field(default_factory=SweepWork, repr=False)
+
+
+@dataclass(frozen=True)
+class Sweeps(SolverBase):
+    """The base class of solvers whose epoch is one sweep over rows in files."""
+
+    kind: ClassVar[type[StreamedProblem]] = StreamedProblem
+
+    def suited(self, problem: Problem) -> Any:
+        """The problem; raise ValueError for one that the solver does not take."""
+        if not isinstance(problem, self.kind):
+            raise ValueError(
+                f"{type(self).__name__} reads rows from files: use it in an estimator, or with a {self.kind.__name__}"
+            )
+        return problem
+
+    def resumed(self, problem: Problem, state: Any) -> Any:
+        """Begin the sweep again."""
+        return at_sweep_start(state)
+
+    def step(self, problem: Problem, state: Any, budget: Budget) -> Any:
+        """Read one block."""
+        return self.step_together([problem], [state], [budget])[0]
+
+    def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
+        """Read one block for several problems over the same files, whose sweeps are at the same block."""
+        streamed = [self.suited(problem) for problem in problems]
+        self.prepare(streamed, states)
+        passes = streamed[0].passes
+        assert isinstance(passes, FromFiles)
+        part = passes.part(states[0].work.block, again=True)
+        for problem, state, budget in zip(streamed, states, budgets, strict=True):
+            own, work = part.among(problem.members), state.work
+            self.visit(problem, state, own)
+            state.rows_touched += own.rows.size
+            state.visited += own.rows.size
+            work.block += 1
+            if work.block < problem.reader.n_blocks:
+                state.epochs += (part.last - part.first) / problem.y.size
+                continue
+            state.sweeps, state.visited, state.work = state.sweeps + 1, 0, SweepWork()
+            state.epochs = float(state.sweeps)
+            self.end_of_sweep(problem, state, work, budget.relative_gap)
+        return list(states)
+
+    def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
+        """What precedes the first block: nothing."""
+
+    def visit(self, problem: Any, state: Any, part: Part) -> None:
+        """Add what the rows of a block say to the findings of the sweep."""
+        raise NotImplementedError
+
+    def end_of_sweep(self, problem: Any, state: Any, work: SweepWork, target: float) -> None:
+        """Take a step by the findings of a whole sweep."""
+        raise NotImplementedError
+
+
+def at_sweep_start(state: Any) -> Any:
+    """The state at the beginning of its sweep over files, which a resumed run repeats."""
+    state.rows_touched, state.visited, state.epochs = state.rows_touched - state.visited, 0, float(state.sweeps)
+    return state
+
+
+def proven(problem: Problem, w: np.ndarray, alpha: np.ndarray, certificate: Certificate) -> Point:
+    """A point that a sweep has proven."""
+    judged = Evaluation(w[:-1].copy(), float(w[-1] * problem.scale), alpha, certificate)
+    return Point(w, alpha, proven=judged)
