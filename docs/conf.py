@@ -31,6 +31,7 @@ extensions = [
     "mathematics",
     "project_files",
     "public_members",
+    "step_view",
 ]
 exclude_patterns = ["examples", "checks", "_ext", "_templates", "gallery/**/*.py"]
 templates_path = ["_templates"]

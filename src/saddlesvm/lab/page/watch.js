@@ -37,12 +37,12 @@
   });
 
   function build(run, number) {
-    const home = element("section", { "class": "run run" + number, "aria-label": run.label }, byId("runs"));
+    const home = byId("runs").children[number];
     element("h2", {}, home, run.label);
     const view = { run: run, told: element("p", { "class": "told", id: "told" + number }, home) };
     const pair = element("div", { "class": "pair" }, home);
-    view.plane = plane(pair, run, number);
-    view.weights = weightPlane(pair, run, number);
+    view.plane = plane(pair, run);
+    view.weights = weightPlane(pair, run);
     view.loss = lossPicture(home, run);
     view.bars = bars(home, run);
     return view;
@@ -54,13 +54,13 @@
     return box;
   }
 
-  function plane(parent, run, number) {
-    const svg = canvas(titled(parent, "The plane"), 300, 300, "rows, w and margins");
-    const sx = linear(reach.mx - reach.r, reach.mx + reach.r, 4, 296), sy = linear(reach.my - reach.r, reach.my + reach.r, 296, 4);
-    const clip = "clip" + number;
-    shape("rect", { x: 4, y: 4, width: 292, height: 292 }, shape("clipPath", { id: clip }, shape("defs", {}, svg)));
-    shape("rect", { x: 4, y: 4, width: 292, height: 292, "class": "axis" }, svg);
-    const inside = shape("g", { "clip-path": "url(#" + clip + ")" }, svg);
+  /* Pictures are as wide as their place, so that their texts keep their size. */
+  function widthOf(box) { return Math.max(130, Math.floor(box.clientWidth) || 300); }
+
+  function plane(parent, run) {
+    const box = titled(parent, "The plane"), wide = widthOf(box);
+    const picture = axes(box, wide, wide - 16, [reach.mx - reach.r, reach.mx + reach.r], [reach.my - reach.r, reach.my + reach.r], { title: "rows, w and margins" });
+    const sx = picture.x, sy = picture.y, inside = picture.inside;
     const lines = [0, 1, -1].map(function (level) { return { level: level, path: shape("path", { "class": level ? "margin" : "line" }, inside) }; });
     const marks = scene.X.map(function (row, i) {
       const x = sx(row[0]), y = sy(row[1]);
@@ -81,16 +81,13 @@
     };
   }
 
-  function weightPlane(parent, run, number) {
-    const svg = canvas(titled(parent, "The weights"), 300, 300, "the path of w");
-    const s = linear(-weights, weights, 4, 296), t = linear(-weights, weights, 296, 4);
-    const clip = "wclip" + number;
-    shape("rect", { x: 4, y: 4, width: 292, height: 292 }, shape("clipPath", { id: clip }, shape("defs", {}, svg)));
-    shape("rect", { x: 4, y: 4, width: 292, height: 292, "class": "axis" }, svg);
-    const inside = shape("g", { "clip-path": "url(#" + clip + ")" }, svg);
-    shape("path", { d: "M4 150H296M150 4V296", "class": "axis" }, inside);
-    const radius = (scene.ball || 1 / Math.sqrt(scene.lam)) / weights * 146;
-    shape("circle", { cx: 150, cy: 150, r: radius, "class": "thin" + (scene.ball && run.kind === "pegasos" ? "" : " dashed") }, inside);
+  function weightPlane(parent, run) {
+    const box = titled(parent, "The weights"), wide = widthOf(box);
+    const picture = axes(box, wide, wide - 16, [-weights, weights], [-weights, weights], { title: "the path of w" });
+    const s = picture.x, t = picture.y, inside = picture.inside;
+    shape("path", { d: "M" + picture.left + " " + t(0) + "H" + picture.right + "M" + s(0) + " " + picture.top + "V" + picture.bottom, "class": "axis" }, inside);
+    const radius = (scene.ball || 1 / Math.sqrt(scene.lam)) / weights * (picture.right - picture.left) / 2;
+    shape("circle", { cx: s(0), cy: t(0), r: radius, "class": "thin" + (scene.ball && run.kind === "pegasos" ? "" : " dashed") }, inside);
     const trail = shape("path", { "class": "line", style: "stroke-width:1;opacity:.7" }, inside);
     const ox = s(scene.optimum[0]), oy = t(scene.optimum[1]);
     shape("path", { d: "M" + (ox - 6) + " " + (oy - 6) + "l12 12m0 -12l-12 12", "class": "cross" }, inside);
@@ -103,12 +100,10 @@
   }
 
   function lossPicture(parent, run) {
-    const svg = canvas(titled(parent, "The lower plane under the loss of the row just drawn"), 620, 170, "loss and lower plane");
-    svg.style.overflow = "hidden";
-    const x = linear(-3, 4, 30, 600), y = linear(-1.2, 4.2, 150, 8);
-    shape("path", { d: "M30 " + y(0) + "H600", "class": "axis" }, svg);
-    [-2, -1, 0, 1, 2, 3].forEach(function (m) { label(svg, x(m), 166, String(m), "middle"); });
-    label(svg, 600, 166, "margin", "end");
+    const box = titled(parent, "The lower plane under the loss of the row just drawn");
+    const picture = axes(box, widthOf(box), 190, [-3, 4], [-1.2, 4.2], { title: "loss and lower plane", across: "margin" });
+    const svg = picture.inside, x = picture.x, y = picture.y;
+    shape("path", { d: "M" + picture.left + " " + y(0) + "H" + picture.right, "class": "axis" }, svg);
     shape("path", { d: "M" + scene.loss.curve.map(function (p) { return x(p[0]) + " " + y(Math.min(p[1], 4.4)); }).join("L"), "class": "cross" }, svg);
     const before = shape("path", { "class": "margin" }, svg), after = shape("path", { "class": "line" }, svg);
     const dot = shape("circle", { r: 5, "class": "dot" }, svg);
@@ -126,51 +121,46 @@
 
   function bars(parent, run) {
     const words = run.kind === "pegasos" ? "How often each row was violated when drawn" : "b of each row";
-    const svg = canvas(titled(parent, words), 620, 110, words);
-    const y = linear(0, scene.largest, 96, 8), width = 580 / n;
-    shape("path", { d: "M30 96H610M30 8H610", "class": "axis" }, svg);
-    label(svg, 26, 12, short(scene.largest), "end");
-    label(svg, 26, 98, "0", "end");
+    const box = titled(parent, words);
+    const picture = axes(box, widthOf(box), 130, [0.5, n + 0.5], [0, scene.largest], { title: words, across: "row" });
+    const y = picture.y, width = (picture.right - picture.left) / n, base = picture.bottom;
     const all = scene.y.map(function (sign, i) {
-      return shape("rect", { x: 30 + i * width, width: Math.max(1, 0.8 * width), "class": "bar " + (sign > 0 ? "plus" : "minus") }, svg);
+      return shape("rect", { x: picture.left + i * width, width: Math.max(1, 0.8 * width), "class": "bar " + (sign > 0 ? "plus" : "minus") }, picture.inside);
     });
-    const mark = shape("path", { "class": "ring" }, svg);
+    const mark = shape("path", { "class": "ring" }, picture.svg);
     return function (frame) {
       const aside = new Set(frame.allAside);
       all.forEach(function (bar, i) {
         const top = y(Math.max(frame.allB[i], 0.004 * scene.largest));
-        set(bar, { y: top, height: 96 - top });
+        set(bar, { y: top, height: base - top });
         bar.classList.toggle("aside", aside.has(i));
       });
       const i = frame.rows[0];
-      mark.setAttribute("d", i === undefined ? "" : "M" + (30 + (i + 0.4) * width) + " 107l-4 -0m8 0l-4 -7l-4 7z");
+      mark.setAttribute("d", i === undefined ? "" : "M" + (picture.left + (i + 0.4) * width) + " " + (base + 8) + "l-4 0l4 -7l4 7z");
     };
   }
 
   function objectives() {
     const home = byId("objectives");
-    const svg = canvas(home, 900, 170, "primal and dual objectives of all runs");
-    svg.setAttribute("preserveAspectRatio", "none");
     const values = [];
     scene.runs.forEach(function (run) { run.frames.forEach(function (f) { values.push(f.primal, f.dual); }); });
     const top = Math.min(Math.max.apply(null, values), 2.2 * Math.max(scene.lowest, 1e-12));
     const bottom = Math.min(0, Math.max(Math.min.apply(null, values), -0.2 * top));
-    const y = linear(bottom, top, 168, 2), x = linear(0, end(), 2, 898);
-    const still = { "vector-effect": "non-scaling-stroke" };
-    shape("path", Object.assign({ d: "M2 168H898M2 168V2", "class": "axis" }, still), svg);
-    shape("path", Object.assign({ d: "M2 " + y(scene.lowest) + "H898", "class": "thin dashed" }, still), svg);
+    const across = clock === "touched" ? "rows touched" : "seconds";
+    const picture = axes(home, widthOf(home), 190, [0, end()], [bottom, top], { title: "primal and dual objectives of all runs", across: across });
+    const svg = picture.inside, x = picture.x, y = picture.y;
+    shape("path", { d: "M" + picture.left + " " + y(scene.lowest) + "H" + picture.right, "class": "thin dashed" }, svg);
     scene.runs.forEach(function (run, number) {
       ["primal", "dual"].forEach(function (which) {
         const points = run.frames.map(function (f) { return x(f[clock]).toFixed(1) + " " + y(Math.max(bottom, Math.min(top, f[which]))).toFixed(1); });
-        shape("path", Object.assign({ d: "M" + points.join("L"), "class": "line run" + number + (which === "dual" ? " dashed" : "") }, still), svg);
+        shape("path", { d: "M" + points.join("L"), "class": "line run" + number + (which === "dual" ? " dashed" : "") }, svg);
       });
     });
     const words = element("p", { "class": "soft" }, home);
     scene.runs.forEach(function (run, number) { element("b", { style: "color:var(--run" + number + ")" }, words, run.label + " "); });
-    element("span", {}, words, "Primal full, dual dashed, from " + short(bottom) + " to " + short(top) + ", over " + short(end()) +
-      (clock === "touched" ? " rows touched" : " seconds") + "; the thin line is the optimum, " + short(scene.lowest) + ".");
-    const cursor = shape("path", { "class": "cursor", "vector-effect": "non-scaling-stroke" }, svg);
-    return function (now) { cursor.setAttribute("d", "M" + x(now) + " 2V168"); };
+    element("span", {}, words, "Primal full, dual dashed; the thin line is the optimum, " + short(scene.lowest) + ".");
+    const cursor = shape("path", { "class": "cursor" }, svg);
+    return function (now) { cursor.setAttribute("d", "M" + x(now) + " " + picture.top + "V" + picture.bottom); };
   }
 
   function end() {
@@ -228,8 +218,21 @@
 
   function jump(step) { pause(); show(step); }
 
-  let moveCursor = function () {};
-  const views = scene.runs.map(build);
+  let moveCursor = function () {}, views = [], width = 0;
+
+  function draw() {
+    width = document.documentElement.clientWidth;
+    byId("runs").replaceChildren();
+    scene.runs.forEach(function (run, number) {
+      element("section", { "class": "run run" + number, "aria-label": run.label }, byId("runs"));
+    });
+    views = scene.runs.map(build);
+    wind();
+    show(place);
+  }
+
+  if (window.self !== window.top) document.body.classList.add("embedded");
+  window.addEventListener("resize", function () { if (document.documentElement.clientWidth !== width) draw(); });
   byId("play").addEventListener("click", toggle);
   byId("back").addEventListener("click", function () { jump(place - 1); });
   byId("forward").addEventListener("click", function () { jump(place + 1); });
@@ -252,6 +255,5 @@
     else return;
     event.preventDefault();
   });
-  wind();
-  show(0);
+  draw();
 })();

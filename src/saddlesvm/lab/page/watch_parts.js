@@ -25,6 +25,36 @@ function canvas(parent, width, height, label) {
   return shape("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": label }, parent);
 }
 
+/* About `most` round numbers between low and high. */
+function round(low, high, most) {
+  const rough = (high - low) / most, power = Math.pow(10, Math.floor(Math.log10(rough)));
+  const step = [1, 2, 5, 10].find(function (k) { return k * power >= rough * 0.75; }) * power;
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(Number((k * step).toPrecision(6)));
+  return found;
+}
+
+/* Axes with numbers around a box of `wide` x `high` pixels: both scales, and a group that is clipped to the box. */
+function axes(parent, wide, high, across, up, words) {
+  const left = 34, right = wide - 6, top = 6, bottom = high - (words.across ? 30 : 18);
+  const svg = canvas(parent, wide, high, words.title);
+  const x = linear(across[0], across[1], left, right), y = linear(up[0], up[1], bottom, top);
+  round(across[0], across[1], Math.max(2, (right - left) / 45)).forEach(function (value) {
+    shape("path", { d: "M" + x(value) + " " + bottom + "v4", "class": "axis" }, svg);
+    label(svg, x(value), bottom + 14, short(value), "middle");
+  });
+  round(up[0], up[1], Math.max(2, (bottom - top) / 34)).forEach(function (value) {
+    shape("path", { d: "M" + left + " " + y(value) + "h-4", "class": "axis" }, svg);
+    label(svg, left - 6, y(value) + 4, short(value), "end");
+  });
+  if (words.across) label(svg, (left + right) / 2, high - 3, words.across, "middle");
+  axes.made = (axes.made || 0) + 1;
+  const clip = "box" + axes.made, box = { x: left, y: top, width: right - left, height: bottom - top };
+  shape("rect", box, shape("clipPath", { id: clip }, shape("defs", {}, svg)));
+  shape("rect", Object.assign({ "class": "axis" }, box), svg);
+  return { svg: svg, x: x, y: y, left: left, right: right, top: top, bottom: bottom, inside: shape("g", { "clip-path": "url(#" + clip + ")" }, svg) };
+}
+
 function linear(low, high, from, to) {
   const span = high > low ? high - low : 1;
   return function (value) { return from + (value - low) / span * (to - from); };
