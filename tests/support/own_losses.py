@@ -44,6 +44,9 @@ class Expectile(NamedTuple):
     def largest_curvature(self) -> float:
         return 2.0 * max(self.tau, 1.0 - self.tau)
 
+    def corners(self) -> tuple[float, ...]:
+        return (0.0,)
+
 
 @register_loss(
     "steep_logistic",
@@ -89,3 +92,6 @@ class SteepLogistic(NamedTuple):
 
     def largest_curvature(self) -> float:
         return 0.25 * self.k
+
+    def steepening(self) -> float:
+        return self.k

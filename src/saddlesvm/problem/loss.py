@@ -67,7 +67,10 @@ class Loss(Protocol):
 
     A loss may have more. ``ridge()``: the number r for which :math:`\phi^*(-a) = -a y + r a^2 / 2` wherever a is within
     its bounds; the kernel solvers need it. ``tube()``: the number t of a further term :math:`t \lvert a \rvert`.
-    ``probability(scores)``: the probability of the label +1 at an array of scores; ``predict_proba`` needs it.
+    ``corners()``: the margins ``y z`` (residuals ``z - y`` of a regression) between which phi is a parabola, a tuple.
+    ``steepening()``: a number M with :math:`\lvert \phi''' \rvert \le M \phi''`. With one of the two, proofs of
+    decisions are far tighter. ``probability(scores)``: the probability of the label +1 at an array of scores;
+    ``predict_proba`` needs it.
 
     Examples
     --------

@@ -85,6 +85,9 @@ class SquaredHinge(NamedTuple):
     def ridge(self) -> float:
         return 0.5
 
+    def corners(self) -> tuple[float, ...]:
+        return (1.0,)
+
 
 @register(
     "smooth_hinge",
@@ -133,6 +136,9 @@ class SmoothHinge(NamedTuple):
     def ridge(self) -> float:
         return self.width
 
+    def corners(self) -> tuple[float, ...]:
+        return 1.0 - self.width, 1.0
+
 
 @register("logistic", task="classification", shape=Shape.SMOOTH, parabolic=False, exponentials=True)
 class Logistic(NamedTuple):
@@ -170,6 +176,9 @@ class Logistic(NamedTuple):
 
     def largest_curvature(self) -> float:
         return 0.25
+
+    def steepening(self) -> float:
+        return 1.0
 
     def probability(self, scores: np.ndarray) -> np.ndarray:
         positive: np.ndarray = expit(scores)

@@ -43,6 +43,9 @@ class Squared(NamedTuple):
     def ridge(self) -> float:
         return 0.5
 
+    def corners(self) -> tuple[float, ...]:
+        return ()
+
 
 @register("absolute", task="regression", shape=Shape.KINKED, parabolic=True, exponentials=False)
 class Absolute(NamedTuple):
@@ -168,6 +171,9 @@ class SquaredEpsilonInsensitive(NamedTuple):
     def tube(self) -> float:
         return self.epsilon
 
+    def corners(self) -> tuple[float, ...]:
+        return -self.epsilon, self.epsilon
+
 
 @register(
     "huber", task="regression", shape=Shape.CORNERED, parabolic=True, exponentials=False, options={"delta": POSITIVE}
@@ -208,6 +214,9 @@ class Huber(NamedTuple):
 
     def ridge(self) -> float:
         return 1.0
+
+    def corners(self) -> tuple[float, ...]:
+        return -self.delta, self.delta
 
 
 @register("pinball", task="regression", shape=Shape.KINKED, parabolic=True, exponentials=False, options={"tau": SHARE})
