@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--count", type=int, help="cases of each campaign, whatever time they take")
+    parser.add_argument("--way", help="of the fits, only those with this option, such as approximation, or estimator")
     parser.add_argument("--record", action="store_true", help="keep what the campaigns came to, for the page")
     parser.add_argument("--page", action="store_true", help="write docs/what-held.md from what was kept, and end")
     given = parser.parse_args()
@@ -39,7 +40,8 @@ def main() -> int:
         while time.monotonic() < end:
             for name in given.only or EVERYTHING:
                 began = time.monotonic()
-                found = EVERYTHING[name](Path(folder), given.seed, first, given.count or AT_A_TIME)
+                chosen = {"way": given.way} if given.way and name == "fits" else {}
+                found = EVERYTHING[name](Path(folder), given.seed, first, given.count or AT_A_TIME, **chosen)
                 if given.record:
                     keep(record_of(found, given.seed, first, time.monotonic() - began), RECORDS)
                 print(found, *found.failures, sep="\n  ", flush=True)

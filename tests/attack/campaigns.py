@@ -16,7 +16,7 @@ from .tally import Tally
 from .workers import workers
 
 # Takes a folder to work in, a seed, the first case and their number.
-Campaign = Callable[[Path, int, int, int], Findings]
+Campaign = Callable[..., Findings | Tally]
 
 
 def files(kind: str, folder: Path, seed: int, first: int, count: int) -> Findings:
@@ -47,7 +47,7 @@ def workers_killed(folder: Path, seed: int, first: int, count: int) -> Tally:
     return workers(seed, first, count)
 
 
-EVERYTHING: dict[str, Callable[[Path, int, int, int], Findings | Tally]] = CAMPAIGNS | {
+EVERYTHING: dict[str, Campaign] = CAMPAIGNS | {
     "fits": fits,
     "paths": proven_paths,
     "clocks": time_limits,

@@ -43,8 +43,6 @@ class Claim:
         Whether the dual is a bound: the kernel is positive semi-definite.
     whole : bool
         Whether the public attributes determine the objective: epsilon of NuSVR and rho of NuSVC are not published.
-    over : bool
-        Whether the problem is over landmarks: over features of these in float32, which are not published.
     """
 
     certificate: Any
@@ -53,7 +51,6 @@ class Claim:
     problem: Hashable
     bounded: bool = True
     whole: bool = True
-    over: bool = False
 
 
 @dataclass
@@ -296,7 +293,7 @@ def kernel(model: Any, data: Data) -> Iterator[Claim]:
             multipliers = model.multipliers_[[k]].toarray()[0]
             bound = told * judge.dual_at_most(case, [value / C for value in numbers(multipliers[rows])])
         true, name = told * judge.primal(case, one.coef, one.intercept), (C, part.name, tuple(support) if over else ())
-        yield Claim(certificate, true, bound, name, definite(model.kernel_), over=over)
+        yield Claim(certificate, true, bound, name, definite(model.kernel_))
 
 
 def with_nu(model: Any, data: Data) -> Iterator[Claim]:
@@ -313,7 +310,7 @@ def with_nu(model: Any, data: Data) -> Iterator[Claim]:
         case = nu.Case(kernel_space(data, model, rows, support), y, weights, C, Decimal(float(model.nu)))
         true = nu.PRIMALS[name](case, one.coef, one.intercept)
         label = (C, part.name, tuple(support) if over else ())
-        yield Claim(model.certificates_[k], true, None, label, definite(model.kernel_), name == "OneClassSVM", over)
+        yield Claim(model.certificates_[k], true, None, label, definite(model.kernel_), name == "OneClassSVM")
 
 
 READERS: dict[str, Callable[[Any, Data], Iterator[Claim]]] = {

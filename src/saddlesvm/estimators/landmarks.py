@@ -16,20 +16,18 @@ from scipy import sparse
 
 from saddlesvm.estimators.on_features import feature_fits
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import tell_nobody
 from saddlesvm.multiclass.linear_fit import LinearFits, in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.exact_scores import Scores, of_exact_scores
+from saddlesvm.problem.exact_scores import SpanPoint, of_exact_scores
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
-from saddlesvm.problem.rounding import UNIT
-from saddlesvm.rows.kernel_errors import kernel_errors
+from saddlesvm.problem.rounding import UNIT, gamma
+from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.rows.kernels import Matrix, expand
 from saddlesvm.rows.landmarks import Landmarks, draw_landmarks, make_landmarks
-from saddlesvm.rows.scores import linear_scores
+from saddlesvm.rows.projection import projected_squares
 from saddlesvm.runtime.allowed import WHOLE, Allowed
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import seed_of
@@ -139,32 +137,32 @@ def approximated(
     pool = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     first = count if count < TWICE else count // FIRST
     some = np.sort(random.permutation(pool)[: max(POOL * first, TWICE)])
-    landmarks = make_landmarks(kernel, X, draw_landmarks(kernel, X, some, first, random))
+    drawn = draw_landmarks(kernel, X, some, first, random)
+    landmarks = make_landmarks(kernel, X, drawn)
     computing = clock()
     features = landmarks.features(X)
     computed = clock() - computing
-    if landmarks.rows.size == first < count:
+    if drawn.size == first < count:
         rough = fits(features, max(ROUGH, model.tol))
         rough.told = tell_nobody
         size = np.asarray(abs(Approximation(landmarks, rough.solve()).multipliers).sum(axis=0)).ravel()
         heavy = np.flatnonzero(size)
         rows = draw_landmarks(kernel, X, heavy, count, random, landmarks.rows, size[heavy])
-        landmarks = make_landmarks(kernel, X, rows)
+        former, landmarks = landmarks.rows, make_landmarks(kernel, X, rows)
         computing = clock()
-        features = landmarks.features(X, features)
+        known = features if np.array_equal(landmarks.rows[: former.size], former) else None
+        features = landmarks.features(X, known)
         computed += clock() - computing
     last = fits(features, model.tol, reserve=computed)  # as long as the kernel functions take in float64, about
     results: list[FitResult] = model._shown(last)
-    return Approximation(landmarks, in_float64(last, landmarks, X, features, results))
+    return Approximation(landmarks, in_float64(last, landmarks, X, results))
 
 
-def in_float64(
-    fits: LinearFits, landmarks: Landmarks, X: Matrix, features: np.ndarray, results: list[FitResult]
-) -> list[FitResult]:
+def in_float64(fits: LinearFits, landmarks: Landmarks, X: Matrix, results: list[FitResult]) -> list[FitResult]:
     """The results with certificates for the kernel functions themselves: features are there in float32.
 
-    The losses are those of the scores that a model gives in float64, and the squared norm of the dual point is that of
-    its kernel expansion, projected on the landmarks' functions.
+    The scores are those that a model gives in float64. The norm of a dual point is that of its kernel expansion,
+    projected on the landmarks' functions.
 
     Parameters
     ----------
@@ -172,34 +170,30 @@ def in_float64(
         Of the problems over the features.
     landmarks : Landmarks
     X : array or CSR matrix of shape (n, d)
-    features : ndarray of shape (n, m), float32
     results : list of FitResult
     """
-    found, n = Approximation(landmarks, results), X.shape[0]
-    expansions, duals = found.coefficients, found.multipliers
-    exact = expand(landmarks.kernel, X, landmarks.points, expansions.T)
-    near = linear_scores(features, np.vstack([result.coef for result in results]), np.zeros(len(results)))
+    found = Approximation(landmarks, results)
+    expansions, duals, at = found.coefficients, found.multipliers, landmarks.rows
     errors, kept = kernel_errors(landmarks.kernel, X), []
+    scores = expand(landmarks.kernel, X, landmarks.points, expansions.T)
+    reached = _projected(landmarks, X, errors, duals)
     for k, (make, result) in enumerate(zip(fits.makers, results, strict=True)):
-        beta, support, values = np.zeros(n), duals[[k]].indices, duals[[k]].data
-        beta[landmarks.rows] = expansions[k]
-        own = landmarks.inverse.T @ expand(landmarks.kernel, landmarks.points, X[support].astype(np.float64), values)
-        other = linear_scores(features[support].T, values, np.zeros(1))[:, 0]
-        scores = Scores(
-            exact[:, k],
-            near[:, k],
-            errors.of_expansion(beta, UNIT),
-            result.intercept,
-            0.5 * float(own @ own - other @ other),
-        )
-        proven = of_exact_scores(fits.problem(make()), result.certificate, scores)
-        kept.append(dataclasses.replace(result, certificate=proven, **as_proven(result, proven)))
+        c, f = expansions[k], scores[at, k]
+        slips = errors.of_expansion(c, UNIT, at)
+        slip = float(np.abs(c) @ (slips[at] + gamma(at.size + 4.0) * np.abs(f)))
+        beta = duals[[k]].toarray()[0]
+        own = SpanPoint(scores[:, k], slips, result.intercept, float(c @ f), slip, beta, reached[k], errors.lengths)
+        proven = of_exact_scores(fits.problem(make()), own)
+        kept.append(result.recertified(proven, "features in float32"))
     return kept
 
 
-def as_proven(result: FitResult, certificate: Certificate) -> dict[str, Any]:
-    """The outcome of a fit that was certified by features in float32, where that is more than the gap asked for."""
-    if result.outcome is not Outcome.CERTIFIED or certificate.relative_gap <= result.tol:
-        return {}
-    reason = f"relative gap {certificate.relative_gap:.2g}, of features in float32"
-    return {"outcome": Outcome.LIMITED_BY_ROUNDING, "reason": reason}
+def _projected(landmarks: Landmarks, X: Matrix, errors: KernelErrors, duals: sparse.csr_array) -> np.ndarray:
+    """At most the squared norms of the functions of dual points, projected on the landmarks', shape (problems,)."""
+    at = landmarks.rows
+    values, slips = np.zeros((2, at.size, duals.shape[0]))
+    for k in range(duals.shape[0]):
+        support, beta = duals[[k]].indices, duals[[k]].data
+        values[:, k] = expand(landmarks.kernel, landmarks.points, X[support].astype(np.float64), beta)
+        slips[:, k] = errors.of_expansion(beta, UNIT, support)[at]
+    return projected_squares(landmarks.points, errors.among(at), landmarks.inverse, landmarks.least, values, slips)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,15 @@ class FitResult:
             Trace(),
             phases={phase: 0.0},
         )
+
+    def recertified(self, certificate: Certificate, why: str) -> FitResult:
+        """The result with a certificate that counts more rounding, `why`; certified where that still proves enough."""
+        found = replace(self, certificate=certificate)
+        enough = 0.0 < self.tol >= certificate.relative_gap or 0.0 < self.gap >= certificate.gap
+        if self.outcome is not Outcome.CERTIFIED or enough:
+            return found
+        reason = f"relative gap {certificate.relative_gap:.2g}, rounding of {why} included"
+        return replace(found, outcome=Outcome.LIMITED_BY_ROUNDING, reason=reason)
 
     @property
     def message(self) -> str:

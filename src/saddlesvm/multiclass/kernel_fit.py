@@ -22,7 +22,7 @@ from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.kernel import FEW, KernelFacts, KernelProblem, make_kernel_problem, shared_facts
 from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.nu import PLAIN, Machine
+from saddlesvm.problem.nu import PLAIN, Machine, Model
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.rows.kernels import Kernel, Matrix
 from saddlesvm.solvers.base import SolverBase
@@ -186,9 +186,10 @@ class KernelFits(Fits):
     def finished(self, fit: Fit) -> FitResult:
         """The result with the coefficients of those points that have one."""
         result, members = super().finished(fit), self.members.pop(fit.index)
-        beta, intercept = np.zeros(members.size), 0.0
+        model = Model(np.zeros(members.size), 0.0, result.certificate)
         if result.alpha.size == fit.problem.y.size == result.coef.size:
-            beta, intercept = self.machine.model(fit.problem, result.coef, result.intercept)  # type: ignore[arg-type]
-        support = np.flatnonzero(beta)
-        coef: Any = Coefficients(members[support], beta[support])
-        return dataclasses.replace(result, coef=coef, intercept=intercept)
+            model = self.machine.model(fit.problem, result.coef, result.intercept, result.certificate)  # type: ignore[arg-type]
+        result = result.recertified(model.certificate, "the quotient by rho")
+        support = np.flatnonzero(model.coef)
+        coef: Any = Coefficients(members[support], model.coef[support])
+        return dataclasses.replace(result, coef=coef, intercept=model.intercept)

@@ -371,7 +371,7 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
         return float(loss_sums(terms, members, margin, added + move, np.zeros(alpha.size))[0])
 
     weights = kind.split(w)[0]
-    move = _to_the_sum(problem, alpha, sizes, seen.sums[3]) if kind.constrained else STILL
+    move = to_the_sum(problem, alpha, sizes, seen.sums[3]) if kind.constrained else STILL
     norm = norm_of(weights)
     errors = margin_errors(problem.row_sizes, norm, added, shifted=added != offset)
     errors = errors._replace(of_rows=errors.of_rows + drift)
@@ -387,7 +387,7 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
     return Evaluation(w[:-1].copy(), kind.told(w, offset), alpha, certificate)
 
 
-def _to_the_sum(problem: Problem, alpha: np.ndarray, sizes: PointSizes, charged: float) -> Move:
+def to_the_sum(problem: Problem, alpha: np.ndarray, sizes: PointSizes, charged: float) -> Move:
     """How the dual variables must still move for their sum to be the one that a free intercept asks for."""
     total = getattr(problem.intercept, "total", 0.0)
     move = shortened(sizes, problem.row_sizes, charged, total)

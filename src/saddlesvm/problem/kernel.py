@@ -31,7 +31,7 @@ from saddlesvm.problem.intercepts import Intercept, InterceptName, make_intercep
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, resolve_C
-from saddlesvm.problem.terms import Pointwise
+from saddlesvm.problem.terms import Pointwise, box_of
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix, block_of, expand, gram, weighted_sums
 
@@ -266,11 +266,8 @@ class KernelProblem:
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of ``a_i``, shape (n,) each; they are proportional to the row weights."""
-        (least, most), (low, high) = self.loss.bounds(-1.0, 1.0), self.loss.bounds(1.0, 1.0)
-        ahead = self.y > 0.0
-        below, above = np.where(ahead, low, least), np.where(ahead, high, most)
-        return (below * self.weights, above * self.weights) if self.weights.size else (below, above)
+        """Lower and upper bounds of ``a_i``, shape (n,) each."""
+        return box_of(self.loss, self.y, self.weights)
 
     def ridge(self) -> np.ndarray:
         """What the conjugate of the loss adds to the diagonal of the kernel matrix, shape (n,); zero for the hinge."""

@@ -13,16 +13,27 @@ A classification divided by rho is the solution of the C form for ``C = 1 / rho`
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.kernel import Group, KernelProblem, Views
 from saddlesvm.problem.losses import Pinball
+from saddlesvm.problem.rounding import UNIT
 
-NO_MARGIN = 1e-14  # rho, relative to what it could be, that counts as zero
+NO_MARGIN = 1e-14  # rho, relative to what it could be, that counts as zero where no certificate proves a margin
+DIVIDING = 8.0 * UNIT  # of the offsets: what a quotient by rho, which is a difference of these, can be off
 SHORTFALL = Pinball(1.0)  # max(0, y - z)
+
+
+class Model(NamedTuple):
+    """What is published: coefficients of the points, shape (points,), the intercept, and the certificate of both."""
+
+    coef: np.ndarray
+    intercept: float
+    certificate: Certificate
 
 
 class Machine(Protocol):
@@ -31,8 +42,8 @@ class Machine(Protocol):
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """The problem, whose rows are labelled and weighed as those of a plain one."""
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
-        """Coefficients of the points and the intercept, of coefficients of the rows and their offsets."""
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+        """The model that coefficients of the rows and their offsets, and their certificate, are."""
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """Coefficients of the rows of a model's points, shape (n,); feasible up to their bounds and sums."""
@@ -45,9 +56,9 @@ class Plain:
         """The problem itself."""
         return problem
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
         """What was given."""
-        return beta, float(offsets)
+        return Model(beta, float(offsets), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """What was given."""
@@ -68,9 +79,9 @@ class Novelty:
         total = self.nu * float(problem.row_weights.sum())
         return dataclasses.replace(problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total))
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
         """As they are."""
-        return beta, float(offsets)
+        return Model(beta, float(offsets), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """As they are."""
@@ -104,14 +115,26 @@ class NuClassification:
             problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0), views=views, groups=groups
         )
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
-        """Divided by rho, so that the margin is 1, as in the C form; as they are where there is no margin."""
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+        """Divided by rho, so that the margin is 1, as in the C form; as they are where there is no margin.
+
+        The best multiple of the quotient is certified, since rho is not published. No coefficient of the quotient is
+        off by more than half a unit of its last place, which moves its values less than the rounding of a certificate
+        allows for: that is counted twice. The multiple zero has the objective zero.
+        """
         ahead, behind = offsets
         rho = -0.5 * (ahead + behind)
         size = float(beta.sum())  # an optimum that is zero may be met by a multiple below zero
         largest = size * float(problem.errors.lengths.max(initial=0.0)) ** 2
-        unit = rho if size > 0.0 and rho > NO_MARGIN * largest else 1.0
-        return problem.of_points(beta) / unit, 0.5 * (ahead - behind) / unit
+        moved = DIVIDING * (abs(ahead) + abs(behind)) * problem.C * float(problem.row_weights.sum()) * problem.unit
+        once_more = proven.primal_rounding + moved
+        margin = proven.primal + once_more < 0.0 < rho
+        unit = rho if size > 0.0 and (margin or rho > NO_MARGIN * largest) else 1.0
+        if proven.primal < 0.0:
+            primal = min(proven.primal + once_more, 0.0)
+            above = proven.primal_rounding + primal - proven.primal
+            proven = dataclasses.replace(proven, primal=primal, primal_rounding=above)
+        return Model(problem.of_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """With their signs, multiplied by rho again: what they sum to is given."""
@@ -142,10 +165,10 @@ class NuRegression:
             groups=tuple(Group(side, Free(1.0, half)) for side in sides),
         )
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any) -> tuple[np.ndarray, float]:
+    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
         """The tube is in the middle between both offsets."""
         ahead, behind = offsets
-        return problem.of_points(beta), 0.5 * (ahead - behind)
+        return Model(problem.of_points(beta), 0.5 * (ahead - behind), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """Each on the side of its sign."""

@@ -33,6 +33,17 @@ class Pointwise(NamedTuple):
     small: bool = False  # NumPy does the work
 
 
+def box_of(loss: Loss, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper bounds of the dual variables, shape (n,) each; they are proportional to the row weights."""
+    (least, most), (low, high) = loss.bounds(-1.0, 1.0), loss.bounds(1.0, 1.0)
+    ahead = y > 0.0
+    below, above = np.where(ahead, low, least), np.where(ahead, high, most)
+    if not weights.size:
+        return below, above
+    heavy = weights > 0.0  # else zero times infinity
+    return np.where(heavy, below, 0.0) * weights, np.where(heavy, above, 0.0) * weights
+
+
 @inlined
 def weight_of(weights: np.ndarray, i: int) -> float:
     """Weight of row i; an empty array means 1."""

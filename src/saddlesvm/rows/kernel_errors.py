@@ -49,10 +49,14 @@ class KernelErrors:
         """Bounds for some of the rows; of a precomputed kernel their own part of the matrix is meant."""
         return replace(self, radii=self.radii[chosen], lengths=self.lengths[chosen])
 
-    def of_expansion(self, coefficients: np.ndarray, unit: float) -> np.ndarray:
-        """How far ``f_i = sum_j beta_j k(x_i, x_j)`` can be off, shape (n,); `unit` is that of a rounding."""
+    def of_expansion(self, coefficients: np.ndarray, unit: float, centres: np.ndarray | None = None) -> np.ndarray:
+        """How far ``f_i = sum_j beta_j k(x_i, x_j)`` can be off, shape (n,); `unit` is that of a rounding.
+
+        The coefficients are those of all rows, or of `centres` among them.
+        """
         size, (first, second) = np.abs(coefficients), self.bases
-        sums = np.array([size.sum(), size @ first, size @ second])
+        ours = slice(None) if centres is None else centres
+        sums = np.array([size.sum(), size @ first[ours], size @ second[ours]])
         flat, by_first, by_second = (self.mixing(size.size, unit) @ sums).tolist()
         return flat + by_first * first + by_second * second
 

@@ -20,12 +20,16 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
+from saddlesvm.rows.kernel_errors import kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix, dense_if_quicker
+from saddlesvm.rows.projection import smallest_eigenvalue
 
 DRAWS, FEWEST = 10, 32  # draws in which the landmarks are found; rows of one, at least
 NEGLIGIBLE = 1e-5  # what is left of the largest k(x, x) when no landmark is worth adding
 FINE = 1e-3  # what is left of k(x, x) at a landmark, relative, below which float32 is too coarse to compute features
-JITTER = 1e-9  # on the diagonal of a kernel matrix, relative
+JITTER = 1e-9  # on the diagonal of a kernel matrix, relative, while landmarks may depend on each other
+DEPENDENT = 1e-6  # what earlier ones leave of a landmark, relative, below which it is dropped: float32 let it through
+COARSER = 10.0  # times as much, where rounding hides whether the landmarks are independent
 BLOCK, PANEL = 4096, 256  # rows, and columns, of the features that are computed at once
 DIAGONAL = 64  # rows of a block of kernel values of which the diagonal is taken
 EXPONENT = 1024.0  # the largest exponent of the radial kernel that float32 resolves
@@ -44,6 +48,8 @@ class Landmarks(NamedTuple):
         ``L^-T``, an upper triangle.
     fine : bool
         Features must be computed in float64.
+    least : float
+        A lower bound on the eigenvalues of their kernel matrix; zero where a single one's own value may be rounding.
     """
 
     kernel: Kernel
@@ -51,6 +57,7 @@ class Landmarks(NamedTuple):
     points: Any
     inverse: np.ndarray
     fine: bool
+    least: float
 
     def coefficients(self, w: np.ndarray) -> np.ndarray:
         """Coefficients of the landmarks' kernel functions, shape (..., m), of weights of the features."""
@@ -114,17 +121,39 @@ class _Values:
 
 
 def make_landmarks(kernel: Kernel, X: Matrix, rows: np.ndarray) -> Landmarks:
-    """The landmarks that rows of X are, in their order."""
+    """The landmarks that rows of X are, in their order; those that depend on earlier ones are left out.
+
+    Raises
+    ------
+    ValueError
+        The kernel is not positive semi-definite.
+    """
     points = X[rows].astype(np.float64)
     K = np.asarray(kernel(points, points), dtype=np.float64)
-    K[np.diag_indices_from(K)] += JITTER * float(K.diagonal().max(initial=0.0))
+    errors, most = kernel_errors(kernel, points), float(K.diagonal().max(initial=0.0))
+    kept, cut = np.arange(rows.size), DEPENDENT * most
+    while True:
+        among = K[np.ix_(kept, kept)]
+        jitter = np.diag(np.full(kept.size, JITTER * most))
+        left = _factor(kernel, among + jitter).diagonal() ** 2
+        strong = left >= min(cut, left.max(initial=0.0))
+        if not strong.all():
+            kept = kept[strong]
+            continue
+        factor = _factor(kernel, among)
+        inverse = solve_triangular(factor, np.eye(kept.size), lower=True, check_finite=False).T
+        least = max(smallest_eigenvalue(among, inverse, errors.among(kept)), 0.0)
+        if least > 0.0 or kept.size <= 1:
+            return Landmarks(kernel, rows[kept], points[kept], inverse, bool(left.min() < FINE * left.max()), least)
+        cut *= COARSER
+
+
+def _factor(kernel: Kernel, K: np.ndarray) -> np.ndarray:
+    """The lower Cholesky factor of a kernel matrix."""
     try:
-        factor = cholesky(K, lower=True, check_finite=False)
+        return np.asarray(cholesky(K, lower=True, check_finite=False))
     except np.linalg.LinAlgError:
         raise ValueError(f"the kernel {kernel.name} is not positive semi-definite: no landmarks stand for it") from None
-    left = factor.diagonal() ** 2
-    inverse = solve_triangular(factor, np.eye(rows.size), lower=True, check_finite=False).T
-    return Landmarks(kernel, rows, points, inverse, bool(left.min() < FINE * left.max()))
 
 
 def draw_landmarks(
