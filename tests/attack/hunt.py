@@ -46,11 +46,19 @@ class Findings:
         )
 
 
+Job = tuple[str, int, int, int]  # a kind of files, a seed, the first case, and the one after the last
+
+
 def hunt(kind: str, folder: Path, seed: int, first: int, count: int, patience: float = PATIENCE) -> Findings:
-    """Run the cases `first` to ``first + count`` of a kind; a process that dies or hangs is replaced by another."""
-    findings, last = Findings(kind), first + count
-    while first < last:
-        words = [sys.executable, "-m", f"{__package__}.victim", kind, str(folder), str(seed), str(first), str(last)]
+    """Run the cases `first` to ``first + count`` of a kind."""
+    return hunt_all(folder, [(kind, seed, first, first + count)], patience)[kind]
+
+
+def hunt_all(folder: Path, jobs: list[Job], patience: float = PATIENCE) -> dict[str, Findings]:
+    """Run the cases of some jobs in one process; one that dies or hangs is replaced by another."""
+    findings = {kind: Findings(kind) for kind, *_ in jobs}
+    while jobs:
+        words = [sys.executable, "-m", f"{__package__}.victim", str(folder), json.dumps(jobs)]
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), str(ROOT / "tests")])
         environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         with subprocess.Popen(
@@ -61,15 +69,16 @@ def hunt(kind: str, folder: Path, seed: int, first: int, count: int, patience: f
             said = child.stderr.read().decode(errors="replace") if child.stderr else ""
         if begun is None:
             if child.returncode:
-                raise RuntimeError(f"the attack on {kind} could not begin: {said[-2000:]}")
+                raise RuntimeError(f"the attack could not begin: {said[-2000:]}")
             return findings
         why = f"hung for {patience:.0f} s" if hung else f"ended with {child.returncode}: {said[-300:]}"
-        findings.note({**begun, "outcome": f"FAILED: the process {why}"})
-        first = begun["number"] + 1
+        findings[begun["kind"]].note({**begun, "outcome": f"FAILED: the process {why}"})
+        kind, seed, _, last = jobs[begun["job"]]
+        jobs = [(kind, seed, begun["number"] + 1, last), *jobs[begun["job"] + 1 :]]
     return findings
 
 
-def _listen(child: subprocess.Popen, findings: Findings, patience: float) -> tuple[dict | None, bool]:
+def _listen(child: subprocess.Popen, findings: dict[str, Findings], patience: float) -> tuple[dict | None, bool]:
     """Note what a process says; the case that it did not finish, and whether it hung."""
     begun: dict | None = None
     assert child.stdout is not None
@@ -77,14 +86,14 @@ def _listen(child: subprocess.Popen, findings: Findings, patience: float) -> tup
         selector.register(child.stdout, selectors.EVENT_READ)
         wait = COMPILATION
         while selector.select(wait):
-            wait = patience
             line = child.stdout.readline()
             if not line:
                 return begun, False
             found = json.loads(line)
+            wait = patience if "number" in found else COMPILATION
             if "outcome" in found:
-                findings.note(found)
+                findings[found["kind"]].note(found)
                 begun = None
-            else:
+            elif "number" in found:
                 begun = found
     return begun, True

@@ -25,6 +25,7 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.runtime.compiling import WORDS
 
 from . import damage, seeds
+from .hunt import Job
 
 ADDRESS_SPACE = 6 << 30  # bytes beyond which a bomb is a MemoryError, and not the machine's trouble
 ALLOWED_PEAK = 64 << 20
@@ -153,10 +154,8 @@ def case(kind: str, sources: list[Path], number: int, seed: int, folder: Path) -
     return target
 
 
-def run(kind: str, folder: Path, seed: int, first: int, last: int) -> None:
-    """Attack with the numbers from `first` to `last`; the sound files come before, and must be accepted."""
-    sources = seeds.kinds_in(folder / "sound")[kind]
-    work = folder / f"work-{kind}"
+def check_sound(kind: str, sources: list[Path], work: Path) -> None:
+    """Use the sound files of a kind, twice: they must be accepted, and what they need is compiled then."""
     for source in (*sources, *sources):
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
@@ -168,14 +167,27 @@ def run(kind: str, folder: Path, seed: int, first: int, last: int) -> None:
         compiled = "bytes of memory" in found["outcome"]  # the first time takes the memory of a compilation
         if found["outcome"] != "accepted" and not compiled:
             raise SystemExit(f"the sound file {source.name} is not accepted: {found}")
-    for number in range(first, last):
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir()
-        path = case(kind, sources, number, seed, work)
-        print(json.dumps({"number": number, "name": path.name}), flush=True)
-        print(json.dumps({"number": number, "name": path.name, **attempt(kind, path)}), flush=True)
+
+
+def run(folder: Path, jobs: list[Job]) -> None:
+    """Attack with the cases of each job; the sound files come before."""
+    known = seeds.kinds_in(folder / "sound")
+    checked: set[str] = set()
+    for job, (kind, seed, first, last) in enumerate(jobs):
+        sources, work = known[kind], folder / f"work-{kind}"
+        print(json.dumps({"job": job}), flush=True)  # what comes next may compile, which takes its time
+        if kind not in checked:
+            check_sound(kind, sources, work)
+            checked.add(kind)
+        for number in range(first, last):
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir()
+            path = case(kind, sources, number, seed, work)
+            begun = {"job": job, "kind": kind, "number": number, "name": path.name}
+            print(json.dumps(begun), flush=True)
+            print(json.dumps({**begun, **attempt(kind, path)}), flush=True)
 
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    run(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:6]))
+    run(Path(sys.argv[1]), json.loads(sys.argv[2]))
