@@ -12,6 +12,7 @@ from .fits import fits
 from .hunt import Findings, hunt
 from .kills import conversions, kills
 from .paths import paths
+from .resuming import resuming
 from .tally import Tally
 from .workers import workers
 
@@ -53,6 +54,7 @@ EVERYTHING: dict[str, Campaign] = CAMPAIGNS | {
     "clocks": time_limits,
     "kills": killed,
     "conversions": conversions,
+    "resuming": resuming,
     "workers": workers_killed,
 }
 

@@ -38,6 +38,7 @@ WHAT = {
     "kills": "kills on the way",
     "conversions": "conversions killed",
     "workers": "workers killed",
+    "resuming": "killed and resumed",
 }
 JUDGED = "the line that says that kernels are being compiled was taken for an error: the judge's mistake"
 PROXIMITY = "a proximity that underflowed was divided by, in the joint machines' finish: it does not underflow since"

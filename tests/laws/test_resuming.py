@@ -6,7 +6,6 @@ The kernel machines are the exception: their checkpoints hold the dual point alo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,223 +13,34 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from saddlesvm import DCD, SDCA, SVC, LinearSVC, Newton, Pegasos
+from saddlesvm import DCD, SVC, LinearSVC
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, TopKHinge
-from saddlesvm.problem.joint_on_disk import make_streamed_joint_problem
-from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
-from saddlesvm.problem.multinomial import make_multinomial_problem
-from saddlesvm.problem.multinomial_on_disk import make_streamed_multinomial_problem
-from saddlesvm.problem.on_disk import Rooms
-from saddlesvm.problem.penalties import L1, ElasticNet
-from saddlesvm.problem.problem import make_problem
-from saddlesvm.rows.files import BlockReader
-from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import make_plan
-from saddlesvm.solvers import Auto, Blocks
-from saddlesvm.solvers.automatic.on_files import AutoOnFiles
+from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.solvers.columns.solver import Columns
-from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.joint_blocks import JointBlocks
-from saddlesvm.solvers.multinomial import Multinomial
-from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
-from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
-from saddlesvm.solvers.threaded.descent import ParallelDCD
-from support import csr, labels, matrix
 from support.classes import blobs
-from support.mapped import mapped, mapped_csr, streamed
+from support.resuming import CELLS, LIMITS, Cell, KillAt, binary, differences, killed, whole_run
 
-Make = Callable[[Path], Any]
-LIMITS = Limits(tol=1e-7, max_epochs=60.0, certify_every=3.0)
-EARLY, K, MOST = Limits(tol=1e-6, max_epochs=60.0, certify_every=1.0), 4, 8
+BRIEF = [name for name, cell in CELLS.items() if cell.brief]
 
 
-def binary(loss: Loss, n: int = 60, d: int = 5, sparse: bool = False, **options: Any) -> Make:
-    """A machine of two classes, or a regression, in memory."""
-
-    def make(folder: Path) -> Any:
-        X = matrix(n, d)
-        bias = 0.0 if options.get("intercept", "none") == "none" else 1.0
-        return make_problem(as_rows(csr(X) if sparse else X, bias), labels(X, loss), loss, **{"C": 0.5} | options)
-
-    return make
-
-
-def joint(loss: Any, n: int = 120) -> Make:
-    """A machine of many classes, in memory."""
-
-    def make(folder: Path) -> Any:
-        X, y = blobs(n=n, k=K, d=6, seed=1)
-        rows, codes = as_rows(X), y.astype(float)
-        if loss is SOFTMAX:
-            return make_multinomial_problem(rows, codes, K, Logistic(), C=1.0)
-        return make_joint_problem(rows, codes, K, Hinge(), loss, C=1.0)
-
-    return make
-
-
-def on_files(loss: Loss, sparse: bool = False, **options: Any) -> Make:
-    """A machine of two classes over rows in files."""
-
-    def make(folder: Path) -> Any:
-        X = matrix(400, 7).astype(np.float32)
-        given = {"C": 0.5, "intercept": "regularized"} | options
-        return streamed((mapped_csr if sparse else mapped)(X, folder), labels(X, loss), loss, **given)
-
-    return make
-
-
-def joint_on_files(loss: Any) -> Make:
-    """A machine of many classes over rows in files."""
-
-    def make(folder: Path) -> Any:
-        X, y = blobs(n=400, k=K, d=6, seed=1)
-        rows = as_rows(mapped(X.astype(np.float32), folder), 0.0)
-        plan = make_plan(rows, 2**30, 1)
-        reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(y.size))
-        if loss is SOFTMAX:
-            rooms = Rooms(np.empty(0), kept_bytes=2**20)
-            return make_streamed_multinomial_problem(rows, y, K, Logistic(), reader=reader, rooms=rooms, C=1.0)
-        rooms = Rooms(plan.row_array((y.size, K)), kept_bytes=2**17)
-        return make_streamed_joint_problem(rows, y, K, Hinge(), loss, reader=reader, rooms=rooms, C=1.0)
-
-    return make
-
-
-def cells() -> dict[str, tuple[Make, Any, Limits]]:
-    """Every machine, place and solver, with what lets a run have some certificates."""
-    found: dict[str, tuple[Make, Any, Limits]] = {}
-
-    def add(name: str, make: Make, solver: Any, limits: Limits = LIMITS) -> None:
-        found[f"{name}: {solver!r}"] = make, solver, limits
-
-    first_order = (SDCA(), SDCA("replacement", "sgd", "average"), SDCA(output="random"), DCD(), Pegasos(4))
-    for solver in (*first_order, DCD(stopping="both", threshold=1e-9), Pegasos(output="random"), ParallelDCD(2)):
-        add("hinge", binary(Hinge(), C=0.1), solver)
-    for intercept in ("none", "regularized", "free"):
-        for solver in (DCD(), Newton(), Auto()):
-            add(f"hinge, {intercept}", binary(Hinge(), sparse=True, intercept=intercept), solver, EARLY)
-            add(f"squared hinge, {intercept}", binary(SquaredHinge(), intercept=intercept), solver, EARLY)
-    for solver in (SDCA(), Newton(), Auto()):
-        add("logistic", binary(Logistic()), solver, EARLY)
-        add("epsilon", binary(EpsilonInsensitive(0.1)), solver, EARLY)
-    large: dict[str, Any] = {"n": 3_000, "d": 40, "C": 10.0, "intercept": "regularized"}
-    for solver in (Auto(), Newton(), Newton(memory=4e4), ParallelDCD(2)):
-        for loss in (Hinge(), SquaredHinge(), Logistic()):
-            add(f"large {type(loss).__name__}", binary(loss, **large), solver, EARLY)
-    for solver in (Auto(), DCD(), Columns()):
-        net = ElasticNet(0.5)
-        add("elastic net", binary(SquaredHinge(), n=300, d=20, C=10.0, penalty=net), solver, EARLY)
-        add("elastic net, sparse", binary(Hinge(), n=200, d=500, sparse=True, penalty=net), solver, EARLY)
-    for solver in (Auto(), Columns()):
-        add("l1", binary(Logistic(), n=200, d=600, C=3.0, penalty=L1()), solver, EARLY)
-        add("l1, hinge", binary(Hinge(), n=200, d=30, penalty=L1()), solver, EARLY)
-    for machine in (BEST_RIVAL, TopKHinge(2)):
-        add(type(machine).__name__, joint(machine), CrammerSinger(), Limits(tol=1e-10, certify_every=1.0))
-        add(f"{type(machine).__name__} on files", joint_on_files(machine), JointBlocks(), Limits(tol=1e-6))
-    add("softmax", joint(SOFTMAX), Multinomial(), Limits(tol=1e-9))
-    add("softmax on files", joint_on_files(SOFTMAX), MultinomialOnFiles(), Limits(tol=1e-8))
-    for sparse in (False, True):
-        where = "files, sparse" if sparse else "files"
-        for kept in (0, 10**6):
-            add(f"hinge on {where}, {kept} kept", on_files(Hinge(), sparse, kept_bytes=kept), Blocks(), Limits(1e-4))
-        for intercept in ("none", "regularized", "free"):
-            add(
-                f"{intercept} on {where}", on_files(SquaredHinge(), sparse, intercept=intercept), Blocks(), Limits(1e-5)
-            )
-            add(
-                f"{intercept} on {where}",
-                on_files(SquaredHinge(), sparse, intercept=intercept),
-                AutoOnFiles(),
-                Limits(1e-9),
-            )
-            add(
-                f"{intercept} on {where}",
-                on_files(Logistic(), sparse, intercept=intercept),
-                NewtonOnFiles(),
-                Limits(1e-9),
-            )
-        add(f"hinge on {where}", on_files(Hinge(), sparse, kept_bytes=10**6), NarrowingOnFiles(), Limits(1e-9))
-        add(f"hinge on {where}", on_files(Hinge(), sparse, kept_bytes=10**6), AutoOnFiles(), Limits(1e-9))
-        add(f"elastic net on {where}", on_files(Hinge(), sparse, penalty=ElasticNet(0.5)), Blocks(), Limits(1e-4))
-    return found
-
-
-CELLS = cells()
-
-
-class KillAt:
-    """A callback that ends a fit as a kill would, at a certificate or, with `steps`, after so many steps."""
-
-    def __init__(self, certificates: float, steps: float = np.inf) -> None:
-        self.certificates, self.steps = certificates, steps
-
-    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
-        """Count a step down."""
-        self.steps -= 1
-        if self.steps < 0:
-            raise KeyboardInterrupt
-
-    def __call__(self, record: Any) -> None:
-        self.certificates -= 1
-        if self.certificates < 0:
-            raise KeyboardInterrupt
-
-
-def bits(result: FitResult) -> list[Any]:
-    """All of a result that does not depend on the clock."""
-    timed = ("seconds_solving", "seconds_certifying")
-    trace = [{name: one for name, one in row.items() if name not in timed} for row in result.trace]
-    arrays = [np.asarray(one).tobytes() for one in (result.coef, result.intercept, result.alpha)]
-    return [result.outcome, result.certificate, result.epochs, *arrays, trace]
-
-
-def killed(make: Make, solver: Any, limits: Limits, folder: Path, kill: KillAt) -> Path:
-    """The checkpoint of a run that was killed."""
-    path = folder / "killed.ckpt"
-    path.unlink(missing_ok=True)
-    with pytest.raises(KeyboardInterrupt):
-        fit(make(folder), solver, limits, seed=3, callbacks=[kill], checkpoint=Checkpoint(path, 1e9, 1))
-    return path
-
-
-def differences(one: FitResult, other: FitResult) -> list[str]:
-    """In what two results differ."""
-    names = ("outcome", "certificate", "epochs", "coef", "intercept", "alpha", "trace")
-    return [name for name, a, b in zip(names, bits(one), bits(other), strict=True) if a != b]
-
-
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", BRIEF)
 def test_a_killed_run_ends_where_an_undisturbed_one_does(name: str, tmp_path: Path) -> None:
-    make, solver, limits = CELLS[name]
-    whole = fit(make(tmp_path), solver, limits, seed=3)
-    count = len(whole.trace)
-    places = sorted({*range(min(count, 3)), *np.linspace(0, count - 1, min(count, MOST)).astype(int).tolist()})
-    kills = [KillAt(place) for place in places] + [KillAt(np.inf, 1)]
-    for kill in kills[: len(places) + (solver.name in ("blocks", "newton", "auto"))]:
+    cell = CELLS[name]
+    whole = whole_run(cell, tmp_path)
+    last = len(whole.trace) - 1
+    kills = [KillAt(place) for place in sorted({0, 1, last // 2, last} & {*range(last + 1)})]
+    for kill in [*kills, *([KillAt(np.inf, 1)] if cell.solver.name in ("blocks", "newton", "auto") else [])]:
         said = vars(kill).copy()
-        try:
-            path = killed(make, solver, limits, tmp_path, kill)
-        except pytest.fail.Exception:
-            continue  # the run had ended before
-        resumed = fit(make(tmp_path), solver, limits, seed=3, checkpoint=Checkpoint(path))
+        path = killed(cell, tmp_path, kill)
+        if path is None:
+            continue
+        resumed = whole_run(cell, tmp_path, path)
         assert (said, differences(whole, resumed)) == (said, [])
-
-
-@pytest.mark.parametrize("name", CELLS)
-def test_a_call_after_the_end_returns_the_same(name: str, tmp_path: Path) -> None:
-    make, solver, limits = CELLS[name]
-    path = tmp_path / "ended.ckpt"
-    first, second = (fit(make(tmp_path), solver, limits, seed=3, checkpoint=Checkpoint(path)) for _ in range(2))
-    assert differences(first, second) == []
+        assert differences(whole, whole_run(cell, tmp_path, path)) == []  # a call after the end
 
 
 @dataclass
@@ -280,7 +90,7 @@ class Own(SolverBase):
 
 
 def test_an_own_state_with_every_kind_of_field_resumes(tmp_path: Path) -> None:
-    make, limits, states = binary(Hinge()), Limits(tol=0.0, max_epochs=9.0, certify_every=1.0), []
+    limits, states = Limits(tol=0.0, max_epochs=9.0, certify_every=1.0), []
 
     @dataclass(frozen=True)
     class Watched(Own):
@@ -289,12 +99,14 @@ def test_an_own_state_with_every_kind_of_field_resumes(tmp_path: Path) -> None:
             states.append({name: repr(one) for name, one in vars(state).items()})
             return state
 
-    whole = fit(make(tmp_path), Watched(), limits)
+    cell = Cell(binary(Hinge()), Watched(), limits, True)
+    whole = whole_run(cell, tmp_path)
     told = states.copy()
     for place in range(8):
-        path = killed(make, Watched(), limits, tmp_path, KillAt(place))
+        path = killed(cell, tmp_path, KillAt(place))
+        assert path is not None
         states.clear()
-        resumed = fit(make(tmp_path), Watched(), limits, seed=3, checkpoint=Checkpoint(path))
+        resumed = whole_run(cell, tmp_path, path)
         assert states == told[-len(states) :] and len(states) == (9 - place if path.exists() else 9)
         assert differences(whole, resumed) == []
 
@@ -336,9 +148,9 @@ def test_another_version_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_ends_where_an_undisturbed_one_does(tmp_path: Path) -> None:
-    for name in [name for name in CELLS if name.startswith(("hinge, regularized", "softmax:", "logistic"))]:
-        make, solver, limits = CELLS[name]
-        whole, path = fit(make(tmp_path), solver, limits, seed=3), tmp_path / "interrupted"
+    for name in [name for name in BRIEF if name.startswith(("hinge, regularized", "softmax:", "logistic"))]:
+        cell = CELLS[name]
+        whole, path = whole_run(cell, tmp_path), tmp_path / "interrupted"
         path.unlink(missing_ok=True)
         for _ in range(4):
             stop = threading.Event()
@@ -349,8 +161,9 @@ def test_an_interrupted_run_ends_where_an_undisturbed_one_does(tmp_path: Path) -
                     if self.steps == 0:
                         stop.set()  # noqa: B023
 
-            given: dict[str, Any] = {"seed": 3, "checkpoint": Checkpoint(path)}
-            result = fit(make(tmp_path), solver, limits, **given, callbacks=[Stop(np.inf, 1)], stop=stop)
+            given: dict[str, Any] = {"seed": 3, "checkpoint": Checkpoint(path), "stop": stop}
+            problem = cell.make(tmp_path)
+            result = fit(problem, cell.solver, cell.limits, **given, callbacks=[Stop(np.inf, 1)])
             if result.outcome is not Outcome.INTERRUPTED:
                 break
-        assert differences(whole, fit(make(tmp_path), solver, limits, **given)) == [], name
+        assert differences(whole, whole_run(cell, tmp_path, path)) == [], name
