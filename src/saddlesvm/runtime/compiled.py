@@ -10,8 +10,8 @@ removes every cached kernel of this package.
 Nothing here imports Numba, which takes 0.15 seconds: a process that only fits small problems needs none of it.
 :mod:`saddlesvm.runtime.compiler` does, when a kernel is first called.
 
-With ``NUMBA_DISABLE_JIT=1`` every kernel is the Python function that it is written as, which takes hundreds of times as
-long, and which a debugger can follow.
+With ``NUMBA_DISABLE_JIT=1``, and where Numba is not installed, every kernel is the Python function that it is written
+as, which takes hundreds of times as long, and which a debugger can follow.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import numpy as np
@@ -45,10 +46,10 @@ OPERATIONS: list[tuple[Any, Any]] = []  # stubs and picks that Numba has not bee
 
 
 def _is_interpreted() -> bool:
-    """Whether Numba is told to compile nothing."""
+    """Whether Numba is told to compile nothing, or is not there: no wheels of it exist for WebAssembly."""
     if "numba" in sys.modules:
         return bool(sys.modules["numba"].config.DISABLE_JIT)
-    return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
+    return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0") or find_spec("numba") is None
 
 
 INTERPRETED = _is_interpreted()

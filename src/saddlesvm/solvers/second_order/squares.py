@@ -9,8 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.runtime.lazy import Later
 
+IN_SCIPY = {
+    np.dtype(np.float32): Later("scipy.linalg.blas:ssyrk"),
+    np.dtype(np.float64): Later("scipy.linalg.blas:dsyrk"),
+}
 address_of = Later("numba.extending:get_cython_function_address")
 NAMES = {np.dtype(np.float32): ("ssyrk", ctypes.c_float), np.dtype(np.float64): ("dsyrk", ctypes.c_double)}
 
@@ -45,6 +50,9 @@ def add_squares_of(rows: np.ndarray, sign: float, total: np.ndarray) -> None:
     fits = total.shape == (width, width) and total.dtype == rows.dtype
     if not (fits and rows.flags.c_contiguous and total.flags.f_contiguous and total.flags.writeable):
         raise ValueError(f"rows of shape {rows.shape}, {rows.dtype}, cannot be added to {total.shape}, {total.dtype}")
+    if INTERPRETED:  # Numba, which knows the address, may not be there
+        IN_SCIPY[rows.dtype](sign, rows.T, beta=1.0, c=total, lower=1, overwrite_c=1)
+        return
     syrk, number = _syrk(rows.dtype)
     d, k = ctypes.c_int(width), ctypes.c_int(count)
     factor, one = number(sign), number(1.0)
