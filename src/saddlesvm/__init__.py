@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
     from saddlesvm.problem.certificate import Certificate
     from saddlesvm.problem.losses import register as register_loss
+    from saddlesvm.rows.small_types import bfloat16
     from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos, register_solver
     from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
     from saddlesvm.solvers.kernel.pegasos import KernelPegasos
@@ -68,6 +69,7 @@ __all__ = [
     "Pegasos",
     "RegularizationPath",
     "Store",
+    "bfloat16",
     "certify",
     "certify_kernel",
     "leave_one_out",
@@ -108,6 +110,7 @@ HOMES = {
     "SVC": "saddlesvm.estimators.svc",
     "SVR": "saddlesvm.estimators.svr",
     "Store": "saddlesvm.data.store",
+    "bfloat16": "saddlesvm.rows.small_types",
     "certify": "saddlesvm.estimators.certify",
     "certify_kernel": "saddlesvm.estimators.certify_kernel",
     "leave_one_out": "saddlesvm.estimators.leave_one_out",

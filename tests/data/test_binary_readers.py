@@ -101,7 +101,7 @@ def test_idx_finds_its_labels(tmp_path: Path, images: str, labels: str) -> None:
     _idx(tmp_path / images, pixels)
     _idx(tmp_path / labels, np.array([7, 2]))
     table = read(tmp_path / images)
-    assert (table.format, table.X.dtype) == ("idx", np.float32)
+    assert (table.format, table.X.dtype) == ("idx", np.uint8)
     np.testing.assert_array_equal(table.X, pixels.reshape(2, 9))
     assert table.y is not None and table.y.tolist() == [7, 2]
     assert table.n_bytes == sum((tmp_path / name).stat().st_size for name in (images, labels))

@@ -331,3 +331,14 @@ def test_a_path_ends_with_its_time(client: Any) -> None:
     assert [model.C for model in models] == [0.1]
     search = LinearSVCCV(LinearSVC(tol=1e-15, max_time=1e-3), Cs=[0.1, 1.0], cv=2).fit(A, b)
     assert search.Cs_.tolist() == [0.1] and search.scores_.shape == (1, 2)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.int8])
+def test_blocks_of_small_types_are_used_as_they_are(client: Any, kind: type) -> None:
+    X, y = data([0.0])
+    X = (20 * X).clip(-100, 100).astype(kind)
+    model = LinearSVC(loss="hinge", C=1e-3, tol=1e-4).fit(*split(X, y))
+    same = LinearSVC(loss="hinge", C=1e-3, tol=1e-4).fit(X.astype(np.float64), y)
+    assert model.certificate_.relative_gap <= 1e-4
+    assert near(model, same)
+    np.testing.assert_array_equal(model.predict(X), model.predict(X.astype(np.float64)))

@@ -14,6 +14,7 @@ from saddlesvm.data import Store
 from saddlesvm.data import convert as convert_files
 from saddlesvm.data.gaps import NOTE
 from saddlesvm.rows.memory_plan import memory_bytes
+from saddlesvm.rows.small_types import type_name
 
 OK, INTERRUPTED = 0, 130
 CLASSES_SHOWN = 1_000
@@ -87,7 +88,7 @@ def store_facts(store: Store, path: str | os.PathLike[str]) -> Facts:
         "features": store.shape[1],
         "values stored": store.n_values,
         "non-zeros": header.get("n_nonzero"),
-        "precision": str(store.dtype),
+        "precision": type_name(store.dtype),
         "bytes": store.n_bytes,
         "norms of the rows": f"{norms['smallest']:.6g} to {norms['largest']:.6g}",
         "weights": "one a row" if store.sample_weight is not None else None,

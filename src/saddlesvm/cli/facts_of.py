@@ -14,6 +14,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.rows.scores import dense_weights
+from saddlesvm.rows.small_types import type_name
 
 
 def described(table: Table) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def described(table: Table) -> dict[str, Any]:
         "rows": table.n_rows,
         "features": table.n_features,
         "non-zeros": table.n_nonzero,
-        "precision": str(table.X.dtype),
+        "precision": type_name(table.X.dtype),
         "bytes": table.n_bytes or None,
     }
     if table.y is not None:

@@ -19,6 +19,7 @@ from scipy import sparse
 from saddlesvm.cluster.part import Part
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import CSR, Dense, Rows
+from saddlesvm.rows.small_types import widened
 
 ALIKE = 0.2  # share of the rows, or of the targets' variance, that sits in the wrong partition where these are alike
 DEALT = 16  # partitions at most to which one partition deals out its rows
@@ -106,7 +107,7 @@ def _stacked(given: Sequence[Rows]) -> Rows:
     """The rows of several matrices of one kind, one below the other."""
     if all(isinstance(one, Dense) for one in given):
         return rows.as_rows(np.concatenate([one.values for one in given if isinstance(one, Dense)]), given[0].bias)
-    blocks = [_matrix(one) if isinstance(one, CSR) else sparse.csr_array(one.values) for one in given]
+    blocks = [_matrix(one) if isinstance(one, CSR) else sparse.csr_array(widened(one.values)) for one in given]
     return rows.as_rows(sparse.csr_array(sparse.vstack(blocks, format="csr")), given[0].bias)
 
 

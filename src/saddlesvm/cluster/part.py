@@ -29,6 +29,7 @@ from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory
+from saddlesvm.rows.small_types import kept_type, precision_of
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 
@@ -268,16 +269,17 @@ def make_part(
 
 
 def as_matrix(X: Any) -> Any:
-    """A block of rows as a C-contiguous array or CSR matrix of float32 or float64, which may have no rows."""
+    """A block of rows as a C-contiguous array or CSR matrix of a type that kernels take, which may have no rows."""
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     given = getattr(values, "dtype", None)
     if getattr(given, "kind", "") == "c":
         raise ValueError("Complex data not supported: features must be real numbers")
-    kept = given if given in (np.float32, np.float64) else np.float64
     if sparse.issparse(values):
-        return inputs.canonical(sparse.csr_array(values, dtype=kept))
+        return inputs.canonical(sparse.csr_array(values, dtype=precision_of(values.dtype)))
+    if given is not None and kept_type(given) is not None:
+        return np.ascontiguousarray(values)
     with naming_columns(X):
-        return np.ascontiguousarray(values, dtype=kept)
+        return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def first_duals(part: Part, problems: int) -> Duals:

@@ -15,7 +15,8 @@ from saddlesvm.data.archives import DAMAGE, Archive, ArrayHeader, open_archive, 
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
-from saddlesvm.data.table import Label, Raw, float_type, shorten
+from saddlesvm.data.table import Label, Raw, float_type, shorten, stored_type
+from saddlesvm.rows.small_types import kept_type
 
 __all__ = ["npz_source", "read_npz"]
 
@@ -103,7 +104,7 @@ def npz_source(path: Path, *, label: Label = None, n_features: int | None = None
         shape = header.shape if rows else _csr_shape(archive)
         dtype = header.dtype
     _check_shape(path, str(rows), shape)
-    if dtype.kind not in "biuf":
+    if dtype.kind not in "biuf" and kept_type(dtype) is None:
         raise DataError(f"{path}: the features are of type {dtype}; they must be real numbers")
     if y is not None and y.shape not in ((shape[0],), (shape[0], 1)):
         raise DataError(f"{path}: has {shape[0]} rows and labels of shape {y.shape}; one label a row is needed")
@@ -126,7 +127,7 @@ def npz_source(path: Path, *, label: Label = None, n_features: int | None = None
         "npz",
         sparse=rows is None,
         width=math.prod(shape[1:]),
-        dtype=float_type(dtype),
+        dtype=float_type(dtype) if rows is None else stored_type(dtype),
         has_labels=y is not None,
         n_bytes=path.stat().st_size,
         blocks=blocks,

@@ -46,7 +46,7 @@ class Source:
     width : int or None
         Number of features; None where it is known only after the last row.
     dtype : dtype
-        float32 or float64: what holds the values.
+        Of the values, as a store keeps them.
     has_labels, has_weights : bool
     n_bytes : int
         Size on the disk.

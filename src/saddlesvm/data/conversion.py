@@ -25,6 +25,7 @@ from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import store_source
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Task, float_type
+from saddlesvm.rows.small_types import precision_of, widened
 
 __all__ = ["MEMORY", "convert", "read_with"]
 
@@ -115,7 +116,7 @@ def convert(
         same = all(source.feature_names == opened[0].feature_names for source in opened)
         with StoreWriter(
             target,
-            dtype=np.result_type(*(source.dtype for source in opened)) if dtype is None else dtype,
+            dtype=dtype or _common_type([source.dtype for source in opened], scale == 1.0 and missing != "mean"),
             n_features=n_features,
             overwrite=overwrite,
             feature_names=opened[0].feature_names if same else None,
@@ -130,6 +131,13 @@ def convert(
     except StartsAtZero:
         write(True)
     return Store(target)
+
+
+def _common_type(dtypes: Sequence[np.dtype[Any]], unchanged: bool) -> np.dtype[Any]:
+    """The type of a store of sources: theirs, if it is one and no value is changed; else a float that holds all."""
+    if unchanged and all(one == dtypes[0] for one in dtypes):
+        return dtypes[0]
+    return np.result_type(*map(precision_of, dtypes))
 
 
 def read_with(*, dtype: Any, **options: Any) -> dict[str, Any]:
@@ -219,7 +227,7 @@ def _scaled(X: Any, scale: float, dtype: Any) -> Any:
         return X
     factor = dtype.type(scale)
     if not sp.issparse(X):
-        return X.astype(dtype) * factor
+        return widened(X, dtype) * factor
     return sp.csr_matrix((X.data.astype(dtype) * factor, X.indices, X.indptr), shape=X.shape)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import open_bytes, reading
-from saddlesvm.data.table import Label, Raw, float_type
+from saddlesvm.data.table import Label, Raw, stored_type
 
 __all__ = ["idx_source", "read_idx"]
 
@@ -77,7 +77,7 @@ def idx_source(path: Path, *, label: Label = None, n_features: int | None = None
                 yield Block(images, None if y is None else y[start:stop], None, stop / shape[0])
 
     n_bytes = path.stat().st_size + (0 if beside is None else beside.stat().st_size)
-    return Source(str(path), "idx", False, width, float_type(dtype), y is not None, n_bytes, blocks)
+    return Source(str(path), "idx", False, width, stored_type(dtype), y is not None, n_bytes, blocks)
 
 
 def _refuse_column(path: Path, label: Label) -> None:

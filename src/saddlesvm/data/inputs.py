@@ -1,7 +1,8 @@
 """The one place where data are converted and checked: bad input raises its error here, before any work.
 
-float32 and float64, dense C-contiguous and CSR (with int32 or int64 indices), read-only or mapped, pass without a copy.
-Everything else that scikit-learn accepts is converted once.
+float32 and float64, dense C-contiguous and CSR (with int32 or int64 indices), read-only or mapped, pass without a copy,
+and so do dense float16, bfloat16, int8, uint8 and bool, and mapped whole numbers of any size that ``memory`` is for.
+Everything else that scikit-learn accepts is converted once: to float32 where that holds every number of the type.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from saddlesvm.data.dicts import are_dicts, rows_of_dicts
 from saddlesvm.data.store import Store
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_repeat, first_repeat_of_few
+from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.memory_plan import does_not_fit
 from saddlesvm.rows.passes import squared_norms
-
-PRECISIONS = (np.float64, np.float32)
+from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widened
+from saddlesvm.runtime.small import is_little
 
 
 def parts_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -33,7 +36,7 @@ def parts_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 
 
 def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) -> Any:
-    """X as a C-contiguous array or CSR matrix of float32 or float64, its feature names and number noted or compared.
+    """X as a C-contiguous array or CSR matrix of a type that kernels take; its features are noted, or compared.
 
     With `repeats` a row may name a column twice, as it may for products.
 
@@ -45,8 +48,10 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     X = X.X if isinstance(X, Store) else X
     if are_dicts(X):
         return check_dicts(estimator, X, reset=reset)
-    if usable(X):
-        return validate_data(estimator, X, reset=reset, skip_check_array=True)
+    kept = usable(X, getattr(estimator, "memory", None))
+    if kept is not None:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return kept
     with naming_columns(X):
         checked = validate_data(
             estimator,
@@ -54,7 +59,7 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
             reset=reset,
             accept_sparse="csr",
             accept_large_sparse=True,
-            dtype=[np.float64, np.float32],
+            dtype=_preferred(X),
             order="C",
             ensure_all_finite=False,
         )
@@ -89,9 +94,50 @@ def in_range(X: Any) -> bool:
     return not X.indices.size or bool(X.indices.min() >= 0 and X.indices.max() < X.shape[1])
 
 
-def usable(X: Any) -> bool:
-    """Whether X is an array that needs neither conversion nor scikit-learn's checks of shape and type."""
-    return type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.flags.c_contiguous and X.dtype in PRECISIONS
+def usable(X: Any, memory: Any = None) -> np.ndarray | None:
+    """X as kernels take it, where that needs none of scikit-learn's checks of shape and type; None where it does.
+
+    Few values of a small type become float32, so that they need no kernels of their own.
+
+    Parameters
+    ----------
+    X : object
+    memory : int, str or None
+        What a fit may take. With it, and where X does not fit into the memory there is, mapped whole numbers are read
+        in place.
+    """
+    if type(X) is np.ndarray and X.dtype in FLOATS:
+        return X if X.ndim == 2 and X.size > 0 and X.flags.c_contiguous else None
+    if _is_frame(X) and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in SMALL:
+        X = X.to_numpy()
+    if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2 or X.size == 0:
+        return None
+    if kept_type(X.dtype) in SMALL:
+        return widened(X) if is_little(X.size, *X.shape) else np.ascontiguousarray(X)
+    mapped = (
+        X.dtype.kind in "iu" and X.dtype.isnative and is_mapped(X) and (memory is not None or does_not_fit(X, None))
+    )
+    return X if X.flags.c_contiguous and mapped else None
+
+
+def _is_frame(X: Any) -> bool:
+    """Whether X is a table of columns, each with its type, as pandas has them."""
+    return hasattr(X, "to_numpy") and hasattr(getattr(X, "dtypes", None), "iloc")
+
+
+def _preferred(X: Any) -> list[type]:
+    """The types that X may keep, the first one for conversions: float32, if it holds every number of the type."""
+    try:
+        found = np.result_type(*X.dtypes) if _is_frame(X) else np.dtype(X.dtype)
+    except (AttributeError, TypeError):
+        found = np.dtype(np.float64)
+    single = found.kind in "biuf" and precision_of(found) == np.float32
+    return [np.float32, np.float64] if single else [np.float64, np.float32]
+
+
+def as_floats(X: Any) -> Any:
+    """A matrix of :func:`check_design` for what takes no other types than float32 and float64."""
+    return X if sparse.issparse(X) else widened(X)
 
 
 def as_design(X: Any) -> Any:
@@ -101,9 +147,12 @@ def as_design(X: Any) -> Any:
         raise ValueError(
             "rows that are dicts are for fits and predictions; here, make a matrix by DictVectorizer first"
         )
+    kept = usable(X)
+    if kept is not None:
+        return kept
     with naming_columns(X):
         checked = check_array(
-            X, accept_sparse="csr", accept_large_sparse=True, dtype=[np.float64, np.float32], order="C",
+            X, accept_sparse="csr", accept_large_sparse=True, dtype=_preferred(X), order="C",
             ensure_all_finite=False,
         )  # fmt: skip
     return canonical(checked) if sparse.issparse(checked) else checked

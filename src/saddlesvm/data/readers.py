@@ -62,8 +62,8 @@ def read(
         formats the width must be the same. Data without labels are then accepted too: a table that has only
         `n_features` columns, an ``.npz`` without a label array, images without a labels file.
     dtype : float32, float64 or None
-        None keeps float32 and float64, makes float32 of bytes and other integers up to 16 bits, and float64 of the
-        rest and of text.
+        None keeps float32 and float64, and dense rows of float16, bfloat16, int8, uint8 and bool that are not scaled;
+        it makes float32 of other integers up to 16 bits, and float64 of the rest and of text.
     task : "classification", "regression" or None
         With "regression", labels that are not numbers are refused, and `y` is float64.
     scale : float, default=1.0

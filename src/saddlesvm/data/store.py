@@ -46,7 +46,7 @@ class Store:
     shape : tuple of int
         Rows and features.
     dtype : dtype
-        float32 or float64.
+        float32 or float64; of dense rows also float16, :data:`~saddlesvm.bfloat16`, int8, uint8 or bool.
     layout : {"dense", "csr"}
     n_values : int
         Stored values.
@@ -101,7 +101,8 @@ class Store:
         path : str or path
             The folder; it appears when all its files are complete.
         X : array-like or sparse matrix of shape (n, d)
-            Stored as float32 or float64, as it is; other numbers as float64.
+            Stored as it is, if it is float32 or float64, or dense and float16, bfloat16, int8, uint8 or bool; other
+            numbers as float32, if that holds every number of their type, or else as float64.
         y : array-like of shape (n,), optional
             Numbers or text.
         sample_weight : array-like of shape (n,), optional

@@ -14,7 +14,7 @@ import numpy as np
 
 from saddlesvm.data.atomic import sync_folder
 from saddlesvm.data.errors import BeingWritten, DataError
-from saddlesvm.data.store_format import HEADER, PARTIAL, npy_header
+from saddlesvm.data.store_format import HEADER, PARTIAL, code_of, npy_header
 
 __all__ = ["GrowingArray", "Scratch", "StoreFolder", "wait_for_writer"]
 
@@ -47,7 +47,7 @@ class GrowingArray:
             self.file.write(npy_header(self.dtype, shape))
             self.file.flush()
             os.fsync(self.file.fileno())
-        return {"dtype": self.dtype.str, "shape": list(shape), "crc32": f"{self.crc32:08x}"}
+        return {"dtype": code_of(self.dtype), "shape": list(shape), "crc32": f"{self.crc32:08x}"}
 
     def close(self) -> None:
         """Close the file as it is."""

@@ -13,12 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.format import dtype_to_descr
 
 from saddlesvm.data.archives import DAMAGE, parsed_json, read_header, short
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.sources import refuse_special
+from saddlesvm.rows.small_types import FLOATS, bfloat16, type_name
 
-__all__ = ["FORMAT_NAME", "FORMAT_VERSION", "HEADER", "NOTE", "PARTIAL", "ArrayFile", "expected_arrays", "npy_header"]
+__all__ = [
+    "FORMAT_NAME",
+    "FORMAT_VERSION",
+    "HEADER",
+    "NOTE",
+    "PARTIAL",
+    "ArrayFile",
+    "code_of",
+    "expected_arrays",
+    "npy_header",
+]
 
 FORMAT_NAME = "saddlesvm-store"
 FORMAT_VERSION = 1
@@ -29,8 +41,9 @@ PARTIAL = ".partial"
 _NPY_LENGTH = 128
 _MOST = 2**62  # rows or features: what the indices of any machine can count
 _INTEGERS = ("<i4", "<i8")
+BFLOAT16 = "bfloat16"
 _ALLOWED = {
-    "values": ("<f4", "<f8"),
+    "values": ("<f4", "<f8", "<f2", BFLOAT16, "|i1", "|u1", "|b1"),
     "indices": _INTEGERS,
     "indptr": _INTEGERS,
     "labels": ("<f8", *_INTEGERS),
@@ -46,7 +59,7 @@ class ArrayFile:
     ----------
     path : Path
     dtype : dtype
-        Little-endian float32, float64, int32 or int64.
+        Little-endian, one of those that the array may have.
     shape : tuple of int
     crc32 : int
         `zlib.crc32` of the array's bytes, the header of the ``.npy`` file left out.
@@ -101,7 +114,7 @@ class ArrayFile:
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """The first 128 bytes of a ``.npy`` file (version 1.0): the same length whatever the shape, to be written again."""
-    facts = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    facts = f"{{'descr': {dtype_to_descr(dtype)!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
     padding = _NPY_LENGTH - len(b"\x93NUMPY\x01\x00") - 2 - len(facts) - 1
     text = facts + " " * padding + "\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("ascii")
@@ -182,7 +195,12 @@ def _expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFil
         shapes["weights"] = (n,)
     arrays = {name: _array_of(name, header["arrays"][name], shape, folder) for name, shape in shapes.items()}
     _check_numbers(header["row_norms"], "smallest", "largest")
-    if arrays["values"].dtype != np.dtype(header["dtype"]) or n_values < 0 or (layout == "dense" and n_values != n * d):
+    kept = arrays["values"].dtype
+    if layout == "csr" and kept not in FLOATS:
+        raise DataError(
+            f"{folder / HEADER}: sparse rows are of type {header['dtype']!r}; allowed are float32 and float64"
+        )
+    if type_name(kept) != header["dtype"] or n_values < 0 or (layout == "dense" and n_values != n * d):
         raise DataError(f"{folder / HEADER}: is damaged: dtype, shape and number of values contradict each other")
     return arrays
 
@@ -193,7 +211,13 @@ def _array_of(name: str, said: dict[str, Any], shape: tuple[int, ...], folder: P
     if said["dtype"] not in _ALLOWED[name]:
         allowed = ", ".join(_ALLOWED[name])
         raise DataError(f"{folder / HEADER}: {name} is of type {said['dtype']!r}; allowed are {allowed}")
-    return ArrayFile(folder / f"{name}.npy", np.dtype(said["dtype"]), shape, int(said["crc32"], 16))
+    dtype = bfloat16 if said["dtype"] == BFLOAT16 else np.dtype(said["dtype"])
+    return ArrayFile(folder / f"{name}.npy", dtype, shape, int(said["crc32"], 16))
+
+
+def code_of(dtype: np.dtype[Any]) -> str:
+    """A type as the header writes it."""
+    return BFLOAT16 if dtype == bfloat16 else dtype.str
 
 
 def _check_labels(labels: dict[str, Any], folder: Path) -> None:

@@ -21,6 +21,7 @@ from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
 from saddlesvm.rows.passes import squared_norms
+from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, kept_type, precision_of, type_name, widened
 
 __all__ = ["StoreWriter", "write_arrays"]
 
@@ -38,8 +39,9 @@ class StoreWriter:
     ----------
     path : str or path
         The folder to make.
-    dtype : float32, float64 or None
-        None takes that of the first block, or float64 where it is not one of the two.
+    dtype : dtype, optional
+        float32, float64, and for dense rows float16, bfloat16, int8, uint8 or bool. None takes that of the first
+        block where it is one of them, else float32 if that holds every number of the type, and else float64.
     n_features : int, optional
         Number of features of a sparse store; by default the width of the widest block.
     overwrite : bool, default=False
@@ -86,10 +88,10 @@ class StoreWriter:
         label_name: str | None = None,
         read_with: dict[str, Any] | None = None,
     ) -> None:
-        if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
-            raise DataError(f"dtype is {np.dtype(dtype)}; allowed are float32 and float64")
+        if dtype is not None and kept_type(dtype) is None:
+            raise DataError(f"dtype is {np.dtype(dtype)}; allowed are {', '.join(map(type_name, (*FLOATS, *SMALL)))}")
         self.name = os.fspath(path)
-        self.dtype = None if dtype is None else np.dtype(dtype)
+        self.dtype = None if dtype is None else kept_type(dtype)
         self.n_features = n_features
         self.feature_names, self.label_name, self.read_with = feature_names, label_name, read_with
         self.sources: list[dict[str, Any]] = []
@@ -132,8 +134,8 @@ class StoreWriter:
         DataError
             Values that are not finite numbers, lengths or layouts that do not fit, or a full disk.
         """
-        X = X if sp.issparse(X) else np.asarray(X)
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
+        X = X if sp.issparse(X) else _as_kept(np.asarray(X))
+        if X.ndim != 2 or (X.dtype.kind not in "biuf" and X.dtype != bfloat16):
             raise DataError(f"{self.name}: rows of numbers are needed; got type {X.dtype} and shape {X.shape}")
         if self.sparse is None:
             self._begin(X, y is not None, sample_weight is not None)
@@ -146,7 +148,10 @@ class StoreWriter:
     def _begin(self, X: Any, has_labels: bool, has_weights: bool) -> None:
         self.sparse = sp.issparse(X)
         if self.dtype is None:
-            self.dtype = np.dtype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+            kept = X.dtype in FLOATS or (not self.sparse and kept_type(X.dtype) is not None)
+            self.dtype = X.dtype if kept else precision_of(X.dtype)
+        if self.sparse and self.dtype not in FLOATS:
+            raise DataError(f"{self.name}: sparse rows are stored as float32 or float64; got dtype={self.dtype}")
         self.width = X.shape[1]
         folder = self._folder.path
         with writing(self.name):
@@ -173,7 +178,7 @@ class StoreWriter:
             raise DataError(f"{self.name}: rows of {X.shape[1]} features came; {expected} are expected (n_features)")
         if not X.shape[0]:
             return
-        X = self._canonical(X) if self.sparse else np.ascontiguousarray(X, dtype=self.dtype)
+        X = self._canonical(X) if self.sparse else self._dense(X)
         norms = squared_norms(rows.as_rows(X), X.shape[0])
         if not np.isfinite(norms).all():
             row = int(np.argmin(np.isfinite(norms)))
@@ -181,12 +186,19 @@ class StoreWriter:
         self.norms = [min(self.norms[0], norms.min()), max(self.norms[1], norms.max())]
         values = X.data if self.sparse else X
         self._arrays["values"].append(values)
-        self.n_nonzero += int(np.count_nonzero(values))
+        self.n_nonzero += int(np.count_nonzero(widened(values)))
         if self._indptr is not None:
             self.width = max(self.width, X.shape[1])
             starts = X.indptr[1:].astype(np.int64) + self._arrays["indices"].n_items
             self._arrays["indices"].append(X.indices)
             self._indptr.append(starts)
+
+    def _dense(self, X: Any) -> np.ndarray:
+        """The block as a contiguous array of the store's dtype; a small type takes no other numbers than its own."""
+        if self.dtype in SMALL and X.dtype != self.dtype:
+            told = f"rows of {type_name(X.dtype)} do not go into a store of {type_name(self.dtype)}"
+            raise DataError(f"{self.name}: {told}: open the writer with dtype=float32, or convert the rows first")
+        return np.ascontiguousarray(widened(X, self.dtype) if self.dtype in FLOATS else X)
 
     def _canonical(self, X: Any) -> Any:
         """The block as CSR of the store's dtype, with sorted and unique indices; a copy where anything must change."""
@@ -249,7 +261,7 @@ class StoreWriter:
             "written by": f"saddlesvm {version('saddlesvm')}",
             "layout": "csr" if self.sparse else "dense",
             "shape": [self.n_rows, width],
-            "dtype": str(self.dtype),
+            "dtype": type_name(self.dtype),
             "n_values": n_values,
             "n_nonzero": self.n_nonzero,
             "labels": labels,
@@ -280,6 +292,11 @@ class StoreWriter:
         if self._labels is not None:
             self._labels.discard()
         self._folder.close()
+
+
+def _as_kept(X: np.ndarray) -> np.ndarray:
+    """An array, or the same bits of bfloat16 as the type that a store has for them."""
+    return X.view(bfloat16) if kept_type(X.dtype) == bfloat16 else X
 
 
 def write_arrays(

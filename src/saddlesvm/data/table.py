@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
+from saddlesvm.rows.small_types import kept_type, widened
 
 __all__ = [
     "Label",
@@ -22,6 +23,7 @@ __all__ = [
     "ready_labels",
     "ready_matrix",
     "shorten",
+    "stored_type",
 ]
 
 Label: TypeAlias = str | int | Literal[False] | None
@@ -64,7 +66,8 @@ class Table:
     Attributes
     ----------
     X : ndarray, C-contiguous, or CSR matrix with sorted and unique indices, shape (n_rows, n_features)
-        float32 or float64, every value finite (or NaN, read with ``missing="keep"``).
+        float32 or float64; float16, :data:`~saddlesvm.bfloat16`, int8, uint8 or bool, where the file has dense rows of
+        the type. Every value is finite (or NaN, read with ``missing="keep"``).
     y : ndarray of shape (n_rows,) or None
         int64 when every label is a whole number, float64 when they are other numbers, unicode when they are text;
         None for data without labels.
@@ -139,6 +142,11 @@ def shorten(names: Sequence[object], limit: int = 12) -> str:
     return ", ".join(shown)
 
 
+def stored_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that a store keeps of dense values: small types as they are, of others :func:`float_type`."""
+    return kept_type(dtype) or float_type(dtype)
+
+
 def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 where that holds every number of a type exactly, float64 otherwise."""
     return np.dtype(np.float32 if dtype.char in _EXACT_IN_FLOAT32 else np.float64)
@@ -149,8 +157,8 @@ def ready_matrix(
 ) -> Any:
     """Bring a matrix into the layout of `Table.X`, copying only where it is not in it already.
 
-    float32 and float64 are kept unless `dtype` asks otherwise; integers of at most 16 bits and bool become float32,
-    which holds them exactly, all others float64.
+    float32 and float64, and float16, bfloat16, int8, uint8 and bool in dense ones, are kept unless `dtype` or a scale
+    asks otherwise; other integers of at most 16 bits become float32, which holds them exactly, all others float64.
 
     Raises
     ------
@@ -158,23 +166,31 @@ def ready_matrix(
         Zero rows or features, a width that is not `n_features`, values that are not numbers, infinity, or NaN unless
         `missing` keeps it.
     """
-    if X.dtype.kind not in "biuf":
+    kept = kept_type(X.dtype)
+    if X.dtype.kind not in "biuf" and kept is None:
         raise DataError(f"{source}: the features are of type {X.dtype}; they must be real numbers")
-    dtype = float_type(X.dtype) if dtype is None else dtype
+    if dtype is None:
+        dtype = kept if kept is not None and scale == 1.0 and not sp.issparse(X) else float_type(X.dtype)
     n_rows, width = X.shape
     if n_rows == 0 or width == 0:
         raise DataError(f"{source}: has {n_rows} rows and {width} features; at least one of each is needed")
-    X = _ready_csr(X, source, np.dtype(dtype)) if sp.issparse(X) else np.ascontiguousarray(X, dtype=dtype)
+    X = _ready_csr(X, source, np.dtype(dtype)) if sp.issparse(X) else _ready_array(X, np.dtype(dtype))
     values = X.data if sp.issparse(X) else X
     if scale != 1.0:
         values *= values.dtype.type(scale)
-    fine = np.isfinite(values)
+    fine = np.isfinite(widened(values))
     if missing == "keep":
-        fine |= np.isnan(values)
+        fine |= np.isnan(widened(values))
     if not fine.all():
         where = _first_of(X, ~fine)
         raise DataError(f"{source}: row {where[0] + 1}, feature {where[1] + 1} is {where[2]}; values must be finite")
     return _widened(X, source, n_features)
+
+
+def _ready_array(X: Any, dtype: np.dtype[Any]) -> Any:
+    """A dense matrix in C order, of a type that is kept."""
+    kept = dtype == kept_type(X.dtype)
+    return np.ascontiguousarray(X.view(dtype) if kept and X.dtype != dtype else X if kept else widened(X, dtype))
 
 
 def _ready_csr(X: Any, source: str, dtype: np.dtype[Any]) -> Any:

@@ -78,7 +78,7 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     if name is None or not hasattr(model, "dual_coef_") or not hasattr(model, "support_"):
         raise TypeError(f"a fitted {', '.join(KINDS)} is needed; got {type(model).__name__}")
     precomputed = model.kernel == "precomputed"
-    X = np.asarray(X, dtype=np.float64) if precomputed else inputs.in_order(inputs.as_design(X))
+    X = np.asarray(X, dtype=np.float64) if precomputed else inputs.in_order(inputs.as_floats(inputs.as_design(X)))
     n = X.shape[0]
     weights = inputs.check_weights(sample_weight, n)
     kernel, loss, machine = kernel_of(model, X, weights), loss_of(model, name), machine_of(model, name)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.rows.scores import dense_weights
+from saddlesvm.rows.small_types import widened
 
 SPREAD = 100.0  # quotient of the largest and the smallest feature norm above which scaling helps
 BLOCK_VALUES = 4_000_000
@@ -62,7 +63,8 @@ def scale_hint(X: Any) -> list[Finding]:
     n = X.shape[0]
     some = X[np.unique(np.linspace(0, n - 1, min(n, GLANCED_ROWS)).astype(np.int64))]
     if not sparse.issparse(X):
-        return _spread(np.sqrt(np.einsum("ij,ij->j", some, some, dtype=np.float64)))
+        some = widened(some, np.float64)
+        return _spread(np.sqrt(np.einsum("ij,ij->j", some, some)))
     used, place = np.unique(some.indices, return_inverse=True)
     return _spread(np.sqrt(np.bincount(place, np.square(some.data, dtype=np.float64))), used)
 
@@ -109,13 +111,14 @@ def column_facts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray
         squares = X.multiply(X).sum(axis=0)
         low, high = (one.toarray().ravel() for one in (X.min(axis=0), X.max(axis=0)))
         return np.sqrt(np.asarray(squares, dtype=np.float64).ravel()), low, high, np.asarray(X.T @ probe)
-    squares, print_ = np.zeros(d), np.zeros(d)
+    squares, print_, low, high = np.zeros(d), np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
     step = max(1, BLOCK_VALUES // max(d, 1))
     for start in range(0, n, step):
-        part = X[start : start + step].astype(np.float64, copy=False)
+        part = widened(X[start : start + step], np.float64)
         squares += np.einsum("ij,ij->j", part, part)
         print_ += probe[start : start + step] @ part
-    return np.sqrt(squares), X.min(axis=0), X.max(axis=0), print_
+        low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+    return np.sqrt(squares), low, high, print_
 
 
 def _repeated(X: Any, print_: np.ndarray, among: np.ndarray) -> np.ndarray:

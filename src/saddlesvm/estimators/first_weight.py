@@ -148,7 +148,7 @@ def l1_min_c(
         raise ValueError(f"l1_min_c needs two classes at least; y has {classes.size}")
     ahead = np.array([1]) if classes.size == 2 else np.arange(classes.size)
     signs = np.where(codes == ahead[:, None], 1.0, -1.0)
-    pull = float(np.abs(design.T @ signs.T).max())
+    pull = float(np.abs(inputs.as_floats(design).T @ signs.T).max())
     if not np.isfinite(pull):
         raise ValueError("Input X contains NaN or infinity, or values whose sums overflow")
     if fit_intercept:

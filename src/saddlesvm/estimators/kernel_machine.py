@@ -104,7 +104,7 @@ class KernelMachine(Estimator):
     def _check_design(self, X: Any, *, reset: bool) -> Any:
         """X, checked and converted; a precomputed kernel must be dense, and square when it is fitted."""
         if self.kernel != "precomputed":
-            X = inputs.check_design(self, X, reset=reset)
+            X = inputs.as_floats(inputs.check_design(self, X, reset=reset))
             inputs.finite_norms(rows.as_rows(X))
             return inputs.in_order(X)  # scikit-learn's distances may sort them in place
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])

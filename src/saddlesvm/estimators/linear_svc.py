@@ -66,7 +66,8 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
 
     with row weights :math:`s_i` and the loss :math:`\phi`. The fit stops when the duality gap proves that the objective
     is within the fraction `tol` of its optimum. float32 and float64 data, dense or CSR with 32 or 64 bit indices, are
-    used without a copy. Parameters of scikit-learn's ``LinearSVC`` have the same meaning here.
+    used without a copy, and so are dense float16, bfloat16, int8, uint8 and bool; ``coef_`` is float64. Parameters of
+    scikit-learn's ``LinearSVC`` have the same meaning here.
 
     Parameters
     ----------

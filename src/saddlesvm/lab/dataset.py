@@ -174,9 +174,9 @@ def make_dataset(
     ValueError
         Labels that do not fit the rows or the task, or an image shape that does not fit the features.
     """
-    design = inputs.as_design(X)
+    design = inputs.as_floats(inputs.as_design(X))
     labels = inputs.check_labels(y, design.shape[0])
-    held_out = None if test is None else inputs.as_design(test[0])
+    held_out = None if test is None else inputs.as_floats(inputs.as_design(test[0]))
     if held_out is not None and held_out.shape[1] != design.shape[1]:
         raise ValueError(f"the test data have {held_out.shape[1]} features; the training data have {design.shape[1]}")
     if image_shape is not None and image_shape[0] * image_shape[1] != design.shape[1]:

@@ -24,6 +24,7 @@ from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_of_margins
 from saddlesvm.rows.layouts import CSR
+from saddlesvm.rows.small_types import widened
 
 NEAR = 1e-9  # distance on both sides of an offset, relative to 1 + |offset|, in which a kink is one at it
 STEP = math.sqrt(2.0)  # factor between values of C that are looked at on the way to the first crossing
@@ -127,7 +128,7 @@ def matrix_of(problem: Problem) -> sparse.csr_array:
     X = problem.X
     if isinstance(X, CSR):
         return sparse.csr_array((X.data, X.indices, X.indptr), shape=(problem.y.size, problem.n_features))
-    return sparse.csr_array(X.values)
+    return sparse.csr_array(widened(X.values))
 
 
 def least_pull(rows: sparse.csr_array, pulled: np.ndarray, bounds: np.ndarray, total: float | None) -> float:

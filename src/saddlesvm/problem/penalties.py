@@ -38,6 +38,7 @@ import numpy as np
 
 from saddlesvm.problem.slopes import EDGE, INF, soft_threshold
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, dot
+from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import operation
 
@@ -244,7 +245,7 @@ def _pick_score(
     def of_dense(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
         row, total = X.values[U(i)], 0.0
         for j in range(row.size):
-            total += row[j] * weight(penalty, scale * v[j])
+            total += number(row[j]) * weight(penalty, scale * v[j])
         return total + X.bias * (scale * v[v.size - 1])
 
     def of_csr(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:

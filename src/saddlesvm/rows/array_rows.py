@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.rows.matrix import Dense, Rows
+from saddlesvm.rows.small_types import FLOATS, widened
 from saddlesvm.runtime.small import is_little
 
 silent = np.errstate(all="ignore")
@@ -23,7 +24,8 @@ def is_small(X: Rows) -> bool:
 def matrix(X: Rows) -> Any:
     """The rows in float64, without the virtual feature: an array, or a CSR array."""
     if isinstance(X, Dense):
-        return X.values.astype(np.float64, copy=False)
+        plain = X.values.dtype in FLOATS
+        return X.values.astype(np.float64, copy=False) if plain else widened(X.values, np.float64)
     begin, end = X.indptr[0], X.indptr[-1]  # rows that are a piece of a file's begin within its arrays
     data, indptr = X.data[begin:end].astype(np.float64, copy=False), X.indptr - begin if begin else X.indptr
     return sparse.csr_array((data, X.indices[begin:end], indptr), shape=(X.indptr.size - 1, X.n_features))

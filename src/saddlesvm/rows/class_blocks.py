@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.rows.layouts import CSR, Dense, Rows, U, n_features, n_rows
+from saddlesvm.rows.small_types import widened
 from saddlesvm.runtime.compiled import kernel
 
 BLOCK_VALUES = 2**20  # values of a block's rows and scores together
@@ -91,7 +92,7 @@ class ClassBlock:
     def values(self) -> np.ndarray:
         """The rows of a dense matrix in the precision of the block, shape (m, d)."""
         assert isinstance(self.X, Dense)
-        return self.X.values[self.rows].astype(self.dtype, copy=False)
+        return widened(self.X.values[self.rows], self.dtype)
 
     def scores(self, W: np.ndarray) -> np.ndarray:
         """``x_i . w_k``, shape (m, K), in the precision of the block."""

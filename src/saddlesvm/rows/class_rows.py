@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, axpy, n_features
+from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.class_sources import number_in, python_class
 from saddlesvm.runtime.compiled import kernel, operation
 
@@ -50,7 +51,7 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
             wk, wm, wn, wo = W[U(k)], W[U(m)], W[U(n)], W[U(o)]
             a = b = c = d = zero
             for j in range(row.size):
-                x = row[j]
+                x = number(row[j])
                 a += x * wk[j]
                 b += x * wm[j]
                 c += x * wn[j]
@@ -65,7 +66,7 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
             wk = W[U(k)]
             a = zero
             for j in range(row.size):
-                a += row[j] * wk[j]
+                a += number(row[j]) * wk[j]
             z[k] = a + bias * wk[row.size]
             q += 1
 

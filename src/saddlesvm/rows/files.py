@@ -87,7 +87,7 @@ class Column:
         if self.file is None or self.place is None:
             np.copyto(out, self.array[start:stop])
             return
-        position, left = self.place.offset + start * self.item, memoryview(out.data).cast("B")
+        position, left = self.place.offset + start * self.item, memoryview(out.reshape(-1).view(np.uint8).data)
         while left:
             done = read_at(self.file, left, position)
             if not done:

@@ -1,4 +1,4 @@
-"""Rows of a design matrix, dense or CSR, float32 or float64, in memory or mapped from a file.
+"""Rows of a design matrix, dense or CSR, of every type of number that is kept, in memory or mapped from a file.
 
 A kernel calls ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X, i)`` without regard to layout or precision:
 types choose among the bodies below. Only this file unrolls loops; only :mod:`saddlesvm.rows.prefetch` prefetches.
@@ -19,6 +19,7 @@ from saddlesvm.rows import array_rows
 from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.matrix import CSR, Dense, Rows
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
+from saddlesvm.rows.small_types import FLOATS, in_place, number, precision_of, widened
 from saddlesvm.runtime.class_sources import number_in, python_class
 from saddlesvm.runtime.compiled import kernel, operation
 from saddlesvm.runtime.small import beside
@@ -43,13 +44,14 @@ def as_rows(X: Any, bias: float = 0.0) -> Rows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+    X : ndarray or CSR matrix of shape (n, d)
+        Of float32 or float64; dense ones also of half precision, whole numbers and bool.
     bias : float, default=0.0
         Value of the virtual constant feature; 0 for none.
     """
     if sparse.issparse(X):
         return CSR(_read_only(X.data), _read_only(X.indices), _read_only(X.indptr), float(bias), int(X.shape[1]))
-    return Dense(_read_only(X), float(bias))
+    return Dense(_read_only(X if X.dtype in FLOATS else in_place(X)), float(bias))
 
 
 def n_rows(X: Rows) -> int:
@@ -83,8 +85,8 @@ def reading_time(X: Rows, values: float) -> float:
 
 
 def dtype_of(X: Rows) -> np.dtype:
-    """Precision of the stored values."""
-    return X.values.dtype if isinstance(X, Dense) else X.data.dtype
+    """Precision of weights that go with the stored values: float32 or float64."""
+    return precision_of(X.values.dtype if isinstance(X, Dense) else X.data.dtype)
 
 
 def _zero_of(w: Any) -> Any:
@@ -99,7 +101,7 @@ def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]
         row = X.values[U(i)]
         total = zero
         for j in range(row.size):
-            total += row[j] * w[j]
+            total += number(row[j]) * w[j]
         return np.float64(total) + X.bias * np.float64(w[w.size - 1])
 
     def of_csr(X: Any, i: Any, w: Any) -> Any:
@@ -134,7 +136,7 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[
         row = X.values[U(i)]
         factor = cast(c)
         for j in range(row.size):
-            w[j] += factor * row[j]
+            w[j] += factor * number(row[j])
         if X.bias != 0.0:
             w[w.size - 1] += cast(c * X.bias)
 
@@ -161,7 +163,8 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
         row = X.values[U(i)]
         total = X.bias * X.bias
         for j in range(row.size):
-            total += np.float64(row[j]) * np.float64(row[j])
+            x = np.float64(number(row[j]))
+            total += x * x
         return total
 
     def of_csr(X: Any, i: Any) -> Any:
@@ -186,7 +189,7 @@ def as_dense_row(X: Rows, i: int) -> np.ndarray:
     """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""
     row = np.zeros(n_features(X) + 1)
     if isinstance(X, Dense):
-        row[:-1] = X.values[i]
+        row[:-1] = widened(X.values[i])
     else:
         part = slice(X.indptr[i], X.indptr[i + 1])
         np.add.at(row, X.indices[part], X.data[part])

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.rows.layouts import CSR, Dense, Rows
+from saddlesvm.rows.small_types import widened
 
 BLOCK_VALUES = 4_000_000
 
@@ -22,7 +23,7 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
+    X : ndarray of any type that is kept in place, or CSR matrix, of shape (n, d)
     coef : ndarray of shape (k, d) or (d,), or sparse matrix of shape (k, d), float64
     intercept : ndarray of shape (k,)
     """
@@ -37,9 +38,9 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
             products = (X if block >= n else X[part]) @ coef.T
             scores[part] = products.toarray() if sparse.issparse(products) else products
         elif sparse.issparse(coef):
-            scores[part] = X[part].astype(np.float64, copy=False) @ coef.T
+            scores[part] = widened(X[part], np.float64) @ coef.T
         else:
-            np.matmul(X[part].astype(np.float64, copy=False), coef.T, out=scores[part])
+            np.matmul(widened(X[part], np.float64), coef.T, out=scores[part])
     return scores + intercept
 
 

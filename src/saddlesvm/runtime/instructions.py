@@ -145,6 +145,26 @@ def leading_zeros(typingctx: Any, a: types.Integer) -> Any:
     return types.uint64(types.uint64), generate
 
 
+def half_of(typingctx: Any, bits: types.Integer) -> Any:
+    """The number whose bits in half precision (binary16) these are, as float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(types.uint16), generate
+
+
+def brain_of(typingctx: Any, bits: types.Integer) -> Any:
+    """The number whose bits as bfloat16 these are, as float32: the upper half of its bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        i32 = ir.IntType(32)
+        upper = builder.shl(builder.zext(arguments[0], i32), ir.Constant(i32, 16))
+        return builder.bitcast(upper, ir.FloatType())
+
+    return types.float32(types.uint16), generate
+
+
 MAKERS: dict[str, Callable[..., Any]] = {
     "prefetch_line": _prefetch_into(FIRST_CACHE),
     "prefetch_line_far": _prefetch_into(SECOND_CACHE),
@@ -159,6 +179,8 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "nap": nap,
     "high_product": high_product,
     "leading_zeros": leading_zeros,
+    "half_of": half_of,
+    "brain_of": brain_of,
 }
 
 

@@ -8,6 +8,7 @@ from scipy.linalg.blas import dsyrk
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, Dense, Rows, add_rows, as_rows, dot_rows, dtype_of, n_features, n_rows
+from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse
 
 AT_ONCE = 2**19  # values that are transposed, or widened to float64, at once
@@ -81,7 +82,7 @@ class ColumnStore:
         for start in range(0, self.n, step):
             place = slice(start, min(start + step, self.n))
             part = self.X.values[place] if self.rows is None else self.X.values[self.rows[place]]
-            self.held[self.count : self.count + new.size, place] = part[:, new].T
+            self.held[self.count : self.count + new.size, place] = widened(part[:, new]).T
         self.places[new] = np.arange(self.count, self.count + new.size)
         self.count += new.size
         self.columns = as_rows(self.held)

@@ -24,6 +24,7 @@ from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import U, axpy, dot
 from saddlesvm.rows.matrix import CSR, Dense, Rows
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
+from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside, with_other
@@ -330,7 +331,8 @@ def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type
     def of_dense(X: Any, i: Any, c: Any, w: Any) -> Any:
         row = X.values[i]
         for j in range(row.size):
-            w[j] += c * np.float64(row[j]) * np.float64(row[j])
+            x = np.float64(number(row[j]))
+            w[j] += c * x * x
         w[w.size - 1] += c * X.bias * X.bias
 
     def of_csr(X: Any, i: Any, c: Any, w: Any) -> Any:
