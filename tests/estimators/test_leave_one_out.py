@@ -86,15 +86,18 @@ def test_several_classes_layouts_and_weights():
     of_csr = leave_one_out(model, sparse.csr_matrix(X), y, weights)
     assert dense.margins.shape == (90, 3)
     np.testing.assert_allclose(of_csr.margins, dense.margins, rtol=1e-9, atol=1e-9)
-    assert dense.proven is None
+    assert dense.proven == 90
+    assert dense.error_low == dense.error == dense.error_high
 
 
-def test_a_free_intercept_has_estimates_and_no_bounds():
+def test_a_free_intercept_is_proven_where_the_loss_is_curved():
     X, y = rows(seed=4)
     model = LinearSVC(loss="logistic", intercept="free", C=0.3, tol=1e-7, random_state=0).fit(X + 5.0, y)
     exact, found = without_each(model, X + 5.0, y), leave_one_out(model, X + 5.0, y)
     np.testing.assert_allclose(found.margins, exact, atol=0.05)
-    assert found.proven is None
+    assert found.proven == N
+    kinked = LinearSVC(loss="hinge", intercept="free", C=0.3, random_state=0).fit(X, y)
+    assert leave_one_out(kinked, X, y).proven is None
 
 
 def test_wide_data_use_a_sample_of_the_rows(monkeypatch):

@@ -1,4 +1,4 @@
-"""Leave-one-out estimates of a linear model's error on its own rows, without training again."""
+"""Leave-one-out: a linear model's error on its own rows, estimated and proven, without training again."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from saddlesvm.answers.left_out import LeftOut, groups_left_out, rows_left_out
+from saddlesvm.answers.verdicts import Verdicts, label_verdicts, squared_errors
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import check_indicator, refuse_columns
-from saddlesvm.estimators.calibration import (
-    columns_of,
-    fitted_curves,
-    fitted_softmax,
-    folds_of,
-    held_out_scores,
-    method_of,
-)
+from saddlesvm.data.columns_of_labels import refuse_columns
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass.splits import JOINT
-from saddlesvm.multiclass.sub_problems import one_vs_rest
+from saddlesvm.problem.loss import loss_name
+from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.interrupt import part_of_a_search
-from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, row_estimates
+from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates
 
 MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
 LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted
@@ -46,6 +38,8 @@ class LeaveOneOut:
     error : float
         Estimated share of wrong labels (of all labels, if a row has several), or the mean squared error for
         regression.
+    error_low, error_high : float
+        Proven bounds of this error.
     log_loss : float
         Estimated mean of ``-log p(label)`` with logistic probabilities of the margins; NaN for regression.
     standard_error : float
@@ -55,8 +49,8 @@ class LeaveOneOut:
     taken : float
         Share of these rows' degrees of freedom that the model uses, from 0 to 1. Near 1 it fits any labels.
     proven : int or None
-        Number of rows whose sign is proven right or wrong. None where nothing is proven: a free intercept,
-        regression, or more than two classes.
+        Number of rows whose label is proven right or wrong (of all labels, if a row has several). None for
+        regression, and where no bound is finite.
     trusted : bool
     reasons : list of str
         Why the estimates are not reliable; empty if they are.
@@ -76,6 +70,8 @@ class LeaveOneOut:
     low: np.ndarray = field(repr=False)
     high: np.ndarray = field(repr=False)
     error: float
+    error_low: float
+    error_high: float
     log_loss: float
     standard_error: float
     inside: int
@@ -85,11 +81,15 @@ class LeaveOneOut:
     reasons: list[str]
 
 
-def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) -> LeaveOneOut:
-    """Estimate the score that a model trained without a row would give to this row, for every row.
+def leave_one_out(
+    model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+) -> LeaveOneOut:
+    """The score that a model trained without a row would give to this row, for every row: estimated, and bounded.
 
-    The estimate is one Newton step a row from the fitted model. It costs about one pass and the factor of a d x d
-    matrix. With more than 2,500 features, it solves linear systems for a sample of the rows instead.
+    The estimate is one Newton step a row from the fitted model. The bounds follow from how far that step can be from
+    the model trained again; where they leave a label open, further steps are taken. It costs about a few passes and the
+    factor of a d x d matrix. With more than 2,500 features, the estimate solves linear systems for a sample of the rows
+    instead, and the bounds are wide. They are wide, too, for losses without curvature (the hinge).
 
     Parameters
     ----------
@@ -97,10 +97,17 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
         Fitted to these rows, with ``multi_class="ovr"``.
     X, y, sample_weight
         The data that the model was fitted to.
+    groups : array-like of shape (n,), optional
+        Leave out all rows of one group together: the score of a row is that of the model without its group. Needs a
+        smooth loss, and at most 2,500 features.
 
     Returns
     -------
     LeaveOneOut
+
+    Notes
+    -----
+    The weights of the rows, those of ``class_weight="balanced"`` included, and C stay those of the fit to all rows.
 
     Raises
     ------
@@ -113,8 +120,12 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> model = LinearSVC(loss="logistic", random_state=0).fit(notes.X, notes.y)
-    >>> leave_one_out(model, notes.X, notes.y).error < 0.02
-    True
+    >>> found = leave_one_out(model, notes.X, notes.y)
+    >>> (
+    ...     found.error < 0.02,
+    ...     found.error_low == found.error_high,
+    ... )  # proven: every label is decided
+    (True, True)
     """
     check_is_fitted(model)
     X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
@@ -129,60 +140,7 @@ def leave_one_out(model: LinearModel, X: Any, y: Any = None, sample_weight: Any 
     if duals is None or duals.shape[1] != design.shape[0]:
         held = "none" if duals is None else f"{duals.shape[1]:,}"
         raise ValueError(f"the model holds dual variables of {held} rows, X has {design.shape[0]:,}: give its own rows")
-    return Estimation(model, design, y, sample_weight).run()
-
-
-def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
-    """The curves from scores to probabilities of a fitted classifier, see :func:`fitted_curves`.
-
-    They are fitted to leave-one-out estimates of its rows' scores. Where there are none, or they cannot be trusted, to
-    the scores of models that were trained on the other folds of five. Rows count with the weights of their classes.
-    """
-    posed = model.training_problems(y, sample_weight, inputs.as_design(X).shape[0])
-    margins = None
-    if model.multi_class == "ovr" and model._penalty().penalty.identity():
-        found = leave_one_out(model, X, y, sample_weight)
-        margins = found.margins if found.trusted else None
-    if margins is None:
-        margins = _scores_of_folds(model, X, y, sample_weight)
-    margins = margins.reshape(len(margins), -1)
-    method, problems = method_of(model.probability), posed.problems
-    if model.multilabel_:
-        columns = columns_of(problems, margins, posed.weights)
-        alone = [[one] for one in columns] if method == "temperature" else [columns]  # labels do not share one
-        return np.concatenate([fitted_curves(some, method) for some in alone])
-    codes = np.searchsorted(model.classes_, inputs.check_labels(y, len(margins)))
-    if model.multi_class in JOINT:
-        problems = [make() for make in one_vs_rest(codes, model.classes_)]
-    if method == "temperature" and model.multi_class != "ovo" and model.classes_.size > 2:
-        weights = np.ones(codes.size) if posed.weights is None else posed.weights
-        weights = weights * np.array([sub.factor for sub in problems])[codes]
-        counted = weights > 0.0
-        return fitted_softmax(margins[counted], codes[counted], weights[counted])
-    return fitted_curves(columns_of(problems, margins, posed.weights), method)
-
-
-def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
-    """Scores of each row by a model that was trained on the other folds."""
-    design = inputs.as_design(X)
-    n = design.shape[0]
-    weights = inputs.check_weights(sample_weight, n)
-    if model.multilabel_:
-        labels, codes = check_indicator(y, n).toarray(), np.zeros(n, dtype=np.intp)
-    else:
-        labels = inputs.check_labels(y, n)
-        codes = np.searchsorted(model.classes_, labels)
-
-    def of_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        other = clone(model).set_params(
-            C=model._fitted_C, lam=None, probability=False, checkpoint=None, warm_start=False,
-            decision_function_shape="ovo",
-        )  # fmt: skip
-        with part_of_a_search():
-            other.fit(design[train], labels[train], sample_weight=None if weights is None else weights[train])
-        return np.asarray(other.decision_function(design[test]))
-
-    return held_out_scores(folds_of(codes, weights, 0), lambda rows: model._scores(design[rows]), of_others)
+    return Estimation(model, design, y, sample_weight).run(groups)
 
 
 class Estimation:
@@ -199,9 +157,12 @@ class Estimation:
         if hasattr(model, "classes_") and self.y is not None:
             self.codes = np.searchsorted(model.classes_, self.y)
 
-    def run(self) -> LeaveOneOut:
+    def run(self, groups: Any = None) -> LeaveOneOut:
         """Estimate every sub-problem's rows, and what follows from them."""
-        found = [self._of(k) for k in range(len(self.posed.problems))]
+        if groups is None:
+            found = self._each_row()
+        else:
+            found = self._each_group(inputs.check_labels(groups, self.design.shape[0]))
         margins, low, high = (
             np.column_stack([getattr(one, name) for one in found]) for name in ("margins", "low", "high")
         )
@@ -209,36 +170,81 @@ class Estimation:
         taken, spread = max(one.taken for one in found), max(one.spread for one in found)
         error, standard_error, log_loss = self._errors(margins)
         reasons = self._reasons(taken, spread)
+        verdicts, share = self._verdicts(low, high), self._shares()
         if margins.shape[1] == 1:
             margins, low, high = margins[:, 0], low[:, 0], high[:, 0]
-        proven = self._proven(found)
         return LeaveOneOut(
-            margins, low, high, error, log_loss, standard_error, inside, taken, proven, not reasons, reasons
-        )
+            margins, low, high, error, *verdicts.error(share), log_loss, standard_error, inside, taken,
+            verdicts.proven, not reasons, reasons,
+        )  # fmt: skip
 
-    def _of(self, k: int) -> RowEstimates:
-        """The estimates of sub-problem k."""
-        model, certificate = self.model, self.model.certificates_[k]
-        n, C = self.design.shape[0], model._fitted_C
+    def problem(self, k: int) -> tuple[Problem, np.ndarray]:
+        """Sub-problem k with all rows as members, those of weight zero too, and the model's weights of it."""
+        model, n = self.model, self.design.shape[0]
         problem = self.posed.problems[k].problem(
             self.rows.X,
             self.posed.loss,
-            C=C,
+            C=model._fitted_C,
             weights=self.posed.weights,
             intercept=self.kind,
             norms=self.rows.norms,
         )
-        problem = replace(problem, members=np.arange(n), whole=True)  # those of weight zero, too
-        w = np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
-        gap = certificate.gap * (n * C if certificate.form == "lambda" else 1.0)
-        return row_estimates(problem, self.design, w, model.duals_of(k), max(gap, 0.0))
+        problem = replace(problem, members=np.arange(n), whole=True)
+        return problem, np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
+
+    def _each_row(self) -> list[RowEstimates]:
+        """The estimates of every sub-problem; rows whose label the first bounds leave open are solved for."""
+        found = [self._of(k) for k in range(len(self.posed.problems))]
+        low, high = (np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high"))
+        verdicts = self._verdicts(low, high)
+        undecided = np.flatnonzero(~verdicts.decided) if verdicts.decided.size else np.empty(0, dtype=np.intp)
+        return [one.refined(undecided).rows for one in found]
+
+    def _of(self, k: int) -> LeftOut:
+        """The estimates of sub-problem k."""
+        model, certificate = self.model, self.model.certificates_[k]
+        problem, w = self.problem(k)
+        gap = certificate.gap * (problem.n * problem.C if certificate.form == "lambda" else 1.0)
+        return rows_left_out(problem, self.design, w, model.duals_of(k), max(gap, 0.0))
+
+    def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
+        """The estimates of every sub-problem without each group."""
+        names, codes = np.unique(groups, return_inverse=True)
+        if names.size < 2:
+            raise ValueError("groups holds 1 group only: at least two are needed to leave one out")
+        members = [np.flatnonzero(codes == k) for k in range(names.size)]
+        found = []
+        for k in range(len(self.posed.problems)):
+            one = groups_left_out(*self.problem(k), members)
+            if one is None:
+                raise ValueError(
+                    "leaving groups out needs a loss with curvature (logistic, squared_hinge, ...) and at most "
+                    f"{FACTORED:,} features; this model has loss={loss_name(self.posed.loss)!r} and "
+                    f"{self.design.shape[1]:,} features: use cross-validation with LeaveOneGroupOut"
+                )
+            found.append(one)
+        return found
+
+    def _verdicts(self, low: np.ndarray, high: np.ndarray) -> Verdicts:
+        """What bounds of the margins, shape (n, k), prove of the labels."""
+        if self.several:
+            signs = np.column_stack([sub.y for sub in self.posed.problems])
+            return label_verdicts(low, high, signs)
+        if self.codes is None:
+            assert self.y is not None
+            return squared_errors(low[:, 0], high[:, 0], self.y)
+        return label_verdicts(low, high, self.codes)
+
+    def _shares(self) -> np.ndarray:
+        """What each row counts in the error, shape (n,); they sum to 1."""
+        weights = np.ones(self.design.shape[0]) if self.posed.weights is None else self.posed.weights
+        if self.codes is not None and len(self.posed.problems) > 1:
+            weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.codes]
+        return np.asarray(weights / weights.sum())
 
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
         """The error, its standard error, and the log-loss."""
-        weights = np.ones(len(margins)) if self.posed.weights is None else self.posed.weights
-        if self.codes is not None and len(self.posed.problems) > 1:
-            weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.codes]
-        share = weights / weights.sum()
+        share = self._shares()
         if self.several:
             signs = np.column_stack([sub.y for sub in self.posed.problems])
             wrong = ((margins > 0.0) != (signs > 0.0)).mean(axis=1)
@@ -256,12 +262,6 @@ class Estimation:
             log_loss = float(-share @ np.log(right))
         error = float(share @ wrong)
         return error, float(np.sqrt(share @ (wrong - error) ** 2 / len(wrong))), log_loss
-
-    def _proven(self, found: list[RowEstimates]) -> int | None:
-        """Rows whose sign without them is proven."""
-        if self.codes is None or len(found) > 1 or np.isinf(found[0].low).any():
-            return None
-        return int(np.count_nonzero((found[0].low > 0.0) | (found[0].high < 0.0)))
 
     def _reasons(self, taken: float, spread: float) -> list[str]:
         """Why the estimates are not to be trusted."""

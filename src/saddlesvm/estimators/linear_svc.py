@@ -11,10 +11,10 @@ from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import all_or_nothing, store
+from saddlesvm.estimators.calibrated import calibrated
 from saddlesvm.estimators.calibration import METHODS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
-from saddlesvm.estimators.leave_one_out import calibrated
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.calibrated import calibrated
 from saddlesvm.estimators.carried_over import Weights
-from saddlesvm.estimators.leave_one_out import calibrated
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import MemoryRows

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.rows.layouts import CSR, Dense, Rows
+from saddlesvm.rows.layouts import Dense, Rows
 from saddlesvm.rows.small_types import widened
 
 BLOCK_VALUES = 4_000_000
@@ -46,9 +46,11 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
 
 def scores_of_rows(X: Rows, W: np.ndarray) -> np.ndarray:
     """``x_i . w_k`` of all rows, the virtual feature included, in float64, shape (n, K); `W` has shape (K, d + 1)."""
-    return linear_scores(X.values if isinstance(X, Dense) else _as_matrix(X), W[:, :-1], X.bias * W[:, -1])
+    return linear_scores(matrix_of(X), W[:, :-1], X.bias * W[:, -1])
 
 
-def _as_matrix(X: CSR) -> sparse.csr_array:
-    """The rows as SciPy knows them, without a copy."""
+def matrix_of(X: Rows) -> Any:
+    """The rows as NumPy or SciPy knows them, without the virtual feature, and without a copy."""
+    if isinstance(X, Dense):
+        return X.values
     return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features))

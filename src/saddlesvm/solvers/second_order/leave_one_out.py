@@ -132,7 +132,7 @@ def _leverages(
     if problem.intercept.constrained or not problem.intercept.present:
         ridge[-1] = FREE * max(float(bend.sum()) * problem.scale**2, 1.0)
     if d <= FACTORED:
-        t[wanted] = _quadratic(problem.X, wanted, _inverse(_curvature(problem, bend, inside, ridge)))
+        t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(curvature_matrix(problem, bend, inside, ridge)))
         return t, 0.0
     sample = np.sort(np.random.default_rng(seed).permutation(wanted)[:SAMPLED])
     solved = _solved(problem, X, bend, ridge, sample)
@@ -149,7 +149,7 @@ def _with_feature(rows: np.ndarray | sparse.csr_array, scale: float) -> np.ndarr
     return np.hstack([rows.astype(np.float64, copy=False), np.full((len(rows), 1), scale)])
 
 
-def _curvature(problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+def curvature_matrix(problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray) -> np.ndarray:
     """``H`` in its lower triangle, shape (d + 1, d + 1), Fortran-ordered."""
     H = np.zeros((ridge.size, ridge.size), order="F")
     add_outer(problem.X, inside, bend[inside], H)
@@ -157,13 +157,13 @@ def _curvature(problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np
     return H
 
 
-def _inverse(H: np.ndarray) -> np.ndarray:
+def inverse_of(H: np.ndarray) -> np.ndarray:
     """The inverse of a positive definite matrix, given by its lower triangle."""
     inverse, _ = dpotri(cholesky(H), lower=1, overwrite_c=1)
     return np.ascontiguousarray(np.tril(inverse) + np.tril(inverse, -1).T)
 
 
-def _quadratic(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+def quadratic_forms(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndarray:
     """``x_i' H^-1 x_i`` of the chosen rows, the virtual feature included."""
     found = np.empty(chosen.size)
     if isinstance(X, CSR):

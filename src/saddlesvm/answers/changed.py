@@ -1,0 +1,158 @@
+"""The optima of many changed problems at once: steps of Newton's method, and how far they are from the end.
+
+A change drops some rows, or adds one, or both. Its curvature is that of the vicinity but for a few squares, so that
+steps need no factor of their own; the margins and gradients of many changes are products of matrices. The gradient that
+is left at a point bounds the distance of the optimum (:meth:`Vicinity.distance`), in plain length too, for the
+regulariser alone has curvature 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from saddlesvm.answers.many_points import BLOCK_VALUES, loss_arrays, pulls_of_rows, row_weights
+from saddlesvm.answers.vicinity import Vicinity, gradient_rounding
+from saddlesvm.problem.rounding import SLACK, gamma, radii
+from saddlesvm.rows.layouts import n_rows
+from saddlesvm.rows.scores import scores_of_rows
+
+MOST_STEPS = 12
+FALL = 0.5  # share that a step leaves of a gradient at most; else the steps of this change end
+LEAST_LEFT = 1e-3  # share of the curvature that a change leaves at least; below it nothing is proven
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Points next to the optima of k changed problems.
+
+    Attributes
+    ----------
+    near : Vicinity
+    V : ndarray of shape (d + 1, k)
+    Z : ndarray of shape (n, k)
+        Margins of all rows.
+    radius, apart : ndarray of shape (k,)
+        How far the optimum is at most, in the norm of the changed H and in plain length.
+    share : ndarray of shape (k,)
+        ``q`` with ``q H <=`` the changed H.
+    """
+
+    near: Vicinity
+    V: np.ndarray
+    Z: np.ndarray
+    radius: np.ndarray
+    apart: np.ndarray
+    share: np.ndarray
+
+    def errors(self, lengths: np.ndarray, norms: np.ndarray) -> np.ndarray:
+        """How far the margins of rows are from those of the optima at most, shape (m, k).
+
+        Parameters
+        ----------
+        lengths : ndarray of shape (m, 1) or (1, k)
+            Of the rows in the norm of the inverse of H.
+        norms : ndarray of the same shape
+            In plain length.
+        """
+        found = np.minimum(lengths * (self.radius / np.sqrt(self.share)), norms * self.apart)
+        rounding = gamma(self.near.problem.row_sizes.terms + 8.0) * norms * np.linalg.norm(self.V, axis=0)
+        return np.asarray(SLACK * (found + rounding))
+
+    def row_errors(self, rows: np.ndarray) -> np.ndarray:
+        """How far `Z` is from the margins of the optima, for some of the rows, shape (m, k)."""
+        lengths = np.sqrt(self.near.leverages[rows])[:, None]
+        return self.errors(lengths, radii(self.near.problem.norms[rows])[:, None])
+
+
+class Look(NamedTuple):
+    """Points, and what a pass over the rows says of them; the last place of each array counts the changes."""
+
+    V: np.ndarray
+    Z: np.ndarray
+    G: np.ndarray
+    length: np.ndarray
+    noise: np.ndarray
+
+
+class Changed(ABC):
+    """Some changed problems next to a vicinity; what their changes are is for subclasses to say.
+
+    Attributes
+    ----------
+    near : Vicinity
+    share : ndarray of shape (k,)
+        ``q`` with ``q H <=`` the changed H, at most the exact one.
+    """
+
+    near: Vicinity
+    share: np.ndarray
+
+    @abstractmethod
+    def beginning(self) -> np.ndarray:
+        """Points to begin at, shape (d + 1, k)."""
+
+    @abstractmethod
+    def drop(self, A: np.ndarray) -> None:
+        """Set the multipliers of dropped rows among all, shape (n, k), to zero."""
+
+    def added(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient of added rows at V, and how far off it can be, shapes (d + 1, k) and (k,)."""
+        return np.zeros(V.shape), np.zeros(V.shape[1])
+
+    @abstractmethod
+    def lengths(self, G: np.ndarray) -> np.ndarray:
+        """The lengths of gradients in the norm of the inverse of the changed H, shape (k,)."""
+
+    @abstractmethod
+    def step(self, at: Look) -> np.ndarray:
+        """Newton's steps, shape (d + 1, k)."""
+
+    def look(self, V: np.ndarray) -> Look:
+        """One pass over the rows at V."""
+        problem = self.near.problem
+        Z = scores_of_rows(problem.X, V.T)
+        A = loss_arrays(problem.loss).slope(Z, problem.y[:, None])
+        A *= (problem.C * row_weights(problem))[:, None]
+        self.drop(A)
+        added, noise = self.added(V)
+        G = problem.regularizer.curvature(self.near.w)[:, None] * V + pulls_of_rows(problem.X, A) + added
+        noise = noise + gradient_rounding(problem, V, np.abs(A, out=A))
+        return Look(V, Z, G, self.lengths(G), noise)
+
+    def solved(self, enough: float = 0.0) -> Solved:
+        """Take steps until none helps, or the optimum of each change is known to `enough` in plain length."""
+        best = self.look(self.beginning())
+        for _ in range(MOST_STEPS):
+            if (np.linalg.norm(best.G, axis=0) <= np.maximum(best.noise, enough)).all():
+                break
+            seen = self.look(best.V - self.step(best))
+            better = seen.length < FALL * best.length
+            if not better.any():
+                break
+            best = Look(*(np.where(better, new, old) for new, old in zip(seen, best, strict=True)))
+        return self._proven(best)
+
+    def _proven(self, at: Look) -> Solved:
+        """What is proven of the points."""
+        near, problem = self.near, self.near.problem
+        shift = at.Z - near.z[:, None]
+        if near.growth > 0.0:
+            moved = near.growth * np.abs(shift).max(axis=0, initial=0.0)
+        else:
+            D = at.V - near.w[:, None]
+            ridge = problem.regularizer.curvature(near.w)[:, None]
+            moved = np.sqrt(np.einsum("ji,ji->i", ridge * D, D) + np.einsum("j,ji,ji->i", near.bend, shift, shift))
+        missed = at.length + near.widest / np.sqrt(self.share) * at.noise
+        radius = np.where(self.share > LEAST_LEFT, near.distance(missed, self.share, SLACK * moved), np.inf)
+        plain = np.linalg.norm(at.G, axis=0) * SLACK + at.noise
+        apart = np.full(plain.size, np.inf) if problem.intercept.constrained else plain
+        return Solved(near, at.V, at.Z, radius, apart, self.share)
+
+
+def together(near: Vicinity) -> int:
+    """How many changed problems are solved together."""
+    return max(1, BLOCK_VALUES // max(n_rows(near.problem.X), near.w.size))

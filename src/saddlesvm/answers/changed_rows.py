@@ -1,0 +1,145 @@
+"""One row left out, added, or given another label: what it does to the optimum.
+
+With ``u = H^-1 x_i``, ``t = x_i . u`` and h the curvature of row i, the problem without the row has the matrix ``H_i =
+H - h x_i x_i'``, whose inverse and norms need no factor of their own. At ``v = w + d``, ``d = -beta_i u / (1 - h t)``,
+its gradient is at most
+
+    (e^m - 1 - m) / m  ||d||_H_i + lambda / sqrt(1 - h t),    m = M max_j |x_j . d|
+
+in the norm of the inverse of H_i, for each other row's derivative differs from its tangent by that share of what the
+tangent rises. The optimum's distance follows (:meth:`Vicinity.distance`). Losses with corners: the whole way is at most
+the gradient at w, and lies in the ball that has the step as a diameter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from saddlesvm.answers.changed import LEAST_LEFT, Changed, Look, Solved
+from saddlesvm.answers.many_points import loss_arrays, row_weights, with_feature
+from saddlesvm.answers.vicinity import Vicinity
+from saddlesvm.problem.loss import Shape, traits_of
+from saddlesvm.problem.rounding import SLACK, UNIT, gamma, loss_units, radii
+from saddlesvm.rows.scores import matrix_of
+
+HALVINGS = 60  # of the interval that a new row's margin is found in
+SMALL = 1e-4  # way below which ``(e^m - 1 - m) / m`` is m / 2 to four digits
+
+
+class Bounds(NamedTuple):
+    """Proven bounds of every row's margin without it, and of how far it moves the optimum in the norm of H."""
+
+    low: np.ndarray
+    high: np.ndarray
+    moves: np.ndarray
+
+
+def without_each(near: Vicinity) -> Bounds:
+    """What leaving out each row does to its own margin; infinite where nothing is proven. No pass over the rows."""
+    t, beta, z = near.leverages, near.pulls, near.z
+    share = 1.0 - near.bend * t
+    possible = share > LEAST_LEFT
+    share = np.where(possible, share, 1.0)
+    own, missed = np.sqrt(t / share), near.missed / np.sqrt(share)
+    pull = np.abs(beta) * own
+    if traits_of(near.problem.loss).shape is Shape.CORNERED:
+        whole = np.where(pull + missed <= near.reach * np.sqrt(share), pull + missed, np.inf)
+        middle = z - 0.5 * beta * own * own
+        around = 0.5 * own * (whole + missed)
+    else:
+        moved = near.growth * near.longest * np.abs(beta) * np.sqrt(t) / share
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = np.where(moved > SMALL, (np.expm1(moved) - moved) / np.maximum(moved, SMALL), 0.51 * moved)
+            radius = near.distance(off * pull + missed, share, moved)
+        middle, around, whole = z - beta * own * own, own * radius, pull + radius
+    around += near.error * SLACK * np.abs(beta) * own * own
+    sizes = np.abs(z) + radii(near.problem.norms) * float(np.linalg.norm(near.w))
+    around = np.where(possible, around, np.inf) + gamma(near.problem.row_sizes.terms + 8.0) * sizes
+    return Bounds(middle - around, middle + around, np.where(possible, whole / np.sqrt(share), np.inf))
+
+
+class ChangedRows(Changed):
+    """Problems that differ by one row: it is dropped, or added, or both.
+
+    Parameters
+    ----------
+    near : Vicinity
+    rows : ndarray of shape (k, d + 1)
+    dropped : ndarray of shape (k,)
+        The numbers of the rows that are left out; -1 for none.
+    labels : ndarray of shape (k,)
+        Of the added rows; NaN where none is added.
+    """
+
+    def __init__(self, near: Vicinity, rows: np.ndarray, dropped: np.ndarray, labels: np.ndarray) -> None:
+        problem = near.problem
+        self.near, self.rows, self.dropped = near, rows, dropped
+        self.adds, self.labels = ~np.isnan(labels), np.where(np.isnan(labels), 1.0, labels)
+        self.places = np.flatnonzero(dropped >= 0)
+        self.loss = loss_arrays(problem.loss)
+        gone = dropped[self.places]
+        self.h, self.beta, self.bend, s = (np.zeros(dropped.size) for _ in range(4))
+        self.h[self.places], self.beta[self.places] = near.bend[gone], near.pulls[gone]
+        s[:] = 1.0
+        s[self.places] = row_weights(problem)[gone]
+        bend = self.loss.curvature(near.z[gone], problem.y[gone])
+        self.bend[self.places] = problem.C * s[self.places] * bend
+        self.strength = np.where(self.adds, problem.C * s, 0.0)
+        self.U = near.inverse @ rows.T
+        self.t = np.einsum("ij,ji->i", rows, self.U)
+        self.share = np.maximum(1.0 - self.h * self.t * (1.0 + near.error), LEAST_LEFT)
+        self.norms = np.linalg.norm(rows, axis=1)
+
+    @classmethod
+    def without(cls, near: Vicinity, chosen: np.ndarray) -> ChangedRows:
+        """The problems without each of some rows."""
+        rows = with_feature(matrix_of(near.problem.X)[chosen], near.problem.scale)
+        return cls(near, rows, chosen, np.full(chosen.size, np.nan))
+
+    def margins(self, found: Solved) -> tuple[np.ndarray, np.ndarray]:
+        """Margins of the changed rows themselves, and how far they are from those of the optima."""
+        lengths = np.sqrt(self.t * (1.0 + self.near.error))[None]
+        return np.einsum("ij,ji->i", self.rows, found.V), found.errors(lengths, self.norms[None])[0]
+
+    def _slopes(self, own: np.ndarray) -> np.ndarray:
+        return np.asarray(self.strength * self.loss.slope(own, self.labels))
+
+    def beginning(self) -> np.ndarray:
+        """The step from w that takes the other rows for parabolas; the new row's margin is found by halving."""
+        lever = self.t / self.share
+        z = self.rows @ self.near.w - self.beta * lever
+        low, high = np.sort(np.stack([z, z - lever * self._slopes(z)]), axis=0)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            above = middle + lever * self._slopes(middle) > z
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        pull = (self.beta + self._slopes(0.5 * (low + high))) / self.share
+        return np.asarray(self.near.w[:, None] - self.U * pull)
+
+    def drop(self, A: np.ndarray) -> None:
+        """Set the multipliers of dropped rows to zero."""
+        A[self.dropped[self.places], self.places] = 0.0
+
+    def added(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient of the added rows, and what rounding may be of it."""
+        slopes = self._slopes(np.einsum("ij,ji->i", self.rows, V))
+        bend = self.near.problem.loss.largest_curvature()
+        of_margin = gamma(self.near.problem.row_sizes.terms + 8.0) * self.norms * np.linalg.norm(V, axis=0)
+        noise = (8.0 + loss_units(self.near.problem.loss)) * UNIT * np.abs(slopes) + self.strength * bend * of_margin
+        return self.rows.T * slopes, SLACK * noise * self.norms
+
+    def lengths(self, G: np.ndarray) -> np.ndarray:
+        """By the inverse of ``H - h x x'``."""
+        aligned = np.einsum("ji,ji->i", self.U, G)
+        squares = np.einsum("ji,ji->i", G, self.near.inverse @ G) + self.h / self.share * aligned**2
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) * (1.0 + self.near.error)))
+
+    def step(self, at: Look) -> np.ndarray:
+        """With the curvature of the dropped and of the added row."""
+        own = np.einsum("ij,ji->i", self.rows, at.V)
+        more = self.strength * self.loss.curvature(own, self.labels) - self.bend
+        pulled, ways = self.near.steps @ at.G, self.near.steps @ self.rows.T
+        aligned, t = (np.einsum("ij,ji->i", self.rows, one) for one in (pulled, ways))
+        return np.asarray(pulled - ways * (more * aligned / np.maximum(1.0 + more * t, LEAST_LEFT)))
