@@ -71,7 +71,8 @@ def test_no_refit_without_a_group_contradicts_the_bounds(case):
     for k, rows in enumerate(groups):
         scores, off = case.refit(np.delete(case.X, rows, 0), np.delete(case.y, rows))
         assert (np.abs(found.Z[:, k] - scores) <= error[:, k] + off).all()
-    assert np.isfinite(error).mean() > 0.7
+    if not (case.scale == 2.0 and case.near.reach < np.inf):  # corners, free: only where the way is short
+        assert np.isfinite(error).all()
 
 
 def test_no_refit_with_another_row_or_label_contradicts_the_bounds(case):

@@ -199,3 +199,37 @@ def test_C_auto_keeps_to_a_time_limit():
     X, y = rows(n=200, d=20)
     with pytest.warns(NotCertifiedWarning):
         LinearSVC(C="auto", loss="hinge", max_time=1e-4, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_groups_are_left_out_together(loss):
+    X, y = rows(seed=10)
+    groups = np.array(list("abcdefg")).repeat(10)
+    model = LinearSVC(loss=loss, C=0.3, tol=1e-6, random_state=0).fit(X, y)
+    found = leave_one_out(model, X, y, groups=groups)
+    exact = np.empty(N)
+    for one in np.unique(groups):
+        other = LinearSVC(loss=loss, C=0.3, tol=1e-10, random_state=0).fit(X[groups != one], y[groups != one])
+        exact[groups == one] = other.decision_function(X[groups == one])
+    rounding = 1e-5 * np.abs(exact).max()
+    assert (found.low - rounding <= exact).all()
+    assert (exact <= found.high + rounding).all()
+    wrong = np.mean((exact > 0) != (y > 0))
+    assert found.error_low <= wrong <= found.error_high
+    assert found.error_low == found.error_high
+    with pytest.raises(ValueError, match="groups holds 1 group only"):
+        leave_one_out(model, X, y, groups=np.zeros(N))
+    with pytest.raises(ValueError, match="leaving groups out needs a loss with curvature"):
+        leave_one_out(LinearSVC(loss="hinge", random_state=0).fit(X, y), X, y, groups=groups)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_error_lies_between_its_bounds(loss):
+    X, y = rows(n=60, seed=11)
+    model = LinearSVC(loss=loss, C=0.3, random_state=0).fit(X, y)
+    found = leave_one_out(model, X, y)
+    exact = without_each(model, X, y)
+    assert found.error_low <= np.mean((exact > 0) != (y > 0)) <= found.error_high
+    assert found.error_low <= found.error <= found.error_high
+    if loss != "hinge":
+        assert found.error_low == found.error_high

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from saddlesvm.answers.changed import LEAST_LEFT, Changed, Look
-from saddlesvm.answers.many_points import loss_arrays, row_weights, with_feature
+from saddlesvm.answers.many_points import with_feature
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.rows.scores import matrix_of
 
@@ -70,21 +70,20 @@ class ChangedGroups(Changed):
     def __init__(self, near: Vicinity, groups: list[np.ndarray]) -> None:
         problem = near.problem
         self.near, self.groups = near, groups
-        bend = problem.C * row_weights(problem) * loss_arrays(problem.loss).curvature(near.z, problem.y)
         self.norms, self.steps = [], []
         self.pulled = np.empty((near.w.size, len(groups)))
         for k, rows in enumerate(groups):
             some = with_feature(matrix_of(problem.X)[rows], problem.scale)
             self.norms.append(WithoutSquares.of(near.inverse, some, near.bend[rows]))
             same = near.steps is near.inverse
-            self.steps.append(self.norms[-1] if same else WithoutSquares.of(near.steps, some, bend[rows]))
+            self.steps.append(self.norms[-1] if same else WithoutSquares.of(near.steps, some, near.at.bends[rows]))
             self.pulled[:, k] = some.T @ near.pulls[rows]
         left = np.array([one.share for one in self.norms]) - 2.0 * near.error
         self.share = np.maximum(left, LEAST_LEFT)
 
     def beginning(self) -> np.ndarray:
         """One step from w."""
-        return self.near.w[:, None] - self._each(self.steps, self.near.gradient[:, None] + self.pulled)
+        return self.near.w[:, None] - self._each(self.steps, self.near.at.value[:, None] + self.pulled)
 
     def drop(self, A: np.ndarray) -> None:
         """Set the multipliers of the groups to zero."""

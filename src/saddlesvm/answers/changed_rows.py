@@ -19,8 +19,7 @@ import numpy as np
 
 from saddlesvm.answers.changed import LEAST_LEFT, Changed, Look, Solved
 from saddlesvm.answers.many_points import loss_arrays, row_weights, with_feature
-from saddlesvm.answers.vicinity import Vicinity
-from saddlesvm.problem.loss import Shape, traits_of
+from saddlesvm.answers.vicinity import Vicinity, corners_of
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma, loss_units, radii
 from saddlesvm.rows.scores import matrix_of
 
@@ -44,7 +43,7 @@ def without_each(near: Vicinity) -> Bounds:
     share = np.where(possible, share, 1.0)
     own, missed = np.sqrt(t / share), near.missed / np.sqrt(share)
     pull = np.abs(beta) * own
-    if traits_of(near.problem.loss).shape is Shape.CORNERED:
+    if corners_of(near.problem.loss):
         whole = np.where(pull + missed <= near.reach * np.sqrt(share), pull + missed, np.inf)
         middle = z - 0.5 * beta * own * own
         around = 0.5 * own * (whole + missed)
@@ -84,8 +83,7 @@ class ChangedRows(Changed):
         self.h[self.places], self.beta[self.places] = near.bend[gone], near.pulls[gone]
         s[:] = 1.0
         s[self.places] = row_weights(problem)[gone]
-        bend = self.loss.curvature(near.z[gone], problem.y[gone])
-        self.bend[self.places] = problem.C * s[self.places] * bend
+        self.bend[self.places] = near.at.bends[gone]
         self.strength = np.where(self.adds, problem.C * s, 0.0)
         self.U = near.inverse @ rows.T
         self.t = np.einsum("ij,ji->i", rows, self.U)

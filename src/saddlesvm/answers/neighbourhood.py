@@ -216,7 +216,7 @@ def _by_corners(
     bending, before = int(np.count_nonzero(found.bends)), 0
     for _ in range(ROUNDS):
         low, high = _margin_bounds(problem, found, nearest)
-        chosen = np.flatnonzero((found.bends > 0.0) & _on_one_piece(problem, low, high, corners))
+        chosen = np.flatnonzero((found.bends > 0.0) & on_one_piece(problem, low, high, corners))
         if chosen.size <= MORE * before:
             break
         curvature = curvature_of(problem, problem.members[chosen], found.bends[chosen] * (1.0 - 8.0 * UNIT))
@@ -241,7 +241,7 @@ def _margin_bounds(problem: Problem, found: Gradient, nearest: Neighbourhood) ->
     return np.minimum(low, found.z - found.slips), np.maximum(high, found.z + found.slips)
 
 
-def _on_one_piece(problem: Problem, low: np.ndarray, high: np.ndarray, corners: tuple[float, ...]) -> np.ndarray:
+def on_one_piece(problem: Problem, low: np.ndarray, high: np.ndarray, corners: tuple[float, ...]) -> np.ndarray:
     """Whether no corner of a row's loss is between two margins, shape (n,)."""
     y = problem.gathered(problem.y)
     first, last = (y * low, y * high) if is_classification(problem.loss) else (low - y, high - y)

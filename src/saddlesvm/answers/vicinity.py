@@ -14,20 +14,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.answers.many_points import loss_arrays, row_weights
-from saddlesvm.problem.loss import Shape, loss_name, traits_of
+from saddlesvm.answers.curvature import TRUSTED
+from saddlesvm.answers.gradient import Gradient, gradient_at
+from saddlesvm.answers.many_points import row_weights
+from saddlesvm.answers.neighbourhood import on_one_piece
+from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import SLACK, gamma, loss_units, radii
-from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix, inverse_of, quadratic_forms
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
-GROWTH = {"logistic": 1.0, "squared": 0.0}  # the smallest M with |phi'''| <= M phi''
 MOST_STEPS = 20  # of Newton's method towards the optimum
 FALL = 0.1  # share of the gradient's length that a step with an old matrix leaves at most; else a new one is made
 SURE = 0.99  # share of moved rows that the reach of a loss with corners is chosen for
@@ -45,8 +45,8 @@ class Vicinity:
     problem : Problem
         All rows are members; half a square as the penalty.
     w : ndarray of shape (d + 1,)
-    z, pulls : ndarray of shape (n,)
-        Margins, and ``beta_i = -C s_i phi'_i``.
+    at : Gradient
+        There.
     bend : ndarray of shape (n,)
         ``h_i``, what each row adds to H; zero for rows that may stop bending.
     inverse : ndarray of shape (d + 1, d + 1)
@@ -59,24 +59,30 @@ class Vicinity:
         M; 0 where the curvature is at least H within `reach`.
     reach : float
         In the norm of H.
-    gradient : ndarray of shape (d + 1,)
-        r.
     error : float
         Relative error of squared lengths by H and its inverse, at most.
     """
 
     problem: Problem
     w: np.ndarray
-    z: np.ndarray
-    pulls: np.ndarray
+    at: Gradient
     bend: np.ndarray
     inverse: np.ndarray
     steps: np.ndarray
     leverages: np.ndarray
     growth: float
     reach: float
-    gradient: np.ndarray
     error: float
+
+    @property
+    def z(self) -> np.ndarray:
+        """The margins, shape (n,)."""
+        return self.at.z
+
+    @cached_property
+    def pulls(self) -> np.ndarray:
+        """``beta_i = -C s_i phi'_i``, shape (n,)."""
+        return np.asarray(self.problem.C * self.at.alpha)
 
     @cached_property
     def longest(self) -> float:
@@ -86,15 +92,15 @@ class Vicinity:
     @cached_property
     def widest(self) -> float:
         """The longest that a vector of length 1 can be in the norm of the inverse."""
-        found = math.sqrt(float(np.linalg.norm(self.inverse, 2)) * (1.0 + self.error))
-        return found if self.problem.intercept.constrained else min(1.0, found)
+        if not self.problem.intercept.constrained:
+            return 1.0
+        return math.sqrt(float(np.linalg.norm(self.inverse, 2)) * (1.0 + self.error))
 
     @cached_property
     def missed(self) -> float:
         """``lambda``: the length of the gradient in the norm of the inverse, rounding counted."""
-        square = max(float(self.gradient @ self.inverse @ self.gradient), 0.0)
-        noise = gradient_rounding(self.problem, self.w, np.abs(self.pulls))
-        return math.sqrt(square * (1.0 + self.error)) + self.widest * float(noise)
+        square = max(float(self.at.value @ self.inverse @ self.at.value), 0.0)
+        return math.sqrt(square * (1.0 + self.error)) + self.widest * self.at.error
 
     def distance(self, missed: np.ndarray, share: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """How far the minimiser of a changed problem is from a point, at most, in the norm of its own H.
@@ -117,7 +123,7 @@ class Vicinity:
 
 
 def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
-    """The vicinity of a problem's optimum, from weights near it; None where the loss has no curvature to speak of.
+    """The vicinity of a problem's optimum, from weights near it; None where the loss tells nothing of its curvature.
 
     Parameters
     ----------
@@ -125,74 +131,49 @@ def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
         All rows are members; half a square as the penalty.
     w : ndarray of shape (d + 1,)
     """
-    shape, growth = traits_of(problem.loss).shape, GROWTH.get(loss_name(problem.loss), math.inf)
-    if shape is Shape.KINKED or (shape is Shape.SMOOTH and growth == math.inf):
+    loss, corners = problem.loss, corners_of(problem.loss)
+    if not hasattr(loss, "steepening") and corners is None:
         return None
     try:
-        (w, z, pulls, gradient), H = _settled(problem, w)
-        bend, reach, steps = _bend(problem, z), math.inf, inverse_of(H.copy(order="F"))
-        if shape is Shape.CORNERED:
-            bend, reach, H = _sure(problem, z, pulls, steps)
+        at, w, H = _settled(problem, w)
+        bend, reach, steps = at.bends, math.inf, inverse_of(H.copy(order="F"))
+        inverse = steps
+        if corners:
+            bend, reach, H = _sure(problem, at, steps)
             inverse = inverse_of(H.copy(order="F"))
-        else:
-            inverse = steps
     except np.linalg.LinAlgError:
         return None
-    error = _error(problem, z, w, H, inverse)
-    if not error < 0.1:
+    growth = float(loss.steepening()) if hasattr(loss, "steepening") else 0.0
+    error = _error(at, growth, H, inverse, loss_units(loss))
+    if not error < TRUSTED:
         return None
-    t = quadratic_forms(problem.X, np.arange(z.size), inverse) * (1.0 + error)
-    growth = 0.0 if shape is Shape.CORNERED else growth
-    return Vicinity(problem, w, z, pulls, bend, inverse, steps, t, growth, reach, gradient, error)
+    t = quadratic_forms(problem.X, np.arange(at.z.size), inverse) * (1.0 + error)
+    return Vicinity(problem, w, at, bend, inverse, steps, t, growth, reach, error)
 
 
-class _Seen(NamedTuple):
-    """A point, and what a pass over the rows says of it."""
-
-    w: np.ndarray
-    z: np.ndarray
-    pulls: np.ndarray
-    gradient: np.ndarray
+def corners_of(loss: Loss) -> tuple[float, ...] | None:
+    """The corners between which a loss is a parabola; None for one that does not tell."""
+    return tuple(loss.corners()) if hasattr(loss, "corners") else None
 
 
-def _settled(problem: Problem, w: np.ndarray) -> tuple[_Seen, np.ndarray]:
+def _settled(problem: Problem, w: np.ndarray) -> tuple[Gradient, np.ndarray, np.ndarray]:
     """The point that Newton's method ends at, and H of all rows there; a matrix serves as long as steps are good."""
-    best, H, factor, before = _seen(problem, w), None, None, math.inf
+    best, factor, before = gradient_at(problem, w), None, math.inf
     for _ in range(MOST_STEPS):
         if factor is None:
-            H, before = _matrix(problem, _bend(problem, best.z)), math.inf
-            factor = cholesky(H.copy(order="F"))
-        step = dpotrs(factor, best.gradient, lower=1)[0]
-        missed = float(best.gradient @ step)
-        if missed <= _noise(problem, best) ** 2:
+            factor, before = cholesky(_matrix(problem, best.bends)), math.inf
+        step = dpotrs(factor, best.value, lower=1)[0]
+        missed = float(best.value @ step)
+        if missed <= best.error**2:
             break
         if missed > FALL**2 * before:
             factor = None
             continue
-        before, seen = missed, _seen(problem, best.w - step)
-        left = float(seen.gradient @ dpotrs(factor, seen.gradient, lower=1)[0])
-        if not left < missed:
+        before, seen = missed, gradient_at(problem, w - step)
+        if not float(seen.value @ dpotrs(factor, seen.value, lower=1)[0]) < missed:
             break
-        best = seen
-    return best, _matrix(problem, _bend(problem, best.z))
-
-
-def _noise(problem: Problem, at: _Seen) -> float:
-    """What rounding may be of the gradient's length; steps below it prove nothing more."""
-    return float(gradient_rounding(problem, at.w, np.abs(at.pulls)))
-
-
-def _seen(problem: Problem, w: np.ndarray) -> _Seen:
-    """One pass over the rows at w; ``pulls = -C s_i phi'_i``."""
-    z, pulls = margins(problem, w), np.zeros(problem.y.size)
-    dual_of_margins(problem.pointwise, problem.members, z, 0.0, pulls)
-    gradient = problem.regularizer.curvature(w) * w - dual_weights(problem, pulls)
-    return _Seen(w, z, problem.C * pulls, gradient)
-
-
-def _bend(problem: Problem, z: np.ndarray) -> np.ndarray:
-    """``C s_i phi''_i``."""
-    return problem.C * row_weights(problem) * loss_arrays(problem.loss).curvature(z, problem.y)
+        best, w = seen, w - step
+    return best, w, _matrix(problem, best.bends)
 
 
 def _matrix(problem: Problem, bend: np.ndarray) -> np.ndarray:
@@ -201,54 +182,43 @@ def _matrix(problem: Problem, bend: np.ndarray) -> np.ndarray:
     return curvature_matrix(problem, bend, np.flatnonzero(bend), ridge)
 
 
-def _sure(
-    problem: Problem, z: np.ndarray, pulls: np.ndarray, inverse: np.ndarray
-) -> tuple[np.ndarray, float, np.ndarray]:
+def _sure(problem: Problem, at: Gradient, inverse: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     """The curvature of the rows that keep bending within a distance of w, this distance, and their H.
 
     The distance is chosen so that most single rows that are left out move the optimum by less; zero where none serves.
     """
-    t = quadratic_forms(problem.X, np.arange(z.size), inverse)
-    whole = bend = _bend(problem, z)
-    moves = np.abs(pulls) * np.sqrt(t) / np.maximum(1.0 - bend * t, LEAST)
+    t = quadratic_forms(problem.X, np.arange(at.z.size), inverse)
+    whole = bend = at.bends
+    moves = problem.C * np.abs(at.alpha) * np.sqrt(t) / np.maximum(1.0 - bend * t, LEAST)
     reach = float(np.quantile(moves[moves > 0.0], SURE)) if moves.any() else 0.0
     for halvings in range(MOST_HALVINGS):
         reach *= 0.5 if halvings else 1.0
-        bend = np.where(_keeps_bending(problem, z, ROOM * reach * np.sqrt(t)), whole, 0.0)
+        bend = np.where(_keeps_bending(problem, at, ROOM * reach * np.sqrt(t)), whole, 0.0)
         H = _matrix(problem, bend)
         if problem.intercept.constrained and not bend.any():
             continue
-        own = quadratic_forms(problem.X, np.arange(z.size), inverse_of(H.copy(order="F"))) * SLACK
-        if _keeps_bending(problem, z, reach * np.sqrt(own))[bend > 0.0].all():
+        own = quadratic_forms(problem.X, np.arange(at.z.size), inverse_of(H.copy(order="F"))) * SLACK
+        if _keeps_bending(problem, at, reach * np.sqrt(own))[bend > 0.0].all():
             return bend, reach, H
     return whole, 0.0, _matrix(problem, whole)
 
 
-def _keeps_bending(problem: Problem, z: np.ndarray, way: np.ndarray) -> np.ndarray:
-    """Whether the curvature of each row is the same over all margins that far from its own.
-
-    A derivative that rises by no less than the curvature times the way has no flat piece on it.
-    """
-    loss = loss_arrays(problem.loss)
-    rounding = gamma(problem.row_sizes.terms + 8.0) * (np.abs(z) + way + 1.0)
-    low, high = z - way - rounding, z + way + rounding
-    bend = loss.curvature(z, problem.y)
-    rise = loss.slope(high, problem.y) - loss.slope(low, problem.y)
-    return (bend > 0.0) & (rise >= bend * (high - low) * (1.0 - 1e-9))
+def _keeps_bending(problem: Problem, at: Gradient, way: np.ndarray) -> np.ndarray:
+    """Whether the curvature of each row is the same over all margins that far from its own."""
+    way = SLACK * way + at.slips
+    return (at.bends > 0.0) & on_one_piece(problem, at.z - way, at.z + way, corners_of(problem.loss) or ())
 
 
-def _error(problem: Problem, z: np.ndarray, w: np.ndarray, H: np.ndarray, inverse: np.ndarray) -> float:
+def _error(at: Gradient, growth: float, H: np.ndarray, inverse: np.ndarray, units: float) -> float:
     """What squared lengths by the inverse can be off by, relative: the norm of ``inverse H - I``, rounding counted.
 
     The matrices are similar to symmetric ones, so that any norm bounds their eigenvalues.
     """
     whole = np.tril(H) + np.tril(H, -1).T
-    size, trace = float(np.linalg.norm(inverse)), float(np.trace(whole))
-    left = float(np.linalg.norm(inverse @ whole - np.eye(len(whole))))
-    added = gamma(z.size + 2.0 * len(whole) + loss_units(problem.loss)) * trace
-    growth = GROWTH.get(loss_name(problem.loss), 0.0)
-    of_margins = growth * gamma(problem.row_sizes.terms + 8.0) * problem.row_sizes.longest * float(np.linalg.norm(w))
-    return SLACK * (left + size * added * (1.0 + gamma(len(whole)) * len(whole)) + 2.0 * of_margins)
+    size, trace, width = float(np.linalg.norm(inverse)), float(np.trace(whole)), len(whole)
+    left = float(np.linalg.norm(inverse @ whole - np.eye(width)))
+    summed = gamma(at.z.size + 2.0 * width + units) * trace * size
+    return SLACK * (left + summed * (1.0 + gamma(width) * width) + 2.0 * growth * float(at.slips.max(initial=0.0)))
 
 
 def gradient_rounding(problem: Problem, V: np.ndarray, sizes: np.ndarray) -> np.ndarray:
