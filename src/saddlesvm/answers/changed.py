@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.answers.many_points import BLOCK_VALUES, loss_arrays, pulls_of_rows, row_weights
 from saddlesvm.answers.vicinity import Vicinity, gradient_rounding
 from saddlesvm.problem.rounding import SLACK, gamma, radii
-from saddlesvm.rows.layouts import n_rows
+from saddlesvm.rows.layouts import n_rows, n_values
 from saddlesvm.rows.scores import scores_of_rows
+from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix
+from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
-MOST_STEPS = 12
+MOST_STEPS = 20
 FALL = 0.5  # share that a step leaves of a gradient at most; else the steps of this change end
+OWN_WORK = 2.0**33  # products for the matrices of their own that the changes solved together take: a few seconds
 LEAST_LEFT = 1e-3  # share of the curvature that a change leaves at least; below it nothing is proven
 
 
@@ -103,6 +107,10 @@ class Changed(ABC):
         """The gradient of added rows at V, and how far off it can be, shapes (d + 1, k) and (k,)."""
         return np.zeros(V.shape), np.zeros(V.shape[1])
 
+    def add_bend(self, H: np.ndarray, k: int, at: Look) -> None:
+        """Add the curvature of the added row of change k to a matrix, in its lower triangle."""
+        return
+
     @abstractmethod
     def lengths(self, G: np.ndarray) -> np.ndarray:
         """The lengths of gradients in the norm of the inverse of the changed H, shape (k,)."""
@@ -124,17 +132,40 @@ class Changed(ABC):
         return Look(V, Z, G, self.lengths(G), noise)
 
     def solved(self, enough: float = 0.0) -> Solved:
-        """Take steps until none helps, or the optimum of each change is known to `enough` in plain length."""
+        """Take steps until none helps, or the optimum of each change is known to `enough` in plain length.
+
+        Changes that steps with the curvature of the vicinity do not finish take some with a matrix of their own.
+        """
         best = self.look(self.beginning())
+        own, ended = (np.zeros(best.length.size, dtype=bool) for _ in range(2))
         for _ in range(MOST_STEPS):
-            if (np.linalg.norm(best.G, axis=0) <= np.maximum(best.noise, enough)).all():
+            going = ~ended & (np.linalg.norm(best.G, axis=0) > np.maximum(best.noise, enough))
+            if not going.any():
                 break
-            seen = self.look(best.V - self.step(best))
-            better = seen.length < FALL * best.length
-            if not better.any():
-                break
+            step = self.step(best) if (going & ~own).any() else np.zeros(best.V.shape)
+            self._own_steps(best, np.flatnonzero(going & own), step)
+            seen = self.look(best.V - step * going)
+            better = going & (seen.length < FALL * best.length)
             best = Look(*(np.where(better, new, old) for new, old in zip(seen, best, strict=True)))
+            ended |= going & own & ~better
+            own |= going & ~better
         return self._proven(best)
+
+    def _own_steps(self, at: Look, wanted: np.ndarray, step: np.ndarray) -> None:
+        """Put Newton's steps with a matrix of their own into `step`, of as many changes as the cost allows."""
+        if not wanted.size:
+            return
+        problem = self.near.problem
+        bends = loss_arrays(problem.loss).curvature(at.Z, problem.y[:, None])
+        bends *= (problem.C * row_weights(problem))[:, None]
+        self.drop(bends)
+        ridge = problem.regularizer.curvature(self.near.w)
+        most = max(1, int(OWN_WORK / (n_values(problem.X) * ridge.size)))
+        step[:, wanted[most:]] = 0.0
+        for k in wanted[:most]:
+            H = curvature_matrix(problem, bends[:, k], np.flatnonzero(bends[:, k]), ridge)
+            self.add_bend(H, k, at)
+            step[:, k] = dpotrs(cholesky(H), at.G[:, k], lower=1)[0]
 
     def _proven(self, at: Look) -> Solved:
         """What is proven of the points."""

@@ -128,6 +128,12 @@ class ChangedRows(Changed):
         noise = (8.0 + loss_units(self.near.problem.loss)) * UNIT * np.abs(slopes) + self.strength * bend * of_margin
         return self.rows.T * slopes, SLACK * noise * self.norms
 
+    def add_bend(self, H: np.ndarray, k: int, at: Look) -> None:
+        """Add the curvature of added row k."""
+        x = self.rows[k]
+        bend = self.strength[k] * float(self.loss.curvature(x @ at.V[:, k], self.labels[k]))
+        H += np.tril(bend * np.outer(x, x))
+
     def lengths(self, G: np.ndarray) -> np.ndarray:
         """By the inverse of ``H - h x x'``."""
         aligned = np.einsum("ji,ji->i", self.U, G)

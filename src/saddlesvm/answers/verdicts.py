@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,10 +27,15 @@ class Verdicts:
     decided: np.ndarray
     proven: int | None
 
-    def error(self, share: np.ndarray) -> tuple[float, float]:
-        """The bounds of the error, given what share each row counts; of rows that count nothing, nothing is asked."""
-        counted = share > 0.0
-        return float(share[counted] @ self.low[counted]), float(share[counted] @ self.high[counted])
+    def error(self, weights: np.ndarray) -> tuple[float, float]:
+        """The bounds of the error, given the weights of the rows; of rows that weigh nothing, nothing is asked."""
+        return mean_of(self.low, weights), mean_of(self.high, weights)
+
+
+def mean_of(errors: np.ndarray, weights: np.ndarray) -> float:
+    """The mean of the rows' errors, shape (n,), correctly rounded sums; of the rows that weigh something."""
+    some = weights > 0.0
+    return math.fsum(weights[some] * errors[some]) / math.fsum(weights[some])
 
 
 def label_verdicts(low: np.ndarray, high: np.ndarray, labels: np.ndarray) -> Verdicts:

@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.left_out import LeftOut, groups_left_out, rows_left_out
-from saddlesvm.answers.verdicts import Verdicts, label_verdicts, squared_errors
+from saddlesvm.answers.verdicts import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import refuse_columns
 from saddlesvm.estimators.linear_model import LinearModel
@@ -170,11 +170,11 @@ class Estimation:
         taken, spread = max(one.taken for one in found), max(one.spread for one in found)
         error, standard_error, log_loss = self._errors(margins)
         reasons = self._reasons(taken, spread)
-        verdicts, share = self._verdicts(low, high), self._shares()
+        verdicts = self._verdicts(low, high)
         if margins.shape[1] == 1:
             margins, low, high = margins[:, 0], low[:, 0], high[:, 0]
         return LeaveOneOut(
-            margins, low, high, error, *verdicts.error(share), log_loss, standard_error, inside, taken,
+            margins, low, high, error, *verdicts.error(self._weights()), log_loss, standard_error, inside, taken,
             verdicts.proven, not reasons, reasons,
         )  # fmt: skip
 
@@ -235,16 +235,17 @@ class Estimation:
             return squared_errors(low[:, 0], high[:, 0], self.y)
         return label_verdicts(low, high, self.codes)
 
-    def _shares(self) -> np.ndarray:
-        """What each row counts in the error, shape (n,); they sum to 1."""
+    def _weights(self) -> np.ndarray:
+        """What each row counts in the error, shape (n,)."""
         weights = np.ones(self.design.shape[0]) if self.posed.weights is None else self.posed.weights
         if self.codes is not None and len(self.posed.problems) > 1:
             weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.codes]
-        return np.asarray(weights / weights.sum())
+        return np.asarray(weights)
 
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
         """The error, its standard error, and the log-loss."""
-        share = self._shares()
+        weights = self._weights()
+        share = weights / weights.sum()
         if self.several:
             signs = np.column_stack([sub.y for sub in self.posed.problems])
             wrong = ((margins > 0.0) != (signs > 0.0)).mean(axis=1)
@@ -260,7 +261,7 @@ class Estimation:
             else:
                 right = (positive / positive.sum(axis=1, keepdims=True))[np.arange(len(margins)), self.codes]
             log_loss = float(-share @ np.log(right))
-        error = float(share @ wrong)
+        error = mean_of(wrong, weights)
         return error, float(np.sqrt(share @ (wrong - error) ** 2 / len(wrong))), log_loss
 
     def _reasons(self, taken: float, spread: float) -> list[str]:
