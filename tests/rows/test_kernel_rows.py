@@ -38,6 +38,14 @@ def test_working_rows_are_kernel_values(data, metric, dtype, shift):
     np.testing.assert_allclose(part, exact[np.ix_(keep[[0, 4]], keep)], atol=2**-24 * 128 * np.abs(exact).max())
 
 
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 7, 2.5])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_powers_are_those_of_scikit_learn(data, degree, form):
+    A, B = form(np.abs(data[0][:130])), form(np.abs(data[0][100:]))
+    expected = pairwise_kernels(A, B, metric="poly", gamma=0.3, degree=degree, coef0=0.5)
+    np.testing.assert_allclose(Kernel("poly", 0.3, degree, 0.5)(A, B), expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize("density", [0.01, 0.5])
 def test_sparse_working_rows_equal_dense_ones(density):
     X = sparse.random(60, 500, density, format="csr", random_state=0)
