@@ -341,7 +341,7 @@ class CrammerSinger(SolverBase):
         state.epochs, state.rows_touched = state.scored / (n * K), state.scored // K
         state.estimate, state.proven, state.active = finish.estimate, True, max(1, int((finish.counts > 0).sum()))
         course.q = finish.q
-        if course.hands_back(finish.cost, finish.estimate):
+        if course.broken(finish.cost, finish.estimate):
             state.alpha, state.finish, state.proven = state.alpha.copy(), None, False
             state.remark = f"epoch {state.epochs:.0f}: {finish.steps} Newton steps made no headway: changing back"
             course.begin_ascent(state.epochs)

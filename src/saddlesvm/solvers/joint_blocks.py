@@ -179,7 +179,7 @@ class JointBlocks(Blocks):
         """Newton's method for the kept rows; their variables are taken over where they prove more."""
         W = by_class(local.X, state.w.reshape(weights_shape(local.X, local.n_classes)))
         own = np.arange(alpha.shape[0]), local.codes
-        before = problem.C * float(alpha[own].sum()) - problem.regularizer.conjugate(W)
+        before = objectives(problem.C, Sums(0.0, -float(alpha[own].sum()), 0.0, problem.regularizer.conjugate(W)))[1]
         finish = JointFinish(local, alpha, fixed=W - joint_weights(local, alpha), memory=self.memory)
         cost, most = 0.0, EPOCHS * epoch_cost(problem)
         while finish.steps < (FEWEST_STEPS if cost > most else MOST_STEPS) and not time_is_up():

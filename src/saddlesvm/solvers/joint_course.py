@@ -6,14 +6,13 @@ falls, that of the finish from the sizes of the problem. All predictions count o
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.runtime.durable import Group, growing
-from saddlesvm.solvers.automatic.predictions import fall_rate
+from saddlesvm.runtime.durable import growing
+from saddlesvm.solvers.automatic.predictions import Promise, fall_rate, in_words, left_at
 from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.joint import step_cost, steps_between
 
@@ -21,12 +20,10 @@ ASCENT, FINISH = "crammer_singer", "Newton"
 FIRST_LOOK, NEXT_LOOK = 4.0, 1.25  # epoch of the first prediction; factor from one to the next
 ROW_COST = 2.5e-8  # seconds that a visit takes for each class besides the values
 MOST_BLOCKS = 20_000_000  # rows times classes up to which the finish keeps their scores and variables in memory
-BROKEN_PROMISE, SHOWN = 4.0, 0.3  # multiple of the predicted work by which the gap must have fallen to this share
-MORE_PATIENCE = 4.0  # factor on `patience` when the finish hands back; the ascent then goes on till the epochs double
 
 
 @dataclass
-class Course(Group):
+class Course(Promise):
     """Which of the two is at work, and what the predictions go by.
 
     Attributes
@@ -38,23 +35,12 @@ class Course(Group):
         Epoch of the next prediction.
     q : float
         Proximity of the finish.
-    promised, spent, gap_then : float
-        The work predicted for the finish, the work it has done since, and the gap when that began.
-    patience : float
-        Factor on the work that the finish may do before it shows progress.
-    rests_until : float
-        Epoch before which the ascent does not hand over again.
     """
 
     phase: str = ASCENT
     seen: np.ndarray = growing(0, 2)
     next_look: float = FIRST_LOOK
     q: float = 0.0
-    promised: float = 0.0
-    spent: float = 0.0
-    gap_then: float = np.inf
-    patience: float = 1.0
-    rests_until: float = 0.0
 
     def note(self, epochs: float, gap: float) -> None:
         """Remember a gap over all rows and classes."""
@@ -70,29 +56,18 @@ class Course(Group):
         gap = float(self.seen[-1, 1])
         if gap <= target:
             return ""
-        left = math.log(gap / target) / rate if rate > 0.0 else np.inf
+        left = left_at(rate, gap, target)
         steps = steps_between(gap, target)
         here, there = left * epoch_cost(problem), steps * step_cost(problem, alpha)
         if here <= there:
             return ""
-        self.promised, self.spent, self.gap_then = there, 0.0, gap
-        until = f"about {left:.0f} epochs left" if np.isfinite(left) else "no end in sight"
-        return f"epoch {epochs:.0f}: gap {gap:.1e}, {until}, or about {steps:.0f} Newton steps: changing over"
-
-    def hands_back(self, cost: float, gap: float) -> bool:
-        """Whether the finish, after a step of this cost, has done far more than promised without progress."""
-        self.spent += cost
-        if self.spent <= BROKEN_PROMISE * self.patience * self.promised:
-            return False
-        if gap <= SHOWN * self.gap_then:
-            self.spent, self.gap_then = 0.0, gap
-            return False
-        return True
+        self.begin(there, gap)
+        return f"epoch {epochs:.0f}: gap {gap:.1e}, {in_words(left)}, or about {steps:.0f} Newton steps: changing over"
 
     def begin_ascent(self, epochs: float) -> None:
         """Go on with the ascent, and be more patient with the finish the next time."""
         self.phase, self.seen = ASCENT, np.empty((0, 2))
-        self.patience, self.rests_until = MORE_PATIENCE * self.patience, 2.0 * epochs
+        self.rest(epochs)
 
 
 def finish_fits(problem: JointProblem) -> bool:

@@ -23,11 +23,14 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.durable import Group, demand, growing, part_of
+from saddlesvm.runtime.durable import demand, growing, part_of
 from saddlesvm.solvers.automatic.predictions import (
     LOOK,
+    Promise,
     descent_epochs,
     fall_rate,
+    in_words,
+    left_at,
     look_cost,
     newton_steps,
     passes_cost,
@@ -53,9 +56,6 @@ SOON, LATE = 0.15, 8.0  # before a change-over: share of the finish's predicted 
 CHEAP = 4.0  # epochs that a Newton step may cost for a smooth problem to begin with Newton's method
 BEND_AT_LAST = 0.5  # rough share of the rows that bend after the samples, where the loss' derivative has corners
 STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the first epochs make no progress
-BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
-MORE_PATIENCE = 4.0  # factor on `patience` when the solver changes back; the finish then waits till the epochs double
-SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
 FEATURES_LEFT = 100.0  # epochs that coordinate descent must have left for the column solver to finish an elastic net
 COORDINATES, FINISH, FEATURES = "coordinate descent", "Newton", "columns"
 DENSE, INTERIOR = "dense Newton", "interior point"  # of small problems
@@ -71,16 +71,6 @@ def small_phase(problem: Problem) -> str | None:
 
 
 @dataclass
-class Promise(Group):
-    """The work predicted for the finish, the work it has done since, and the gap and objective at the last look."""
-
-    promised: float = 0.0
-    spent: float = 0.0
-    gap_then: float = np.inf
-    primal_then: float = np.inf
-
-
-@dataclass
 class AutoState(State):
     """Where a run stands: which solver is at work (`phase`), and what the predictions go by.
 
@@ -92,10 +82,8 @@ class AutoState(State):
         Whether the first solver is chosen.
     seen : ndarray of shape (k, 2)
         Epochs and estimates of coordinate descent, from which its rate is measured.
-    patience : float
-        Factor on the work that the finish may do before it shows progress; it grows with every change back.
-    rests_until : float
-        Epoch before which no prediction changes over to the finish again.
+    promise : Promise
+        The work predicted for the finish.
     inner : State
         That of the solver at work.
     equations : NewtonEquations, optional
@@ -111,8 +99,6 @@ class AutoState(State):
     base_epochs: float = 0.0
     base_rows: int = 0
     promise: Promise = field(default_factory=Promise)
-    patience: float = 1.0
-    rests_until: float = 0.0
     decision: str = ""
     inner: Any = field(default=None, repr=False, metadata={"prefix": "inner_"})
     equations: NewtonEquations | None = field(default=None, repr=False, metadata={"prefix": "equations_"})
@@ -272,24 +258,19 @@ class Auto(SolverBase):
     def _newton_step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         state.inner = Newton(memory=self.memory).step(problem, state.inner, budget)
         _mirror(state)
-        state.promise.spent += passes_cost(problem) + state.inner.equations.cost
-        if state.promise.spent > BROKEN_PROMISE * state.patience * state.promise.promised:
-            falling = state.inner.best.primal <= FALLEN * state.promise.primal_then  # the gap falls last
-            if state.estimate > SHOWN * state.promise.gap_then and not falling:
-                fall = f"from {state.promise.gap_then:.1e} to {state.estimate:.1e} only"
-                why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
-                self._change(problem, state, COORDINATES, why)
-            else:
-                state.promise.spent, state.promise.gap_then = 0.0, min(state.estimate, state.promise.gap_then)
-                state.promise.primal_then = state.inner.best.primal
+        cost = passes_cost(problem) + state.inner.equations.cost
+        if state.promise.broken(cost, state.estimate, state.inner.best.primal):
+            fall = f"from {state.promise.gap_then:.1e} to {state.estimate:.1e} only"
+            why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
+            self._change(problem, state, COORDINATES, why)
         return state
 
     def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare the work that either solver has left; note the decision in words, and change over if it says so."""
         rate = fall_rate(_until_now(state))
-        if state.epochs < state.rests_until or rate is None:
+        if state.epochs < state.promise.rests_until or rate is None:
             return
-        left = math.log(state.estimate / target) / rate if rate > 0.0 else np.inf
+        left = left_at(rate, state.estimate, target)
         if not problem.penalty.identity():
             if left > FEATURES_LEFT and parts_of(problem.penalty) is not None:
                 self._change(problem, state, FEATURES, "the column solver finishes")
@@ -307,14 +288,12 @@ class Auto(SolverBase):
             change = soon and there < here
             or_else = f", or about {steps:.0f} Newton steps of {there / steps / epoch:.2g} epochs"
         falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch" if rate > 0.0 else "not falling"
-        until = f"about {left:.0f} epochs left" if np.isfinite(left) else "no end in sight"
         verdict = "changing over" if change else "staying"
-        why = f"gap {state.estimate:.1e}, {falling}; {until}{or_else}: {verdict}"
+        why = f"gap {state.estimate:.1e}, {falling}; {in_words(left)}{or_else}: {verdict}"
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.remark = state.decision
         if change:
-            state.promise.promised, state.promise.spent = there, 0.0
-            state.promise.gap_then, state.promise.primal_then = state.estimate, np.inf
+            state.promise.begin(there, state.estimate)
             self._change(problem, state, FINISH, why)
 
     def _step_cost(self, problem: Problem, state: AutoState) -> float:
@@ -339,7 +318,7 @@ class Auto(SolverBase):
         if state.phase == FINISH:
             state.w, state.alpha = state.inner.best.w, state.inner.best.alpha
             state.equations = state.inner.equations
-            state.patience, state.rests_until = MORE_PATIENCE * state.patience, 2.0 * state.epochs
+            state.promise.rest(state.epochs)
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.seen = np.empty((0, 2))
@@ -399,7 +378,7 @@ class Auto(SolverBase):
         if state.phase == FEATURES:
             return None
         if state.phase == FINISH:
-            if state.inner.active or state.patience > 1.0 or not problem.passes.holds_rows:
+            if state.inner.active or state.promise.patience > 1.0 or not problem.passes.holds_rows:
                 return None
             self._change(problem, state, COORDINATES, "no row bends: changing back")
             return state

@@ -26,7 +26,7 @@ from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.randomness import draw
 from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.automatic.predictions import fall_rate
+from saddlesvm.solvers.automatic.predictions import fall_rate, in_words, left_at
 from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.blocks import MOST_VISITS, SEEDS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
@@ -150,11 +150,11 @@ class AutoOnFiles(SolverBase):
                 there = math.inf
         reading, descent, newton = sweep_costs(problems, wide)
         change = here * max(reading, descent) > there * max(reading, newton)
-        left = f"about {here:.0f} sweeps left" if np.isfinite(here) else "no end in sight"
         verdict = "changing over" if change else "staying"
         ratio = max(reading, newton) / max(reading, descent)
         for problem, state in zip(problems, states, strict=True):
-            told = f"sweep {state.sweeps}: gap {state.estimate:.1e}; {left}, or about {there:.0f} of Newton's method"
+            left = f"{in_words(here, 'sweeps')}, or about {there:.0f} of Newton's method"
+            told = f"sweep {state.sweeps}: gap {state.estimate:.1e}; {left}"
             state.remark = f"{told}, {ratio:.2g} times as long each: {verdict}"
             if change:
                 self._change(problem, state)
@@ -246,9 +246,7 @@ def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> Sol
 def sweeps_left(seen: np.ndarray, target: float) -> float:
     """Sweeps of coordinate descent from the last gap to `target`, at the present rate."""
     rate = fall_rate(seen)
-    if rate is None or not rate > 0.0:
-        return math.inf
-    return math.log(float(seen[-1, 1]) / target) / rate
+    return math.inf if rate is None else left_at(rate, float(seen[-1, 1]), target)
 
 
 def products_expected(problem: Problem) -> float:

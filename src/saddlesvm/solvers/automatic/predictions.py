@@ -6,11 +6,13 @@ The predictions count operations and never read the clock. They are in seconds o
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from saddlesvm.problem.loss import Loss, Shape, traits_of
 from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.durable import Group
 from saddlesvm.solvers.costs import epoch_cost, lead, values_cost
 from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
@@ -27,6 +29,51 @@ EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
 # epochs that the samples and the first look at all rows take; seconds of the calls.
 FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.5, 2e-3
 MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
+BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
+MORE_PATIENCE = 4.0  # factor on `patience` when it hands back; it then waits till the epochs double
+SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
+
+
+@dataclass
+class Promise(Group):
+    """What was promised, and what has been seen since.
+
+    Attributes
+    ----------
+    promised, spent : float
+        The work predicted for the finish, and the work it has done since the change-over or the last progress.
+    gap_then, primal_then : float
+        The gap and the objective at that time.
+    patience : float
+        Factor on the work that the finish may do before it shows progress; it grows with every change back.
+    rests_until : float
+        Epoch before which no prediction changes over to the finish again.
+    """
+
+    promised: float = 0.0
+    spent: float = 0.0
+    gap_then: float = np.inf
+    primal_then: float = np.inf
+    patience: float = 1.0
+    rests_until: float = 0.0
+
+    def begin(self, work: float, gap: float) -> None:
+        """The finish begins at this gap, and is predicted to take so much work."""
+        self.promised, self.spent, self.gap_then, self.primal_then = work, 0.0, gap, np.inf
+
+    def broken(self, cost: float, gap: float, primal: float = np.nan) -> bool:
+        """Whether the finish, after a step of this cost, has done far more than promised without progress."""
+        self.spent += cost
+        if self.spent <= BROKEN_PROMISE * self.patience * self.promised:
+            return False
+        if gap > SHOWN * self.gap_then and not primal <= FALLEN * self.primal_then:  # the gap falls last
+            return True
+        self.spent, self.gap_then, self.primal_then = 0.0, min(gap, self.gap_then), primal
+        return False
+
+    def rest(self, epochs: float) -> None:
+        """The finish hands back at this epoch: be more patient the next time."""
+        self.patience, self.rests_until = MORE_PATIENCE * self.patience, 2.0 * epochs
 
 
 def steepness(problem: Problem) -> float:
@@ -79,3 +126,13 @@ def fall_rate(seen: np.ndarray) -> float | None:
     if now[0] <= then[0]:
         then = seen[-2]
     return float(math.log(then[1] / now[1]) / (now[0] - then[0])) if now[1] > 0.0 else math.inf
+
+
+def left_at(rate: float, gap: float, target: float) -> float:
+    """Epochs, or sweeps, until a gap that falls at a rate comes to `target`; infinite where it does not fall."""
+    return math.log(gap / target) / rate if rate > 0.0 else math.inf
+
+
+def in_words(left: float, unit: str = "epochs") -> str:
+    """How many of them are left."""
+    return f"about {left:.0f} {unit} left" if math.isfinite(left) else "no end in sight"

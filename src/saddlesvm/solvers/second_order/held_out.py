@@ -24,6 +24,7 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
@@ -126,7 +127,8 @@ def _look(problem: Problem, w: np.ndarray) -> Look:
     answers = Answers(np.empty(members.size), np.empty(members.size), np.zeros(4))
     respond_to_weights(_terms(problem), problem.X, members, w, np.empty(members.size), answers, pulled)
     gradient = problem.regularizer.curvature(w) * w - problem.C * pulled
-    primal = problem.regularizer.value(w) + problem.C * float(answers.sums[0])
+    sums = Sums(float(answers.sums[0]), 0.0, problem.regularizer.value(w), 0.0)
+    primal = objectives(problem.C, sums)[0]
     return Look(w, gradient, answers.bend, primal, 0.5 * float(gradient @ gradient))
 
 

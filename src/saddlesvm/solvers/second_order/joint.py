@@ -33,6 +33,7 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
 from saddlesvm.rows.layouts import dtype_of
@@ -54,13 +55,10 @@ from saddlesvm.solvers.second_order.joint_kernels import (
     shares_of,
 )
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, conjugate_gradients, factor_cost
-from saddlesvm.solvers.second_order.newton import coordinate_curvature
+from saddlesvm.solvers.second_order.newton import MOST_MOVES, SETTLED, coordinate_curvature, move_centre
 
 FIRST_PROXIMITY = 0.1  # in units of the median ``C ||x_i||^2``: a few epochs of coordinate descent came before
-SETTLED = 0.1  # ratio of the gap's first term to its second at which the centre moves
 GROWTH = ((0, 3.0), (5, 2.0), (20, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
-TOO_LONG, BACK = 40, 4.0  # Newton steps at one centre after which q grows; by which factor
-MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 FORCING = (0.1, 0.5)  # least and largest relative residual of the Newton equations
 LINE_TOLERANCE, LINE_TRIALS = 0.1, 20  # relative slope that ends the search along a line; places it looks at, at most
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
@@ -156,7 +154,7 @@ class JointFinish(Group):
 
     def step(self, target: float) -> None:
         """Move the centre where that is due, and make a Newton step, unless the gap is at most `target`."""
-        self._settle(target)
+        self._move_centre(target)
         if self.estimate <= target:
             return
         direction = self._direction()
@@ -193,28 +191,19 @@ class JointFinish(Group):
         V = self._with_fixed(C * by_class(problem.X, V))
         self.gradient = self.W - V
         self.residual, self.left = 0.5 * square(self.gradient), C * (paid + coupled)
-        primal = 0.5 * square(self.W) - self._pulled_by_fixed(self.W) + C * paid
-        dual = C * gained - 0.5 * square(V)
+        charged = 0.5 * square(self.W) - self._pulled_by_fixed(self.W)
+        primal, dual = objectives(C, Sums(paid, -gained, charged, 0.5 * square(V)))
         if primal < self.best.primal:
             self.best.primal, self.best.w = primal, self.W.copy()
         if dual > self.best.dual:
             self.best.dual, self.best.alpha, self.pull = dual, self.alpha.copy(), V
         self.estimate = relative(self.best.primal - self.best.dual, self.best.primal, self.best.dual)
 
-    def _settle(self, target: float) -> None:
+    def _move_centre(self, target: float) -> None:
         """Move the centre and shrink the proximity as long as the point is good enough for the centre to move."""
         for _ in range(MOST_MOVES):
-            if self.estimate <= target or time_is_up():
+            if self.estimate <= target or time_is_up() or not move_centre(self, GROWTH, LEAST_PROXIMITY):
                 return
-            if self.stuck or self.residual <= SETTLED * self.left:
-                self.centre[:] = self.alpha
-                factor = next((factor for most, factor in GROWTH if self.inner <= most), 1.0)
-                self.q = max(self.q / factor, LEAST_PROXIMITY)
-            elif self.inner >= TOO_LONG:
-                self.q *= BACK
-            else:
-                return
-            self.inner, self.stuck = 0, False
             self._look()
 
     def _direction(self) -> np.ndarray:

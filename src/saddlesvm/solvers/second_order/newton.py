@@ -62,18 +62,18 @@ from saddlesvm.solvers.second_order.kernels import (
 from saddlesvm.solvers.second_order.sample import sample_of, sample_shares
 
 SETTLED = 0.1  # ratio of the gap's first term to its second at which the centre moves
+TOO_LONG = 40  # Newton steps at one centre after which q grows
+BACK = 4.0  # factor by which q then grows
+MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, at most: divisor of q when it moves
 SLOW_GROWTH = ((0, 1.5), (3, 2.0), (8, 1.5))  # the same while conjugate gradients alone solve the equations: each
 # step is dear there, and gets dearer as q shrinks (sparse text, 200,000 x 50,000, C = 100: see docs/measurements)
-TOO_LONG = 40  # Newton steps at one centre after which q grows
-BACK = 4.0  # factor by which q then grows
 FORCING = 0.1  # relative residual of the Newton equations; the line search and the next step make up for the rest
 SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses with corners in their derivative
 FEW = 0.8  # bending rows per feature below which such losses need that proximity
 LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
 CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
 TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken
-MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
 
 
@@ -264,7 +264,7 @@ class Newton(SolverBase):
         if q == 0.0 and w.any() and state.best.primal > self._primal_at_zero(problem):
             w[:], state.z[:] = 0.0, 0.0  # worse than zero: so far out a smooth loss has no curvature to use
             self._look(problem, state)
-        self._settle(problem, state, 0.0)
+        self._move_centre(problem, state, 0.0)
         return state
 
     @staticmethod
@@ -272,7 +272,7 @@ class Newton(SolverBase):
         """The objective of w = 0."""
         nowhere, zeros = np.zeros(problem.members.size), np.zeros(problem.y.size)
         paid = loss_sums(problem.pointwise, problem.members, nowhere, 0.0, zeros)[0]
-        return problem.C * float(paid)
+        return objectives(problem.C, Sums(float(paid), 0.0, 0.0, 0.0))[0]
 
     @staticmethod
     def _keep_start(problem: Problem, state: NewtonState) -> None:
@@ -373,7 +373,7 @@ class Newton(SolverBase):
             state.q, state.inner = SMALL * coordinate_curvature(problem), 0
             state.centre[:] = state.best.alpha
             self._look(problem, state)
-        self._settle(problem, state, budget.relative_gap)
+        self._move_centre(problem, state, budget.relative_gap)
         return state
 
     def _needs_proximity(self, problem: Problem, state: NewtonState) -> bool:
@@ -441,21 +441,14 @@ class Newton(SolverBase):
         slope = float(state.gradient[-1])
         return 0.5 * slope * slope / bend if bend > 0.0 else (np.inf if slope else 0.0)
 
-    def _settle(self, problem: Problem, state: NewtonState, target: float) -> None:
+    def _move_centre(self, problem: Problem, state: NewtonState, target: float) -> None:
         """Move the centre and shrink the proximity as long as the point is good enough for the centre to move."""
         for _ in range(MOST_MOVES):
             if state.q == 0.0 or state.estimate <= target:
                 return
-            if state.stuck or state.residual <= SETTLED * state.left:
-                state.centre[:] = state.alpha
-                equations = state.equations
-                growth = SLOW_GROWTH if equations is not None and equations.way == PLAIN else GROWTH
-                state.q /= next((factor for most, factor in growth if state.inner <= most), 1.0)
-            elif state.inner >= TOO_LONG:
-                state.q *= BACK
-            else:
+            plain, anew = state.equations is not None and state.equations.way == PLAIN, state.inner > 0
+            if not move_centre(state, SLOW_GROWTH if plain else GROWTH):
                 return
-            anew, state.inner, state.stuck = state.inner > 0, 0, False
             self._look(problem, state, state.w if anew else None)
 
     def solution(self, problem: Problem, state: NewtonState) -> Point:
@@ -468,6 +461,29 @@ class Newton(SolverBase):
     def last_point(self, problem: Problem, state: NewtonState) -> Point:
         """The last iterate and the multipliers at its margins; these alone where their sum is not zero."""
         return Point(state.w if problem.intercept.homogeneous else None, state.alpha)
+
+
+def move_centre(at: Any, growth: tuple[tuple[int, float], ...], least: float = 0.0) -> bool:
+    """Move the centre and shrink the proximity, or let it grow; False where neither is due.
+
+    Parameters
+    ----------
+    at : object
+        Where Newton's method stands: the proximity `q`, the `centre` and the multipliers `alpha`, the two terms of the
+        gap (`residual` and `left`), `inner` Newton steps at this centre, and whether the last one was `stuck`.
+    growth : tuple
+    least : float, default=0.0
+        Bound of the proximity.
+    """
+    if at.stuck or at.residual <= SETTLED * at.left:
+        at.centre[:] = at.alpha
+        at.q = max(at.q / next((factor for most, factor in growth if at.inner <= most), 1.0), least)
+    elif at.inner >= TOO_LONG:
+        at.q *= BACK
+    else:
+        return False
+    at.inner, at.stuck = 0, False
+    return True
 
 
 def _cancel(z: np.ndarray, before: np.ndarray) -> bool:

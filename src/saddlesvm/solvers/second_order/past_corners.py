@@ -21,6 +21,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import Absent
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.files import stacked_rows
@@ -149,7 +150,7 @@ def _solved(problem: Problem, start: np.ndarray, alpha: np.ndarray, model: Model
     solver = Newton(warm_up=0, memory=model.memory)
     begin = np.append(start, 0.0)
     paid = loss_sums(problem.pointwise, problem.members, margins(problem, begin), 0.0, alpha)[0]
-    begun = problem.regularizer.value(begin) + problem.C * float(paid)
+    begun = objectives(problem.C, Sums(float(paid), 0.0, problem.regularizer.value(begin), 0.0))[0]
     state = solver.init(problem, 0, Point(begin, alpha))
     while state.steps < MOST_STEPS and not state.stuck:
         seen = state.best
