@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -243,3 +243,17 @@ def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, whole
     for k in range(places.size):
         next_ahead(X, places, k)
     assert fetched == [] or width == 0 or fetched == list(places[places.size - len(fetched) :])
+
+
+class Triplets(NamedTuple):
+    """A third layout, without bodies of its own."""
+
+    data: np.ndarray
+    indptr: np.ndarray
+    bias: float
+
+
+def test_a_third_layout_is_not_taken_for_csr() -> None:
+    kernel = numba.njit(lambda X, w: rows.dot(X, 0, w))
+    with pytest.raises((TypeError, numba.TypingError), match="rows of type Triplets have no compiled operations"):
+        kernel(Triplets(np.ones(2), np.array([0, 2]), 0.0), np.ones(3))

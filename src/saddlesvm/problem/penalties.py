@@ -37,7 +37,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from saddlesvm.problem.slopes import EDGE, INF, soft_threshold
-from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, dot
+from saddlesvm.rows.layouts import Rows, U, as_dense_row, dot
+from saddlesvm.rows.matrix import body_for
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import operation
@@ -257,7 +258,7 @@ def _pick_score(
     kind: Any = python_class(penalty)
     if kind.identity():
         return of_identity
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_score)

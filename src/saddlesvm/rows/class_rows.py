@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, axpy, n_features
+from saddlesvm.rows.matrix import body_for
 from saddlesvm.rows.small_types import number
-from saddlesvm.runtime.class_sources import number_in, python_class
+from saddlesvm.runtime.class_sources import number_in
 from saddlesvm.runtime.compiled import kernel, operation
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
                 z[classes[q]] += x * part[U(classes[q])]
             p += U(1)
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_dots)
@@ -114,7 +115,7 @@ def _pick_add_row(X: types.Type, i: types.Type, c: types.Type, W: types.Type, k:
             p += U(1)
         W[W.shape[0] - 1, U(k)] += cast(c * X.bias)
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_add_row)

@@ -17,10 +17,10 @@ from scipy import sparse
 
 from saddlesvm.rows import array_rows
 from saddlesvm.rows.array_rows import is_small
-from saddlesvm.rows.matrix import CSR, Dense, Rows
+from saddlesvm.rows.matrix import CSR, Dense, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import FLOATS, in_place, number, precision_of, widened
-from saddlesvm.runtime.class_sources import number_in, python_class
+from saddlesvm.runtime.class_sources import number_in
 from saddlesvm.runtime.compiled import kernel, operation
 from saddlesvm.runtime.small import beside
 
@@ -119,7 +119,7 @@ def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]
             p += U(1)
         return np.float64((a + b) + (c + d)) + X.bias * np.float64(w[w.size - 1])
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_dot)
@@ -149,7 +149,7 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[
         if X.bias != 0.0:
             w[w.size - 1] += cast(c * X.bias)
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_axpy)
@@ -175,7 +175,7 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
             p += U(1)
         return total
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_squared_norm)

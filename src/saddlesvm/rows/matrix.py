@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from saddlesvm.runtime.class_sources import python_class
+
+Body = Callable[..., Any]
 
 
 class Dense(NamedTuple):
@@ -28,3 +33,18 @@ class CSR(NamedTuple):
 
 
 Rows = Dense | CSR
+
+
+def body_for(X: Any, of_dense: Body, of_csr: Body) -> Body:
+    """The body of a compiled operation that suits rows of a Numba type.
+
+    Raises
+    ------
+    TypeError
+        The operation has no body for this type of rows.
+    """
+    kind = python_class(X)
+    if kind not in (Dense, CSR):
+        name = getattr(kind, "__name__", X)
+        raise TypeError(f"rows of type {name} have no compiled operations: give Dense or CSR rows")
+    return of_dense if kind is Dense else of_csr

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from saddlesvm.rows.matrix import body_for
 from saddlesvm.runtime.compiled import inlined, instruction, operation
 from saddlesvm.runtime.lazy import Later
 
@@ -70,11 +71,6 @@ def fetches_whole_rows() -> bool:
     return processor().startswith("znver")
 
 
-def _is_sparse(X: Any) -> bool:
-    """Whether the Numba type is that of compressed rows."""
-    return "indptr" in X.fields
-
-
 def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.Type) -> Callable[..., Any]:
     def of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
         width = X.values.shape[1]
@@ -108,7 +104,7 @@ def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
 
-    return of_csr if _is_sparse(X) else of_dense if fetches_whole_rows() else half_of_dense
+    return body_for(X, of_dense if fetches_whole_rows() else half_of_dense, of_csr)
 
 
 @operation(_pick_row_ahead)
@@ -132,7 +128,7 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
     def of_csr(X: Any, members: Any, k: Any) -> Any:
         pass
 
-    return of_csr if _is_sparse(X) else of_dense if fetches_whole_rows() else half_of_dense
+    return body_for(X, of_dense if fetches_whole_rows() else half_of_dense, of_csr)
 
 
 @operation(_pick_next_ahead)

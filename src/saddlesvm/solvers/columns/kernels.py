@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.slopes import soft_threshold
-from saddlesvm.rows.layouts import Dense, Rows, U, as_dense_row, axpy
-from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.rows.layouts import Rows, U, as_dense_row, axpy
+from saddlesvm.rows.matrix import body_for
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _pick_bent_dot(X: types.Type, j: types.Type, bend: types.Type, moved: types.
             total += X.data[p] * (bend[i] * moved[i])
         return total
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_bent_dot)
@@ -154,7 +154,7 @@ def _pick_bent_square(X: types.Type, j: types.Type, bend: types.Type) -> Callabl
             total += np.float64(X.data[p]) * X.data[p] * bend[U(X.indices[p])]
         return total
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_bent_square)

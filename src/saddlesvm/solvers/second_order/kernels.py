@@ -22,10 +22,9 @@ from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows import array_rows
 from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import U, axpy, dot
-from saddlesvm.rows.matrix import CSR, Dense, Rows
+from saddlesvm.rows.matrix import CSR, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
-from saddlesvm.runtime.class_sources import python_class
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside, with_other
 from saddlesvm.solvers.second_order import array_kernels
@@ -340,7 +339,7 @@ def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type
             w[U(X.indices[p])] += c * np.float64(X.data[p]) * np.float64(X.data[p])
         w[w.size - 1] += c * X.bias * X.bias
 
-    return of_dense if python_class(X) is Dense else of_csr
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_add_squares)
