@@ -15,6 +15,7 @@ from saddlesvm.estimators.calibration import class_probabilities, of_classes, pr
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks
 from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
+from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.several_labels import SeveralLabels
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.one_vs_one import vote
@@ -56,7 +57,7 @@ def _is_pegasos(estimator: Any) -> bool:
     return True
 
 
-class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
+class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, ProvesLabels, LinearModel):
     """The base class of LinearSVC."""
 
     loss: Any
@@ -93,6 +94,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, LinearModel):
         """
         loss = self.check_options()
         first = not hasattr(self, "_stream")
+        self.forget_data()
         known = check_stream(classes, getattr(self, "classes_", None), first, self.class_weight)
         if first:
             self._forget()

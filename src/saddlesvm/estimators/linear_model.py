@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.diagnosis import scale_hint, separability
+from saddlesvm.estimators.proven import KEPT_HERE, ProvesAnswers
 from saddlesvm.estimators.sklearn_callbacks import CallbackSupport, FitTasks
 from saddlesvm.estimators.top_features import Top, strongest
 from saddlesvm.fit.loop import Fit
@@ -50,7 +51,7 @@ class Training(NamedTuple):
     weights: np.ndarray | None
 
 
-class LinearModel(CallbackSupport, Estimator):
+class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
     C: Any
@@ -400,6 +401,8 @@ class LinearModel(CallbackSupport, Estimator):
         return ""
 
     def _keep(self, results: list[FitResult]) -> None:
+        for name in KEPT_HERE:
+            self.__dict__.pop(name, None)
         self.coef_ = np.vstack([result.coef for result in results])
         self.intercept_ = np.hstack([result.intercept for result in results])
         duals = [result.alpha for result in results]

@@ -18,6 +18,7 @@ from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed
+from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
@@ -345,6 +346,7 @@ class LinearSVC(HasPath, TakesClusters, LinearClassifier):
         self.__dict__.pop("_stream", None)  # partial_fit begins anew
         tasks = FitTasks(self, X, y, sample_weight, len(problems))
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks, start)
+        self._data = None if self.reads_blocks else Data(X, y, sample_weight)
         tasks.end()
         self.__dict__.pop("calibration_", None)
         if self.probability:

@@ -16,6 +16,7 @@ from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
+from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass.given_start import given_start
@@ -154,6 +155,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         several, makers = has_columns(y), [lambda one=one: one for one in posed.problems]
         tasks = FitTasks(self, X, y, sample_weight, len(makers))
         self._solve(X, makers, posed.loss, posed.weights, self.n_jobs, tasks, start)
+        self._data = None if self.reads_blocks else Data(X, y, sample_weight)
         if not several:
             self.coef_, self.intercept_ = self.coef_[0], float(np.ravel(self.intercept_)[0])
         tasks.end()

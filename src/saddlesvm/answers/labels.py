@@ -1,0 +1,66 @@
+"""Which labels follow from bounds on scores: whatever scores between them the exact optimum has, its label is the same.
+
+Each function takes bounds of shape (n, k) and gives the label's number and whether it is proven, both of shape (n,).
+A label without proof is that of the middle of the bounds.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from saddlesvm.multiclass.one_vs_one import vote
+
+Labels = tuple[np.ndarray, np.ndarray]
+
+
+def middle_of(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The middle of bounds, 0 where both are infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(0.5 * low + 0.5 * high, nan=0.0)
+
+
+def signs_of(low: np.ndarray, high: np.ndarray) -> Labels:
+    """Of each score by itself, shape (n, k): 1 where it is positive, else 0."""
+    return (middle_of(low, high) > 0.0).astype(np.intp), (low > 0.0) | (high <= 0.0)
+
+
+def largest_of(low: np.ndarray, high: np.ndarray) -> Labels:
+    """Of one score a class: the class with the largest one."""
+    best, rows = middle_of(low, high).argmax(axis=1), np.arange(len(low))
+    rival = high.copy()
+    rival[rows, best] = -np.inf
+    return best, low[rows, best] > rival.max(axis=1)
+
+
+def largest_by_differences(z: np.ndarray, away: np.ndarray) -> Labels:
+    """Of one score a class, where each difference of two is known up to `away`, shape (n,)."""
+    best, rows = z.argmax(axis=1), np.arange(len(z))
+    rival = z.copy()
+    rival[rows, best] = -np.inf
+    return best, z[rows, best] - rival.max(axis=1) > away
+
+
+def most_votes_of(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:
+    """Of one score a pair of classes: the class with the most votes, ties broken by sums of scores, see
+    :func:`~saddlesvm.multiclass.one_vs_one.vote`."""
+    n = len(low)
+    fewest, most = np.zeros((n, n_classes)), np.zeros((n, n_classes))
+    least, largest = np.zeros((n, n_classes)), np.zeros((n, n_classes))
+    for k, (first, second) in enumerate(combinations(range(n_classes), 2)):
+        fewest[:, second] += low[:, k] > 0.0
+        most[:, second] += high[:, k] > 0.0
+        fewest[:, first] += high[:, k] <= 0.0
+        most[:, first] += low[:, k] <= 0.0
+        least[:, second] += low[:, k]
+        largest[:, second] += high[:, k]
+        least[:, first] -= high[:, k]
+        largest[:, first] -= low[:, k]
+    slip = n_classes * np.finfo(np.float64).eps * np.maximum(np.abs(least), np.abs(largest))
+    least, largest = least - slip, largest + slip
+    best, rows = vote(middle_of(low, high), n_classes).argmax(axis=1), np.arange(n)
+    own, sums = fewest[rows, best, None], least[rows, best, None]
+    beaten = (own > most) | ((own == most) & (sums > largest))
+    beaten[rows, best] = True
+    return best, beaten.all(axis=1)

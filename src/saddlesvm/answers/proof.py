@@ -1,0 +1,96 @@
+"""What is proven of a linear model: bounds on the exact optimum's scores and weights, and labels that are its."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
+from saddlesvm.answers.labels import Labels, largest_of, most_votes_of, signs_of
+from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
+from saddlesvm.answers.zeros import certain_zeros
+from saddlesvm.multiclass.splits import each_class
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.problem import Problem
+
+Rule = Literal["largest", "votes", "each"]
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Where the optimum of each of a model's sub-problems lies.
+
+    Attributes
+    ----------
+    parts : list of Neighbourhood
+        One for each row of ``coef_``.
+    zeros : ndarray of shape (len(parts), d)
+        Weights that are zero at the optimum, by the dual problem's slack.
+    joint : JointNeighbourhood or None
+        Of a machine in which all classes share one problem.
+    """
+
+    parts: list[Neighbourhood]
+    zeros: np.ndarray
+    joint: JointNeighbourhood | None = None
+
+    def score_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Between what the optimum's scores lie, each of shape (m, len(parts))."""
+        low, high = zip(*(part.score_bounds(X) for part in self.parts), strict=True)
+        return np.column_stack(low), np.column_stack(high)
+
+    def labels(self, X: Any, n_classes: int, rule: Rule = "largest") -> Labels:
+        """The labels of some rows by their scores, and whether they are the optimum's.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (m, d)
+        n_classes : int
+        rule : {"largest", "votes", "each"}
+            The largest score of the classes decides (the sign of the score of two); or the most votes of the scores of
+            pairs; or each column of the scores is a label of its own: both arrays then have the shape (m, n_classes).
+        """
+        if self.joint is not None and len(self.parts) > 1:
+            return self.joint.labels(X)
+        low, high = self.score_bounds(X)
+        if rule == "each" or len(self.parts) == 1:
+            label, proven = signs_of(low, high)
+            return (label, proven) if rule == "each" else (label[:, 0], proven[:, 0])
+        return most_votes_of(low, high, n_classes) if rule == "votes" else largest_of(low, high)
+
+    def weight_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Between what the optimum's weights lie, each of shape (len(parts), d + 1), the intercept last."""
+        low, high = map(np.array, zip(*(part.weight_bounds() for part in self.parts), strict=True))
+        low[:, :-1][self.zeros] = high[:, :-1][self.zeros] = 0.0
+        return low, high
+
+
+def proof_of(
+    problems: Sequence[Problem], W: np.ndarray, certificates: Sequence[Certificate], duals: Sequence[np.ndarray | None]
+) -> Proof:
+    """The proof of a model by its sub-problems.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+    W : ndarray of shape (k, d + 1)
+        The model's weights; intercepts are divided by the virtual feature.
+    certificates : sequence of Certificate
+        One a problem.
+    duals : sequence of ndarray of shape (n_all,), or None
+        The dual points behind the certificates, in the C form, where they are known.
+    """
+    first, gaps = problems[0], [gap_in_C_form(one, own.gap) for one, own in zip(problems, certificates, strict=True)]
+    zeros = np.zeros((len(W), W.shape[1] - 1), dtype=bool)
+    if isinstance(first, JointProblem):
+        joint = joint_neighbourhood(first, each_class(W), gaps[0])
+        return Proof(joint.parts(), zeros, joint)
+    for k, (problem, gap, own) in enumerate(zip(problems, gaps, duals, strict=True)):
+        if own is not None:
+            zeros[k] = certain_zeros(problem, own / problem.C, gap)
+    parts = [neighbourhood_of(*given) for given in zip(problems, W, gaps, strict=True)]
+    return Proof(parts, zeros)

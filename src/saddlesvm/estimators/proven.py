@@ -1,0 +1,301 @@
+"""What linear estimators prove of the exact optimum: its decisions, labels and weights."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm.answers.proof import Proof, Rule, proof_of
+from saddlesvm.data import inputs
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.scores import dense_weights
+from saddlesvm.runtime.internal import internal
+
+__all__ = ["ProvesAnswers"]
+
+CLOSE = 1e-12  # relative gap of the fit behind a proof: near what rounding leaves of a certificate
+TOWARDS = (1e-6, 1e-9, CLOSE)  # relative gaps to which a model that is to be settled is trained, one after the other
+AFRESH = {
+    "warm_start": True, "gap": 0.0, "max_iter": None, "max_time": None, "certify_every": None, "keep": "best",
+    "callbacks": None, "checkpoint": None, "memory": None, "verbose": 0, "solver": "auto", "probability": False,
+    "random_state": 0,
+}  # fmt: skip
+TAKEN = (
+    "coef_", "intercept_", "dual_coef_", "certificates_", "certificate_", "outcome_", "n_iter_", "trace_", "phases_",
+    "_phases", "_fitted_C",
+)  # fmt: skip
+
+
+KEPT_HERE = ("_data", "_proof", "_proven_with")  # attributes that are neither saved nor pickled
+
+
+class Data(NamedTuple):
+    """The data of a fit: references, no copies. Fits whose rows are read from files keep none."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+
+
+class ProvesAnswers:
+    """A linear estimator that proves what the exact optimum of its training problem answers."""
+
+    _data: Data | None
+    _proof: Proof
+    _proven_with: dict[str, Any]
+    coef_: Any
+    intercept_: Any
+
+    def prove(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Prove where the exact optimum of the training problem lies, from the training data.
+
+        A model that was fitted in this process does so by itself when it is first asked. A loaded or unpickled model,
+        and one that was fitted to rows in files, has no training data: give them here. The model keeps the proof (a
+        matrix of at most d x d numbers for each sub-problem), not these data.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The data that the model was fitted to.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            The data do not match the model.
+        """
+        check_is_fitted(self)
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+        X = inputs.check_design(self, X, reset=False)
+        self._proof = closer(self, Data(X, y, sample_weight), CLOSE)[1]
+        self._proven_with = self._asked_of_fits()
+        return self
+
+    def decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds on the scores of the exact optimum, rounding counted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a regression
+            The score that an exact solution of the training problem gives lies between them. They are infinite where
+            nothing is proven. With ``multi_class="ovo"`` one column a pair.
+
+        Raises
+        ------
+        ValueError
+            Bad rows, or a model without its training data: see :meth:`prove`.
+
+        Notes
+        -----
+        The first call solves the training problem to rounding, and factors a matrix of at most 2,000 features; later
+        calls cost one triangular solve a row. Parameters that were changed since the fit count: the bounds are those of
+        the problem that a new fit would solve.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+        >>> lower, upper = model.decision_bounds(notes.X)
+        >>> bool((upper - lower).max() < 1e-6)
+        True
+        """
+        low, high = self._known().score_bounds(self._asked(X))
+        return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
+
+    def coef_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds on the weights of the exact optimum, rounding counted.
+
+        Returns
+        -------
+        lower, upper : ndarray of the shape of ``coef_``
+            A weight is certainly positive where ``lower > 0``, negative where ``upper < 0``, and zero where both are.
+
+        Raises
+        ------
+        ValueError
+            A model without its training data: see :meth:`prove`.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+        >>> lower, upper = model.coef_bounds()
+        >>> (upper < 0).tolist()
+        [[True, True, True, False]]
+        """
+        bounds = self._known().weight_bounds()
+        shape = np.shape(dense_weights(self.coef_) if hasattr(self.coef_, "toarray") else self.coef_)
+        return bounds[0][:, :-1].reshape(shape), bounds[1][:, :-1].reshape(shape)
+
+    @internal
+    def forget_data(self) -> None:
+        """Forget the data of an earlier fit, and what was proven of it."""
+        for name in KEPT_HERE:
+            self.__dict__.pop(name, None)
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in KEPT_HERE}
+
+    def _known(self) -> Proof:
+        """The proof, made where there is none yet."""
+        check_is_fitted(self)
+        asked: dict[str, Any] = self._asked_of_fits()
+        if vars(self).get("_proof") is None or self._proven_with != asked:
+            self._proof, self._proven_with = closer(self, self._training(), CLOSE)[1], asked
+        return self._proof
+
+    def _asked_of_fits(self) -> dict[str, Any]:
+        """The parameters: other ones pose another problem."""
+        model: Any = self
+        return dict(model.get_params(deep=False))
+
+    def _training(self) -> Data:
+        data = vars(self).get("_data")
+        if data is None:
+            raise ValueError(
+                "this model has no training data (it was loaded, unpickled, or fitted to files or on a cluster), and a "
+                "proof needs them: call prove(X, y) with the data that it was fitted to"
+            )
+        return data
+
+    def _asked(self, X: Any) -> Any:
+        X = inputs.check_design(self, X, reset=False)
+        inputs.finite_norms(as_rows(X))
+        return X
+
+
+class ProvesLabels(ProvesAnswers):
+    """A linear classifier that proves labels."""
+
+    classes_: np.ndarray
+    multilabel_: Any
+
+    def is_proven(self, X: Any) -> np.ndarray:
+        """Whether the predicted label of each row is that of the exact optimum, whatever the fit's tolerance.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (m,), or (m, n_labels) of a model of several labels a row
+            False where the label is another one at the optimum, or where it is not known: the row lies on the boundary
+            but for rounding, or the proof is not close enough.
+
+        Raises
+        ------
+        ValueError
+            Bad rows, a model without its training data (see :meth:`prove`), or one with ``probability=True``, whose
+            labels depend on calibrated curves.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+        >>> float(model.is_proven(notes.X).mean())
+        1.0
+        """
+        found = self._known()
+        X = self._asked(X)
+        return self._agrees(found, X)
+
+    def settle(self, X: Any) -> np.ndarray:
+        """Train on until the labels of these rows are proven: the answer is then final, whatever the tolerance was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The rows whose labels matter.
+
+        Returns
+        -------
+        ndarray of bool, of the shape of :meth:`is_proven`
+            Whether each label is that of the exact optimum now. What is left are ties, up to rounding.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`is_proven`.
+
+        Notes
+        -----
+        The model takes over the weights that it has come to, with their certificates.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(tol=0.1, random_state=0).fit(notes.X, notes.y)
+        >>> bool(model.settle(notes.X).all())
+        True
+        """
+        data, rows = self._training(), self._asked(X)
+        for tol in TOWARDS:
+            model, found = closer(self, data, tol)
+            vars(self).update({name: vars(model)[name] for name in TAKEN if name in vars(model)})
+            self._proof, self._proven_with = found, self._asked_of_fits()
+            proven = self._agrees(found, rows)
+            if proven.all():
+                break
+        return proven
+
+    def _agrees(self, found: Proof, X: Any) -> np.ndarray:
+        """Whether the model's labels are proven to be the optimum's."""
+        model: Any = self
+        if getattr(model, "probability", False):
+            raise ValueError(
+                "probability=True takes labels from calibrated curves, of which nothing is proven: use "
+                "decision_bounds(X), or a model without it"
+            )
+        rule: Rule = "each" if model.multilabel_ else "votes" if model.multi_class == "ovo" else "largest"
+        number, proven = found.labels(X, self.classes_.size, rule)
+        told = model.predict(X)
+        if model.multilabel_:
+            return proven & (number == (told.toarray() if hasattr(told, "toarray") else told))
+        return np.asarray(proven & (self.classes_[number] == told))
+
+
+def closer(model: Any, data: Data, tol: float) -> tuple[Any, Proof]:
+    """A copy of a fitted model that goes on to the relative gap `tol` from its weights, and its proof."""
+    own = clone(model)
+    fresh = {name: value for name, value in AFRESH.items() if name in own.get_params(deep=False)}
+    C = {"C": model.C_} if hasattr(model, "C_") else {}
+    own.set_params(**fresh, **C, tol=tol)
+    learned = ("classes_", "indicator_", "n_features_in_", "feature_names_in_")
+    vars(own).update({name: vars(model)[name] for name in learned if name in vars(model)})
+    if all(name in vars(model) for name in ("_fitted_C", "_phases", "certificate_")):
+        own.begin_at(model.coef_, model.intercept_, vars(model).get("dual_coef_"), model._fitted_C, model)
+    n = data.X.shape[0]
+    posed = own.training_problems(data.y, data.sample_weight, n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        own.fit(data.X, data.y, sample_weight=data.sample_weight)
+    ready = own.rows_for_parts(data.X, len(posed.problems))
+    if ready is None:
+        raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")
+    problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
+    W = np.column_stack([dense_weights(own.coef_), np.ravel(own.intercept_) / (problems[0].scale or 1.0)])
+    known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
+    duals = [own.duals_of(k) if known else None for k in range(len(problems))]
+    return own, proof_of(problems, W, own.certificates_, duals)
