@@ -21,6 +21,7 @@ from saddlesvm.fit.trace import Callback, Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import working_for
 from saddlesvm.runtime.durable import stored_fields
 from saddlesvm.runtime.interrupt import interruptible
@@ -172,7 +173,9 @@ class Fit:
         check_penalty(problem, solver)
         check_place(problem, solver)
         self.run = Run(problem, solver, limits, label)
+        begun = clock()
         self.state = solver.init(problem, seed, start)
+        seconds = clock() - begun
         self.mark = fingerprint(problem, solver) | checkpoint.marks(problem, seed) if checkpoint else {}
         if checkpoint and limits.keep == "last":
             self.mark["keep"] = limits.keep  # the checkpoint then holds the last point, too
@@ -191,6 +194,10 @@ class Fit:
             self.end = self.run.end_of(stored)
         elif limits.certify_start and start is not None:
             self._certify()
+        elif limits.max_time is not None and getattr(self.state, "begins_heavily", False):
+            self._certify()  # its margins are known, and may take too long a second time
+            self.run.begin(self.state, seconds)
+            self.end = self.end or self.run.reason_to_end(self.state, stopped=False)
 
     @property
     def problem(self) -> Problem:

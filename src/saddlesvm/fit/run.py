@@ -71,6 +71,11 @@ def proof(model: Evaluation, bound: Evaluation) -> Certificate:
     return model.certificate.bounded_by(bound.certificate)
 
 
+def heaviness(state: Any) -> float:
+    """What a certificate of the point costs, in units of the solver's own; 1 for most."""
+    return float(getattr(state, "heaviness", 1.0))
+
+
 class Run:
     """One fit under way: its best points, the time of its next certificate, and the reasons to stop.
 
@@ -94,7 +99,7 @@ class Run:
         self.passes = 0.0
         self.looked_at = 0.0
         self.ratio = 1.0
-        self.glance = 0.0  # seconds of the last certificate
+        self.glance = 0.0  # seconds of the last certificate, divided by what made it heavy
         self.stall = StallWatch()
 
     @property
@@ -135,13 +140,13 @@ class Run:
         values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
         slice_rows = max(1, int(values / self.problem.values_per_row))
         limit = self.limits.max_time or np.inf
-        seconds = (limit if self.passes else FIRST_LOOK * limit) - self.watches.total - self.reserve
+        seconds = (limit if self.passes else FIRST_LOOK * limit) - self.watches.total - self.reserve(state)
         return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
 
-    @property
-    def reserve(self) -> float:
+    def reserve(self, state: Any) -> float:
         """Seconds that the end of the fit will take: the last certificate, and the search for a better multiple."""
-        return min(ENDING_LOOKS * self.glance, 0.5 * (self.limits.max_time or 0.0))
+        once = self.glance * heaviness(state)
+        return max(once, min(ENDING_LOOKS * once, 0.5 * (self.limits.max_time or 0.0)))
 
     def threshold(self) -> float:
         """The estimate below which a certificate is due, given the last quotient of gap and estimate."""
@@ -165,7 +170,7 @@ class Run:
             return Outcome.INTERRUPTED, "interrupted"
         if not np.isfinite(state.w).all():
             return Outcome.FAILED, "the weights are not finite"
-        reached = limits.reached(state.epochs, self.watches.total, reserve=self.reserve)
+        reached = limits.reached(state.epochs, self.watches.total, reserve=self.reserve(state))
         if reached is not None:
             return reached
         if state.satisfied:
@@ -210,8 +215,12 @@ class Run:
             self.keep(known)
         self.keep(evaluation)
         self.watches.lap("certifying")
-        self.glance = self.watches.certifying - before
+        self.glance = (self.watches.certifying - before) / heaviness(state)
         return state
+
+    def begin(self, state: Any, seconds: float) -> None:
+        """Note that the starting point's margins took so many seconds, as those of a certificate will."""
+        self.glance = max(self.glance, seconds / heaviness(state))
 
     def point(self, state: Any) -> Any:
         """The point to certify: the one that the solver stands for, or its last one where the fit keeps that."""

@@ -110,6 +110,16 @@ class KernelState(State):
         demand(inside, "its dual point is outside the bounds of this problem")
 
     @property
+    def heaviness(self) -> float:
+        """Support vectors: a certificate computes their kernel values with all rows, and keeps none."""
+        return float(max(1, int(np.count_nonzero(self.beta))))
+
+    @property
+    def begins_heavily(self) -> bool:
+        """Whether the starting point has support vectors whose kernel values are not held."""
+        return self.held == 0 and bool(self.beta.any())
+
+    @property
     def effort(self) -> float:
         """Epochs, or the visits of rows that pair steps came to, if these are more."""
         return max(self.epochs, PAIR * self.inner_steps / max(1, self.beta.size))
