@@ -71,11 +71,6 @@ def proof(model: Evaluation, bound: Evaluation) -> Certificate:
     return model.certificate.bounded_by(bound.certificate)
 
 
-def heaviness(state: Any) -> float:
-    """What a certificate of the point costs, in units of the solver's own; 1 for most."""
-    return float(getattr(state, "heaviness", 1.0))
-
-
 class Run:
     """One fit under way: its best points, the time of its next certificate, and the reasons to stop.
 
@@ -99,7 +94,7 @@ class Run:
         self.passes = 0.0
         self.looked_at = 0.0
         self.ratio = 1.0
-        self.glance = 0.0  # seconds of the last certificate, divided by what made it heavy
+        self.glance = 0.0  # seconds of the last certificate, by the state's own measure of how heavy it is
         self.stall = StallWatch()
 
     @property
@@ -145,7 +140,7 @@ class Run:
 
     def reserve(self, state: Any) -> float:
         """Seconds that the end of the fit will take: the last certificate, and the search for a better multiple."""
-        once = self.glance * heaviness(state)
+        once = self.glance * getattr(state, "heaviness", 1.0)
         return max(once, min(ENDING_LOOKS * once, 0.5 * (self.limits.max_time or 0.0)))
 
     def threshold(self) -> float:
@@ -215,12 +210,12 @@ class Run:
             self.keep(known)
         self.keep(evaluation)
         self.watches.lap("certifying")
-        self.glance = (self.watches.certifying - before) / heaviness(state)
+        self.glance = (self.watches.certifying - before) / getattr(state, "heaviness", 1.0)
         return state
 
     def begin(self, state: Any, seconds: float) -> None:
         """Note that the starting point's margins took so many seconds, as those of a certificate will."""
-        self.glance = max(self.glance, seconds / heaviness(state))
+        self.glance = max(self.glance, seconds / getattr(state, "heaviness", 1.0))
 
     def point(self, state: Any) -> Any:
         """The point to certify: the one that the solver stands for, or its last one where the fit keeps that."""
