@@ -111,6 +111,11 @@ EXAMPLES = {
         "saddlesvm certify data.model data.csv",
         "saddlesvm certify liblinear.model data.svm --C 1 --refine 20 --tol 1e-3",
     ),
+    "prove": (
+        "saddlesvm prove data.model data.csv -o proof.json",
+        "saddlesvm prove data.model data.csv --label outcome --drop-columns name -o proof.json",
+    ),
+    "verify": ("saddlesvm verify proof.json data.csv", "saddlesvm verify proof.json data.parquet --json"),
     "info": ("saddlesvm info data.csv", "saddlesvm info data.model"),
     "convert": (
         "saddlesvm convert day-1.svm.bz2 day-2.svm.bz2 days.store",

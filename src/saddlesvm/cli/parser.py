@@ -265,6 +265,25 @@ def fill_certify(parser: Parser) -> None:
     parser.set_defaults(run=Later("saddlesvm.cli.commands:certify"), reads=("data",), models=("model",))
 
 
+def fill_prove(parser: Parser) -> None:
+    """``saddlesvm prove``."""
+    parser.add_argument("model", metavar="MODEL", help="a saved linear model")
+    parser.add_argument("data", metavar="DATA", help="the data that it was trained on")
+    parser.add_argument("-o", "--output", metavar="PATH", required=True, help="write the proof, JSON, to this file")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_reading(parser)
+    parser.set_defaults(run=Later("saddlesvm.cli.proofs:prove"), reads=("data",), models=("model",), writes=("output",))
+
+
+def fill_verify(parser: Parser) -> None:
+    """``saddlesvm verify``."""
+    parser.add_argument("proof", metavar="PROOF", help="a proof that 'saddlesvm prove' made")
+    parser.add_argument("data", metavar="DATA", help="the data that it is about")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_reading(parser)
+    parser.set_defaults(run=Later("saddlesvm.cli.proofs:verify"), reads=("data",), models=("proof",))
+
+
 def fill_info(parser: Parser) -> None:
     """``saddlesvm info``."""
     parser.add_argument("source", metavar="MODEL|DATA", help=DATA_HELP)
@@ -299,6 +318,8 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], Any]]] = {
     "path": ("fit every C between two ends with a proof, and choose one", fill_path),
     "predict": ("print the predictions of a model, one line a row", fill_predict),
     "certify": ("prove how far a model is from the optimum on some data", fill_certify),
+    "prove": ("write a proof of a linear model, for others to check", fill_prove),
+    "verify": ("check a proof in fractions, with nothing of a fit", fill_verify),
     "info": ("describe a model or a data set", fill_info),
     "convert": ("write data files of any size into one store, for fast and repeated training", fill_convert),
 }

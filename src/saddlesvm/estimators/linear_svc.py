@@ -9,6 +9,7 @@ import numpy as np
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
+from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.calibrated import calibrated
@@ -58,7 +59,7 @@ from saddlesvm.solvers.base import SolverBase
         "liblinear",
     ),
 )
-class LinearSVC(HasPath, TakesClusters, LinearClassifier):
+class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
     r"""Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
+from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.certified_path import CertifiedPath
@@ -32,7 +33,7 @@ from saddlesvm.solvers.base import SolverBase
     task="regression",
     options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "liblinear"),
 )
-class LinearSVR(HasPath, TakesClusters, RegressorMixin, LinearModel):
+class LinearSVR(HasPath, Accountable, TakesClusters, RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
 
     Minimises

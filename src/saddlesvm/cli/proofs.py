@@ -1,0 +1,83 @@
+"""``saddlesvm prove`` and ``saddlesvm verify``."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from saddlesvm.cli.reading import check_features, labels_of, read_table
+from saddlesvm.cli.tables import show
+from saddlesvm.data import DataError, Table
+from saddlesvm.data.atomic import atomic_write
+from saddlesvm.data.columns import dropped_positions, label_position
+from saddlesvm.data.streams import open_text
+from saddlesvm.estimators import persistence, register
+from saddlesvm.estimators.accountable import Accountable
+from saddlesvm.estimators.proofs import verified
+from saddlesvm.estimators.scaling import parted
+
+OK, REFUSED = 0, 3
+
+
+def prove(options: argparse.Namespace) -> int:
+    """``saddlesvm prove``: write the proof of a saved model."""
+    loaded, scaler = parted(persistence.load(options.model))
+    if not isinstance(loaded, Accountable):
+        raise DataError(f"{options.model}: there are proofs of linear models only, not of a {type(loaded).__name__}")
+    model: Any = loaded
+    if scaler is not None or options.scale != 1.0:
+        raise DataError(f"{options.model}: the checker takes numbers as the data have them: scale them in the file")
+    zero_based = model.notes_.get("zero_based")
+    width = int(model.n_features_in_)
+    entry = register.entry_of(model)
+    task = "regression" if entry is not None and entry.task == "regression" else None
+    table = read_table(options, options.data, width, task, zero_based)
+    check_features(model, options.model, table)
+    found = model.proof(table.X, labels_of(table), table.sample_weight, read=how_read(options, table))
+    text = json.dumps(found, indent=1)
+    with atomic_write(options.output) as file:
+        file.write(text.encode())
+    high, low, gap = (float.fromhex(one) for one in found["claim"])
+    told = {"objective at most": high, "least possible at least": low, "gap at most": gap}
+    show({"proven": told, "done": {"proof written to": options.output, "bytes": len(text)}}, options.json)
+    return OK
+
+
+def how_read(options: argparse.Namespace, table: Table) -> dict[str, Any]:
+    """How the checker is to read a text file as it was read here; empty for other formats."""
+    if table.format == "libsvm":
+        return {"zero_based": bool(table.zero_based)}
+    if table.format != "csv":
+        return {}
+    with open_text(Path(options.data)) as file:
+        first = next(line for line in file if line.strip())
+    cells = [cell.strip() for cell in next(csv.reader([first], delimiter=max(";\t,", key=first.count)))]
+    names = None if table.feature_names is None else cells
+    dropped = dropped_positions(options.drop_columns, names, len(cells), options.data)
+    label = label_position(options.label, names, len(cells), None, options.data, dropped)
+    return {"label": label, "drop": sorted(dropped), "header": names is not None}
+
+
+def verify(options: argparse.Namespace) -> int:
+    """``saddlesvm verify``: check a proof with the checker, over data of any format."""
+    try:
+        proof = json.loads(Path(options.proof).read_bytes())
+        problem, how = proof["problem"], proof["read"]
+        task = None if problem["classes"] else "regression"
+        width = int(problem["features"])
+        if isinstance(how.get("label"), int) and options.label is None:
+            options.label, options.drop_columns = how["label"], tuple(map(int, how["drop"]))
+        based = bool(how["zero_based"]) if "zero_based" in how else None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise DataError(f"{options.proof}: is no proof of this package: {type(error).__name__}: {error}") from None
+    table = read_table(options, options.data, width, task, based)
+    try:
+        said = verified(proof, table.X, labels_of(table))
+    except ValueError as error:
+        show({"verified": {"refused": str(error)}}, options.json)
+        return REFUSED
+    show({"verified": {"result": said}}, options.json)
+    return OK

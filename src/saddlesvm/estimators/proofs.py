@@ -1,0 +1,267 @@
+"""Proofs to hand over: a model, what its bound needs, and the claims, for :mod:`saddlesvm.checker` to check."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.special import softmax
+from sklearn.utils.validation import check_is_fitted
+
+from saddlesvm import checker
+from saddlesvm.data import inputs
+from saddlesvm.data.columns_of_labels import has_columns
+from saddlesvm.multiclass.splits import SPLITS, each_class
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.certificate import Point, best_scale, evaluate
+from saddlesvm.problem.intercepts import intercept_kind
+from saddlesvm.problem.loss import bounds, is_smooth
+from saddlesvm.problem.losses import Loss, loss_name
+from saddlesvm.problem.multinomial import MultinomialProblem
+from saddlesvm.problem.penalties import holds_square
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.scores import dense_weights
+
+FORMAT = 1  # of proof files
+SAME = 1e-10  # a multiplier so near to the slope of its loss, relative to the largest, is not listed
+INSIDE = 1.0 - 2.0**-50  # share of its bound that a listed multiplier has at most: bounds in fractions differ by less
+SLACKS = (2.0**-40, 2.0**-30, 2.0**-20)  # shares that pulls stay inside an l1 norm, one after the other
+CORNER = 1e-9  # distance of a margin from a corner, relative to 1 or itself, within which its multiplier is listed
+LOOSER = 1.5  # a gap without listed multipliers may be so many times that with them
+CENTRING = 100  # steps of Newton's method for the offsets of multinomial regression's dual point
+AS_TUBE = {"absolute": "epsilon_insensitive", "squared": "squared_epsilon_insensitive"}  # of width zero
+OPTIONS = ("width", "epsilon", "delta", "tau")
+
+Proof = dict[str, Any]
+Multipliers = dict[str, list[str]]
+Rows = list[dict[int, float]]
+
+
+class Posed(NamedTuple):
+    """What a proof is made of: the rows with their virtual feature, the problems, and the weights of the model.
+
+    Attributes
+    ----------
+    X : Dense or CSR
+    training : Training
+        Of :mod:`saddlesvm.estimators.linear_model`.
+    options : dict
+        Of the problems.
+    W : ndarray of shape (n_problems, d + 1)
+    duals : CSR array, ndarray or None
+    """
+
+    X: Any
+    training: Any
+    options: dict[str, Any]
+    W: np.ndarray
+    duals: Any
+
+
+def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: dict[str, Any] | None = None) -> Proof:
+    """A proof that a fitted linear model is near its optimum; :meth:`LinearSVC.proof` says what of."""
+    check_is_fitted(model)
+    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    _refuse(model, y)
+    design = inputs.as_design(X)
+    if design.shape[1] != model.n_features_in_:
+        raise ValueError(f"X has {design.shape[1]} features; the model has {model.n_features_in_}")
+    training = model.training_problems(y, sample_weight, design.shape[0])
+    told = _told(model, training.loss, design.shape[1])
+    posed = _posed(model, design, training)
+    table, labels = rows_of(design), labels_of(y, told["text"])
+    for slack in SLACKS:
+        parts = [_part(sub, posed, slack) for sub in training.problems]
+        try:
+            claim = _claim(*checker.proven(told, parts, table, labels))
+            break
+        except ValueError:  # rounding brought a pull beyond what an l1 norm allows
+            if slack == SLACKS[-1]:
+                raise
+    proof = {"data": checker.fingerprint(table, labels), "problem": told, "parts": parts, "claim": claim}
+    seal = json.dumps([proof[name] for name in ("data", "problem", "parts", "claim")], sort_keys=True)
+    return {"proof": FORMAT, "read": read or {}, **proof, "seal": hashlib.sha256(seal.encode()).hexdigest()}
+
+
+def verified(proof: Any, X: Any, y: Any) -> str:
+    """What a proof proves of these data, in a sentence.
+
+    Raises
+    ------
+    ValueError
+        It proves nothing; the message says why.
+    """
+    try:
+        return checker.check(proof, rows_of(inputs.as_design(X)), labels_of(y, bool(proof["problem"]["text"])))
+    except Exception as error:  # whatever is wrong with it, it proves nothing
+        raise ValueError(f"{type(error).__name__}: {error}".removeprefix("ValueError: ").splitlines()[0]) from None
+
+
+def rows_of(X: Any) -> Rows:
+    """The rows of a matrix as the checker takes them: {feature: value} of what is not zero."""
+    if not sparse.issparse(X):
+        return [{j: x for j, x in enumerate(row.tolist()) if x} for row in X]
+    ends, indices, values = X.indptr.tolist(), X.indices.tolist(), X.data.astype(np.float64).tolist()
+    cuts = pairwise(ends)
+    return [{j: x for j, x in zip(indices[a:b], values[a:b], strict=True) if x} for a, b in cuts]
+
+
+def labels_of(y: Any, text: bool) -> list[Any]:
+    """Labels or targets as the checker takes them: text, or floats."""
+    found = np.asarray(y).ravel()
+    return [str(one) for one in found.tolist()] if text else found.astype(np.float64).tolist()
+
+
+def _refuse(model: Any, y: Any) -> None:
+    split = getattr(model, "multi_class", "ovr")
+    if split not in (*SPLITS, "multinomial"):
+        raise ValueError(f"there are no proofs for multi_class={split!r}; only for 'ovr', 'ovo' and 'multinomial'")
+    if getattr(model, "multilabel_", False) or has_columns(y):
+        raise ValueError("there are no proofs for several columns of labels: fit and prove one column at a time")
+
+
+def _told(model: Any, loss: Loss, width: int) -> dict[str, Any]:
+    """The problem in the words of the checker."""
+    split, classes = getattr(model, "multi_class", "targets"), getattr(model, "classes_", None)
+    name = AS_TUBE.get(loss_name(loss), loss_name(loss))
+    name = "multinomial" if split == "multinomial" else name
+    if name not in ("multinomial", *checker.LABELS, *checker.TARGETS):
+        raise ValueError(f"there are no proofs for the loss {name!r}: the checker does not know it")
+    option = next((getattr(loss, one) for one in OPTIONS if hasattr(loss, one)), 0.0)
+    ratio = {"l2": 0.0, "l1": 1.0}.get(model.penalty, model.l1_ratio)
+    strength = model._strength()
+    kind = model._intercept_kind()
+    text = classes is not None and classes.dtype.kind in "OUS"
+    return {
+        "loss": name,
+        "option": float(option).hex(),
+        "form": "C" if "C" in strength else "lambda",
+        "strength": float(strength.get("C") or strength["lam"]).hex(),
+        "square": (1.0 - ratio).hex(),
+        "l1": float(ratio).hex(),
+        "intercept": kind,
+        "feature": float(model.intercept_scaling).hex(),
+        "features": width,
+        "split": split,
+        "text": text,
+        "classes": [] if classes is None else classes.tolist() if text else [float(one).hex() for one in classes],
+    }
+
+
+def _posed(model: Any, design: Any, training: Any) -> Posed:
+    kind = model._intercept_kind()
+    scale = float(model.intercept_scaling) if intercept_kind(kind).present else 0.0
+    plain = rows.as_rows(design, scale)
+    options = {"weights": training.weights, "intercept": kind, "norms": inputs.finite_norms(plain), **model._posed()}
+    W = np.column_stack([dense_weights(model.coef_), np.atleast_1d(model.intercept_) / (scale or 1.0)])
+    duals = getattr(model, "dual_coef_", None)
+    return Posed(
+        plain, training, options, W, duals if duals is not None and duals.shape[1] == design.shape[0] else None
+    )
+
+
+def _part(sub: SubProblem, posed: Posed, slack: float) -> dict[str, Any]:
+    """The model of one problem, and what the bound needs; `slack` is the share that pulls stay inside an l1 norm."""
+    problem = sub.problem(posed.X, posed.training.loss, **posed.options)
+    weights = sub.row_weights(posed.training.weights)
+    told: Multipliers = {}
+    if isinstance(problem, MultinomialProblem):
+        W = each_class(posed.W)
+        at, scale = _centred(problem, W), 1.0
+    else:
+        W, at = posed.W[[sub.index]], None
+        told, scale = _multipliers(problem, W[0], _given(sub, problem, posed), slack)
+    b = W[:, -1] * (problem.scale or 1.0)
+    return {
+        "w": [list(map(float.hex, one)) for one in W[:, :-1].tolist()],
+        "b": list(map(float.hex, b.tolist())),
+        "at": list(map(float.hex, (b if at is None else at).tolist())),
+        "scale": scale.hex(),
+        "multipliers": told,
+        "weights": None if weights is None else list(map(float.hex, weights.tolist())),
+    }
+
+
+def _given(sub: SubProblem, problem: Problem, posed: Posed) -> np.ndarray | None:
+    """The dual variables of the model, shape (n_all,)."""
+    if posed.duals is None:
+        return None
+    duals = posed.duals[[sub.index]]
+    return np.ravel(duals.toarray() if sparse.issparse(duals) else duals) / problem.C
+
+
+def _multipliers(problem: Problem, w: np.ndarray, given: np.ndarray | None, slack: float) -> tuple[Multipliers, float]:
+    """The multipliers that the checker cannot take from the slopes of the loss, by row, and what all are multiplied by.
+
+    The dual point of the slopes is taken where it proves about as much as that of the model.
+    """
+    slopes, unsure = _slopes(problem, w)
+    alone = evaluate(problem, Point(w), given_offset=True)
+    found = alone if given is None else evaluate(problem, Point(w, given), given_offset=True)
+    best = found if found.certificate.dual > alone.certificate.dual else alone
+    excess = abs(slopes.sum()) if problem.intercept.constrained else 0.0
+    if alone.certificate.gap <= LOOSER * best.certificate.gap and excess <= SAME * np.abs(slopes).sum():
+        scale = best_scale(problem, slopes, dual_weights(problem, slopes))
+        return _listed(problem, slopes, unsure), scale if holds_square(problem.penalty) else scale * (1.0 - slack)
+    if not holds_square(problem.penalty):
+        return _listed(problem, best.alpha, np.ones(problem.y.size, dtype=bool)), 1.0 - slack
+    differ = np.abs(best.alpha - slopes) > SAME * np.abs(best.alpha[problem.members]).max(initial=0.0)
+    return _listed(problem, best.alpha, unsure | differ), 1.0
+
+
+def _slopes(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``-s_i phi_i'`` at the margins, shape (n_all,), and whether rounding of a margin may change it much."""
+    plain, offset = problem.intercept.split(w)
+    z = margins(problem, plain)
+    found = [np.zeros(problem.y.size) for _ in range(3)]
+    for moved, alpha in zip((0.0, -CORNER, CORNER), found, strict=True):
+        shifted = z + moved * (1.0 + np.abs(z + offset))
+        dual_of_margins(problem.pointwise, problem.members, shifted, offset, alpha)
+    unsure = found[1] != found[2] if not is_smooth(problem.loss) else np.zeros(problem.y.size, dtype=bool)
+    return found[0], unsure
+
+
+def _listed(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipliers:
+    """Some multipliers by row, inside their bounds."""
+    told = {}
+    for i in problem.members[chosen[problem.members]].tolist():
+        low, high = bounds(problem.loss, problem.y[i], problem.weights[i] if problem.weights.size else 1.0)
+        told[str(i)] = [min(max(float(alpha[i]), low * INSIDE), high * INSIDE).hex()]
+    return told
+
+
+def _centred(problem: MultinomialProblem, W: np.ndarray) -> np.ndarray | None:
+    """The offsets whose probabilities have the sums that a free intercept asks for; None where it asks for none."""
+    if not problem.intercept.constrained:
+        return None
+    z = np.column_stack([problem.passes.margins(w) for w in W])
+    s = problem.gathered(problem.weights) if problem.weights.size else np.ones(len(z))
+    wanted = np.bincount(problem.y[problem.members].astype(int), s, z.shape[1])
+    offsets = np.zeros(z.shape[1])
+    for _ in range(CENTRING):
+        p = softmax(z + offsets, axis=1)
+        slope = s @ p - wanted
+        if np.abs(slope).max() <= SAME * s.sum():
+            break
+        offsets -= np.linalg.pinv(np.diag(s @ p) - (p * s[:, None]).T @ p, hermitian=True) @ slope
+    return W[:, -1] * problem.scale + offsets
+
+
+def _claim(primal: Fraction, dual: Fraction) -> list[str]:
+    """The objective, rounded up, the bound, rounded down, and their difference, rounded up."""
+    high, low = above(primal), -above(-dual)
+    return [high.hex(), low.hex(), above(Fraction(high) - Fraction(low)).hex()]
+
+
+def above(exact: Fraction) -> float:
+    """The least float that is not below a number."""
+    near = float(exact)
+    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
