@@ -12,6 +12,7 @@ from saddlesvm.estimators import diagnosis
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass import linear_fit
 from saddlesvm.rows import memory_plan
+from saddlesvm.rows.kernels import Kernel
 
 MOST = 2**31 - 1
 
@@ -37,7 +38,15 @@ def test_weights_beyond_the_memory_are_refused_before_any_work(model: object, mo
 
 def test_kernel_machines_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_plan, "available_memory", lambda: 2**34)
+    monkeypatch.setattr(sparse.csr_array, "tocsc", lambda *_, **__: pytest.fail("an array of all features was made"))
     assert OneClassSVM(kernel="linear").fit(few_values()).outcome_ is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("metric", ["linear", "rbf", "poly", "sigmoid", "cosine", "laplacian"])
+def test_features_without_values_do_not_change_a_kernel(metric: str) -> None:
+    narrow, wide = few_values(9), few_values(1_000)
+    kernel = Kernel(metric, gamma=0.5, coef0=1.0)
+    np.testing.assert_array_equal(kernel(wide[:3], wide[1:]), kernel(few_values(9)[:3].toarray(), narrow[1:].toarray()))
 
 
 def test_every_vector_of_a_model_counts(monkeypatch: pytest.MonkeyPatch) -> None:

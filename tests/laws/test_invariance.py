@@ -73,8 +73,7 @@ def test_the_order_of_the_indices_in_a_row_does_not_matter(solver: Any, loss: Lo
     assert states[0].w == pytest.approx(states[1].w, rel=1e-7, abs=1e-9)
 
 
-@DUAL
-@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize(("solver", "layout"), [(SDCA(), "dense"), (DCD(), "csr")], ids=["sdca", "dcd"])
 def test_float32_data_reach_the_same_certificate(solver: Any, layout: str) -> None:
     """The data are the same numbers in both precisions, so it is the same problem."""
     narrow = matrix(60, 5, density=0.7).astype(np.float32)

@@ -161,11 +161,11 @@ def test_options_and_cache_change_the_way_not_the_optimum(data, options, cache_s
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_rows_are_set_aside_and_the_certificate_covers_them(intercept):
-    X, y = make_classification(2000, 6, n_informative=4, class_sep=1.0, flip_y=0.05, random_state=0)
-    problem = problem_of(X, np.where(y == 1, 1.0, -1.0), gamma=0.05, C=20.0, intercept=intercept, cache_size=4.0)
+    X, y = make_classification(1000, 6, n_informative=4, class_sep=1.0, flip_y=0.05, random_state=0)
+    problem = problem_of(X, np.where(y == 1, 1.0, -1.0), gamma=0.05, C=20.0, intercept=intercept, cache_size=1.0)
     solver = KernelDecomposition(block=64, working_set=256)
     state = solver.step(problem, solver.init(problem, 0), Budget(rows=100_000, relative_gap=1e-5))
-    assert state.active == state.at_work.size == state.cache.source.count < 2000
+    assert state.active == state.at_work.size == state.cache.source.count < 1000
     result = solved(problem, 1e-6, block=64, working_set=256)
     reference = solved(problem, 1e-6, shrinking=False)
     assert abs(result.certificate.primal - reference.certificate.primal) <= bound_on_difference(result, reference)

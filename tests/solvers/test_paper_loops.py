@@ -26,6 +26,7 @@ from saddlesvm.solvers.dcd import EAGER, FEW, RECHECK
 from saddlesvm.solvers.pegasos import first_steps
 from support import (
     ALL_LOSSES,
+    KINDS_OF_LOSSES,
     distance_bound,
     features,
     matrix,
@@ -36,6 +37,7 @@ from support import (
 from support.solving import certified, run, weights_of
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+kinds_of_losses = pytest.mark.parametrize("loss", KINDS_OF_LOSSES, ids=named)
 
 
 def plain_sweep(problem: Problem, order: Any, alpha: np.ndarray, w: np.ndarray) -> Iterator[None]:
@@ -73,7 +75,7 @@ def test_sdca_is_the_plain_loop(loss: Loss, sampling: str) -> None:
     assert state.w == pytest.approx(w, rel=1e-8, abs=1e-10)
 
 
-@every_loss
+@kinds_of_losses
 def test_modified_sgd_is_the_plain_loop(loss: Loss) -> None:
     problem = small_problem(loss, **weighted_options)
     state = SDCA("cyclic", start="sgd").init(problem, 0)
@@ -264,7 +266,7 @@ def test_pegasos_is_the_plain_loop(loss: Loss, batch_size: int, projection: bool
     assert averaging.solution(problem, state).w == pytest.approx(mean, rel=1e-7, abs=1e-9 * size)
 
 
-@every_loss
+@kinds_of_losses
 @pytest.mark.parametrize("output", ["last", "average"])
 def test_proximal_pegasos_is_the_plain_loop(loss: Loss, output: str) -> None:
     problem = small_problem(loss, C=0.3, penalty=ElasticNet(0.4), **weighted_options)

@@ -7,7 +7,17 @@ import itertools
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.losses import LOSSES, Loss, make_loss, traits_of
+from saddlesvm.problem.losses import (
+    LOSSES,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    SquaredHinge,
+    make_loss,
+    traits_of,
+)
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from support.own_losses import Expectile, SteepLogistic
@@ -18,6 +28,10 @@ CLASSIFIERS = [loss for loss in PACKAGED if is_classification(loss)]
 REGRESSORS = [loss for loss in PACKAGED if not is_classification(loss)]
 OWN_LOSSES: list[Loss] = [Expectile(0.8), SteepLogistic(3.0)]
 ALL_LOSSES = [*PACKAGED, Expectile(0.8)]
+# One loss of each task and shape, for laws in which the kind of a loss matters. What rests on a loss's own arithmetic
+# is tested for all of them, by its methods and by each family of solvers: every further signature takes seconds to
+# compile.
+KINDS_OF_LOSSES: list[Loss] = [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.2), Huber(0.6)]
 
 
 def named(loss: Loss) -> str:

@@ -85,6 +85,8 @@ class Kernel:
         return values
 
     def _values(self, A: Matrix, centres: Any) -> np.ndarray:
+        if not callable(self.metric):
+            A, centres = _of_used_columns(A, centres)
         if self.metric in ("poly", "polynomial") and float(self.degree).is_integer() and self.degree >= 1:
             values = safe_sparse_dot(A, centres.T, dense_output=True)
             for start in range(0, values.shape[0], STRIPE):
@@ -114,6 +116,20 @@ def _polynomial(products: np.ndarray, gamma: float, coef0: float, p: int) -> Non
         left >>= 1
         if left:
             square *= square
+
+
+def _of_used_columns(A: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
+    """Both matrices without the columns that neither has a value in, where these are most: a product takes memory for
+    every column of its second factor, and no kernel counts a column of zeros."""
+    if not (sparse.issparse(A) and sparse.issparse(B)) or A.shape[1] <= A.nnz + B.nnz:
+        return A, B
+    used, places = np.unique(np.concatenate([A.indices[: A.nnz], B.indices[: B.nnz]]), return_inverse=True)
+    places = places.astype(A.indices.dtype)
+    first, second = (
+        type(X)((X.data[: X.nnz], own, X.indptr), shape=(X.shape[0], max(used.size, 1)))
+        for X, own in ((A, places[: A.nnz]), (B, places[A.nnz :]))
+    )
+    return first, second
 
 
 def gram(kernel: Kernel, X: Matrix) -> np.ndarray:
