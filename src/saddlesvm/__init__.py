@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.certified_path import CertifiedPath
     from saddlesvm.estimators.certify import certify
     from saddlesvm.estimators.certify_kernel import certify_kernel
+    from saddlesvm.estimators.conformal import ConformalSVC, ConformalSVR
     from saddlesvm.estimators.cross_validation import LinearSVCCV
     from saddlesvm.estimators.first_weight import C_max
     from saddlesvm.estimators.kernel import KernelSVC
@@ -52,6 +53,8 @@ __all__ = [
     "Certificate",
     "CertifiedPath",
     "Choice",
+    "ConformalSVC",
+    "ConformalSVR",
     "KernelDecomposition",
     "KernelPegasos",
     "KernelSDCA",
@@ -88,6 +91,8 @@ HOMES = {
     "Certificate": "saddlesvm.problem.certificate",
     "CertifiedPath": "saddlesvm.estimators.certified_path",
     "Choice": "saddlesvm.estimators.automatic_C",
+    "ConformalSVC": "saddlesvm.estimators.conformal",
+    "ConformalSVR": "saddlesvm.estimators.conformal",
     "DCD": "saddlesvm.solvers",
     "SDCA": "saddlesvm.solvers",
     "Auto": "saddlesvm.solvers",

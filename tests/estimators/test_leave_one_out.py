@@ -132,7 +132,7 @@ def test_other_rows_than_the_models_are_refused():
     with pytest.raises(ValueError, match="the model holds dual variables of 70 rows, X has 69"):
         leave_one_out(model, X[1:], y[1:])
     joint = LinearSVC(multi_class="ovo", random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="need multi_class='ovr'; this model has 'ovo'"):
+    with pytest.raises(ValueError, match="needs multi_class='ovr'; this model has 'ovo'"):
         leave_one_out(joint, X, y)
 
 

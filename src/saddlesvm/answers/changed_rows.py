@@ -49,14 +49,18 @@ def without_each(near: Vicinity) -> Bounds:
         around = 0.5 * own * (whole + missed)
     else:
         moved = near.growth * near.longest * np.abs(beta) * np.sqrt(t) / share
-        with np.errstate(over="ignore", invalid="ignore"):
-            off = np.where(moved > SMALL, (np.expm1(moved) - moved) / np.maximum(moved, SMALL), 0.51 * moved)
-            radius = near.distance(off * pull + missed, share, moved)
+        radius = near.distance(off_tangent(moved) * pull + missed, share, moved)
         middle, around, whole = z - beta * own * own, own * radius, pull + radius
     around += near.error * SLACK * np.abs(beta) * own * own
     sizes = np.abs(z) + radii(near.problem.norms) * float(np.linalg.norm(near.w))
     around = np.where(possible, around, np.inf) + gamma(near.problem.row_sizes.terms + 8.0) * sizes
     return Bounds(middle - around, middle + around, np.where(possible, whole / np.sqrt(share), np.inf))
+
+
+def off_tangent(moved: np.ndarray) -> np.ndarray:
+    """``(e^m - 1 - m) / m``: by what share of its rise a derivative leaves its tangent, over a way of m."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(moved > SMALL, (np.expm1(moved) - moved) / np.maximum(moved, SMALL), 0.51 * moved)
 
 
 class ChangedRows(Changed):
@@ -104,8 +108,8 @@ class ChangedRows(Changed):
     def _slopes(self, own: np.ndarray) -> np.ndarray:
         return np.asarray(self.strength * self.loss.slope(own, self.labels))
 
-    def beginning(self) -> np.ndarray:
-        """The step from w that takes the other rows for parabolas; the new row's margin is found by halving."""
+    def _pulls(self) -> np.ndarray:
+        """The multiples of U that lead to where the other rows are parabolas; new margins are found by halving."""
         lever = self.t / self.share
         z = self.rows @ self.near.w - self.beta * lever
         low, high = np.sort(np.stack([z, z - lever * self._slopes(z)]), axis=0)
@@ -113,8 +117,30 @@ class ChangedRows(Changed):
             middle = 0.5 * (low + high)
             above = middle + lever * self._slopes(middle) > z
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-        pull = (self.beta + self._slopes(0.5 * (low + high))) / self.share
-        return np.asarray(self.near.w[:, None] - self.U * pull)
+        return np.asarray((self.beta + self._slopes(0.5 * (low + high))) / self.share)
+
+    def beginning(self) -> np.ndarray:
+        """The step from w that takes the other rows for parabolas."""
+        return np.asarray(self.near.w[:, None] - self.U * self._pulls())
+
+    def added_at_first(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Without a pass, for rows that are added and none dropped: bounds of their own margins, and how far the
+        optimum is from w in the norm of H; each of shape (k,)."""
+        near, z = self.near, self.rows @ self.near.w
+        tau = np.sqrt(self.t * (1.0 + near.error))
+        if corners_of(near.problem.loss):
+            pull = self._slopes(z)
+            way = tau * np.abs(pull) + near.missed
+            way = np.where(way <= near.reach, way, np.inf)
+            own, error = z - 0.5 * pull * self.t, 0.5 * tau * (way + near.missed)
+        else:
+            pull = self._pulls()
+            moved = SLACK * near.growth * near.longest * np.abs(pull) * tau
+            radius = near.distance(off_tangent(moved) * np.abs(pull) * tau + near.missed, np.ones(z.size), moved)
+            own, error, way = z - pull * self.t, tau * radius, np.abs(pull) * tau + radius
+        sizes = np.abs(own) + self.norms * float(np.linalg.norm(near.w))
+        error = SLACK * (error + near.error * np.abs(pull) * self.t) + gamma(near.w.size + 16.0) * sizes
+        return own - error, own + error, SLACK * way
 
     def drop(self, A: np.ndarray) -> None:
         """Set the multipliers of dropped rows to zero."""

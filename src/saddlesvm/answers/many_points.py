@@ -13,6 +13,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import matrix_of
+from saddlesvm.rows.small_types import widened
 
 BLOCK_VALUES = 2**22  # scores of a block of weight vectors: 32 MB
 
@@ -42,11 +43,16 @@ def row_weights(problem: Problem) -> np.ndarray:
 
 def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:
     """``sum_i A_ik x_i`` for each column k, the virtual feature included, in float64, shape (d + 1, k)."""
-    pulled = matrix_of(X).T.astype(np.float64, copy=False) @ A
+    pulled = _in_float64(matrix_of(X)).T @ A
     return np.vstack([pulled, X.bias * A.sum(axis=0)])
+
+
+def _in_float64(matrix: Any) -> Any:
+    """Rows in float64, as they are where they are already."""
+    return matrix.astype(np.float64) if sparse.issparse(matrix) else widened(matrix, np.float64)
 
 
 def with_feature(some: Any, scale: float) -> np.ndarray:
     """Rows as a dense array in float64 with the virtual feature, shape (k, d + 1)."""
     dense = some.toarray() if sparse.issparse(some) else some
-    return np.hstack([dense.astype(np.float64, copy=False), np.full((dense.shape[0], 1), scale)])
+    return np.hstack([widened(dense, np.float64), np.full((dense.shape[0], 1), scale)])

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.left_out import LeftOut, groups_left_out, rows_left_out
 from saddlesvm.answers.verdicts import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import refuse_columns
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.own_rows import OwnRows
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.loss import loss_name
-from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates
 
 MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
@@ -127,42 +124,21 @@ def leave_one_out(
     ... )  # proven: every label is decided
     (True, True)
     """
-    check_is_fitted(model)
-    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-    if not getattr(model, "multilabel_", False):
-        refuse_columns(y, "a leave-one-out estimate")
-    design = inputs.as_design(X)
-    if getattr(model, "multi_class", "ovr") != "ovr":
-        raise ValueError(f"leave-one-out estimates need multi_class='ovr'; this model has {model.multi_class!r}")
-    if not model._penalty().penalty.identity():
-        raise ValueError(f"leave-one-out estimates need penalty='l2'; this model has {model.penalty!r}")
-    duals = getattr(model, "dual_coef_", None)
-    if duals is None or duals.shape[1] != design.shape[0]:
-        held = "none" if duals is None else f"{duals.shape[1]:,}"
-        raise ValueError(f"the model holds dual variables of {held} rows, X has {design.shape[0]:,}: give its own rows")
-    return Estimation(model, design, y, sample_weight).run(groups)
+    return Estimation(OwnRows(model, X, y, sample_weight, "a leave-one-out estimate")).run(groups)
 
 
 class Estimation:
     """The estimates of one model over its rows."""
 
-    def __init__(self, model: LinearModel, design: Any, y: Any, sample_weight: Any) -> None:
-        self.model, self.design = model, design
-        self.posed = model.training_problems(y, sample_weight, design.shape[0])
-        self.kind = model._intercept_kind()
-        self.rows = model._memory_rows(design, self.kind, 1, None)
-        self.several = bool(getattr(model, "multilabel_", False))
-        self.y = None if self.several else inputs.check_labels(y, design.shape[0])
-        self.codes = None
-        if hasattr(model, "classes_") and self.y is not None:
-            self.codes = np.searchsorted(model.classes_, self.y)
+    def __init__(self, own: OwnRows) -> None:
+        self.own, self.model, self.posed = own, own.model, own.posed
 
     def run(self, groups: Any = None) -> LeaveOneOut:
         """Estimate every sub-problem's rows, and what follows from them."""
         if groups is None:
             found = self._each_row()
         else:
-            found = self._each_group(inputs.check_labels(groups, self.design.shape[0]))
+            found = self._each_group(inputs.check_labels(groups, self.own.design.shape[0]))
         margins, low, high = (
             np.column_stack([getattr(one, name) for one in found]) for name in ("margins", "low", "high")
         )
@@ -178,20 +154,6 @@ class Estimation:
             verdicts.proven, not reasons, reasons,
         )  # fmt: skip
 
-    def problem(self, k: int) -> tuple[Problem, np.ndarray]:
-        """Sub-problem k with all rows as members, those of weight zero too, and the model's weights of it."""
-        model, n = self.model, self.design.shape[0]
-        problem = self.posed.problems[k].problem(
-            self.rows.X,
-            self.posed.loss,
-            C=model._fitted_C,
-            weights=self.posed.weights,
-            intercept=self.kind,
-            norms=self.rows.norms,
-        )
-        problem = replace(problem, members=np.arange(n), whole=True)
-        return problem, np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
-
     def _each_row(self) -> list[RowEstimates]:
         """The estimates of every sub-problem; rows whose label the first bounds leave open are solved for."""
         found = [self._of(k) for k in range(len(self.posed.problems))]
@@ -202,10 +164,8 @@ class Estimation:
 
     def _of(self, k: int) -> LeftOut:
         """The estimates of sub-problem k."""
-        model, certificate = self.model, self.model.certificates_[k]
-        problem, w = self.problem(k)
-        gap = certificate.gap * (problem.n * problem.C if certificate.form == "lambda" else 1.0)
-        return rows_left_out(problem, self.design, w, model.duals_of(k), max(gap, 0.0))
+        problem, w = self.own.problem(k)
+        return rows_left_out(problem, self.own.design, w, self.model.duals_of(k), self.own.gap(k))
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""
@@ -215,51 +175,51 @@ class Estimation:
         members = [np.flatnonzero(codes == k) for k in range(names.size)]
         found = []
         for k in range(len(self.posed.problems)):
-            one = groups_left_out(*self.problem(k), members)
+            one = groups_left_out(*self.own.problem(k), members)
             if one is None:
                 raise ValueError(
                     "leaving groups out needs a loss with curvature (logistic, squared_hinge, ...) and at most "
                     f"{FACTORED:,} features; this model has loss={loss_name(self.posed.loss)!r} and "
-                    f"{self.design.shape[1]:,} features: use cross-validation with LeaveOneGroupOut"
+                    f"{self.own.design.shape[1]:,} features: use cross-validation with LeaveOneGroupOut"
                 )
             found.append(one)
         return found
 
     def _verdicts(self, low: np.ndarray, high: np.ndarray) -> Verdicts:
         """What bounds of the margins, shape (n, k), prove of the labels."""
-        if self.several:
+        if self.own.several:
             signs = np.column_stack([sub.y for sub in self.posed.problems])
             return label_verdicts(low, high, signs)
-        if self.codes is None:
-            assert self.y is not None
-            return squared_errors(low[:, 0], high[:, 0], self.y)
-        return label_verdicts(low, high, self.codes)
+        if self.own.codes is None:
+            assert self.own.y is not None
+            return squared_errors(low[:, 0], high[:, 0], self.own.y)
+        return label_verdicts(low, high, self.own.codes)
 
     def _weights(self) -> np.ndarray:
         """What each row counts in the error, shape (n,)."""
-        weights = np.ones(self.design.shape[0]) if self.posed.weights is None else self.posed.weights
-        if self.codes is not None and len(self.posed.problems) > 1:
-            weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.codes]
+        weights = np.ones(self.own.design.shape[0]) if self.posed.weights is None else self.posed.weights
+        if self.own.codes is not None and len(self.posed.problems) > 1:
+            weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.own.codes]
         return np.asarray(weights)
 
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
         """The error, its standard error, and the log-loss."""
         weights = self._weights()
         share = weights / weights.sum()
-        if self.several:
+        if self.own.several:
             signs = np.column_stack([sub.y for sub in self.posed.problems])
             wrong = ((margins > 0.0) != (signs > 0.0)).mean(axis=1)
             log_loss = float(share @ np.logaddexp(0.0, -signs * margins).mean(axis=1))
-        elif self.codes is None:
-            wrong = (margins[:, 0] - self.y) ** 2
+        elif self.own.codes is None:
+            wrong = (margins[:, 0] - self.own.y) ** 2
             log_loss = np.nan
         else:
-            wrong = (self.model.decide(margins) != self.y).astype(np.float64)
+            wrong = (self.model.decide(margins) != self.own.y).astype(np.float64)
             positive = np.clip(expit(margins), 1e-15, 1.0 - 1e-15)
             if margins.shape[1] == 1:
-                right = np.where(self.codes == 1, positive[:, 0], 1.0 - positive[:, 0])
+                right = np.where(self.own.codes == 1, positive[:, 0], 1.0 - positive[:, 0])
             else:
-                right = (positive / positive.sum(axis=1, keepdims=True))[np.arange(len(margins)), self.codes]
+                right = (positive / positive.sum(axis=1, keepdims=True))[np.arange(len(margins)), self.own.codes]
             log_loss = float(-share @ np.log(right))
         error = mean_of(wrong, weights)
         return error, float(np.sqrt(share @ (wrong - error) ** 2 / len(wrong))), log_loss
