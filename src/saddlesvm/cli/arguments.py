@@ -70,6 +70,16 @@ def columns(text: str) -> tuple[str, ...]:
     return found
 
 
+def column_kinds(text: str) -> tuple[tuple[str, str], ...]:
+    """Names or positions of columns and their kinds, ``city=category,note=text:1-2``."""
+    found = [tuple(part.strip() for part in one.rpartition("=")[::2]) for one in text.split(",")]
+    if not all(name and kind for name, kind in found):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: names of columns and their kinds are needed, as in city=category,note=text,id=drop"
+        )
+    return tuple((name, kind) for name, kind in found)
+
+
 def share(text: str) -> float:
     """A share of the rows, above 0 and below 1."""
     try:

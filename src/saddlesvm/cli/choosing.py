@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
 
 from saddlesvm.cli.arguments import FOLDS
 from saddlesvm.data import DataError, Table
@@ -74,7 +75,7 @@ def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np
     called = "accuracy" if is_classifier(model) else "R2"
     kind: Any = StratifiedKFold if is_classifier(model) else KFold
     folds = kind(options.cv, shuffle=True, random_state=options.seed)
-    if type(model) is LinearSVC:
+    if type(model) is LinearSVC and table.frame is None:
         Cs = list(options.C) if isinstance(options.C, tuple) else [model.C]
         search: Any = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(table.X, y, table.sample_weight)
         found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
@@ -90,13 +91,19 @@ def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np
     }
     if not grid:
         raise ValueError(f"--cv chooses C or gamma; {type(model).__name__} takes --gamma 0.1,1")
-    search = GridSearchCV(model, grid, cv=folds)
-    search.fit(table.X, y, **({} if table.sample_weight is None else {"sample_weight": table.sample_weight}))
+    step, searched, X = "", model, table.X
+    if table.frame is not None:  # each fold then learns an encoding of its own
+        step, X = f"{type(model).__name__.lower()}__", table.encoder.cells(table.frame)
+        searched = make_pipeline(clone(table.encoder), model)
+    search = GridSearchCV(searched, {f"{step}{name}": values for name, values in grid.items()}, cv=folds)
+    search.fit(X, y, **({} if table.sample_weight is None else {"sample_weight": table.sample_weight}))
     results = search.cv_results_
     errors = standard_errors(np.column_stack([results[f"split{k}_test_score"] for k in range(options.cv)]))
     found = results["mean_test_score"], errors, None
-    chosen = {name: float(one) for name, one in search.best_params_.items()}
-    return search.best_estimator_, choice_facts(options.cv, results["params"], called, found, chosen)
+    points = [{name.removeprefix(step): value for name, value in point.items()} for point in results["params"]]
+    chosen = {name.removeprefix(step): float(one) for name, one in search.best_params_.items()}
+    best = search.best_estimator_[-1] if step else search.best_estimator_
+    return best, choice_facts(options.cv, points, called, found, chosen)
 
 
 def choice_facts(

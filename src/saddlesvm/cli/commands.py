@@ -17,10 +17,19 @@ from saddlesvm.cli.facts_of import described, done, line_of, model_facts, qualit
 from saddlesvm.cli.kernel_values import kernel_values, values_for, width_read
 from saddlesvm.cli.missing import Filling
 from saddlesvm.cli.places import is_pattern
-from saddlesvm.cli.reading import check_classes, check_features, label_taken, labels_of, read_table
+from saddlesvm.cli.reading import (
+    Reading,
+    check_classes,
+    check_features,
+    label_taken,
+    labels_of,
+    read_like,
+    read_table,
+)
 from saddlesvm.cli.report import check_possible, write_report
 from saddlesvm.cli.standardized import applied, learnt
 from saddlesvm.cli.tables import Facts, show
+from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, kinds_told, of_store, read_encoded, strongest_words
 from saddlesvm.data import DataError, Table, inputs
 from saddlesvm.data.columns import check_names
 from saddlesvm.data.libsvm_model import is_libsvm_model
@@ -32,6 +41,7 @@ from saddlesvm.estimators.certify_kernel import kernel_certificates
 from saddlesvm.estimators.diagnosis import diagnose, separability
 from saddlesvm.estimators.libsvm import check_libsvm, save_libsvm
 from saddlesvm.estimators.scaling import behind_scaler, parted
+from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss, traits_of
@@ -143,6 +153,8 @@ def train(options: argparse.Namespace) -> int:
     if options.libsvm:
         check_libsvm(model, options.libsvm, None if task == "regression" or entry.task == "novelty" else np.unique(y))
     facts: Facts = {"read": described(whole) | gaps | {"labels": label_taken(table, options.label)}}
+    if whole.columns is not None:
+        facts["read"] |= {"features": table.n_features, "columns": whole.columns}
     if apart is not None:
         facts["read"]["rows held out for validation"] = apart.n_rows
     if test is not None:
@@ -168,6 +180,8 @@ def train(options: argparse.Namespace) -> int:
     if table.feature_names:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
+    if table.encoder is not None:
+        notes[LABEL] = table.label_name
     if table.zero_based is not None:
         notes["zero_based"] = table.zero_based
     return kept_and_shown(options, model, facts, notes, scaler)
@@ -201,13 +215,16 @@ def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tupl
     """
     filling, pairwise = Filling(options.missing), options.kernel == "precomputed"
     table = read_table(options, options.data, task=task, missing=filling.keeps)
-    table = kernel_values(table) if pairwise else table
+    table = of_store(table) if table.format == "store" else table
+    table = kernel_values(table) if pairwise and table.encoder is None else table
     if kind == "classification":
         check_classes(table)
     whole, apart = table, None
     if options.validation is not None:
         labels_of(table)
         table, apart = held_out(table, options.validation, options.seed, kind == "classification", pairwise)
+    if table.encoder is not None:
+        return encoded_parts(options, whole, table, apart, task)
     filling = Filling.learnt(options.missing, table)
     gaps = filling.found_in(table)
     table = filling.applied(table)
@@ -215,6 +232,16 @@ def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tupl
     scaler = learnt(table) if options.standardize else None
     parts = (one and applied(scaler, one) for one in (table, apart and filling.applied(apart), test))
     return whole, tuple(parts), filling, gaps, scaler  # type: ignore[return-value]
+
+
+def encoded_parts(
+    options: argparse.Namespace, whole: Table, table: Table, apart: Table | None, task: str | None
+) -> tuple[Table, Parts, Filling, Facts, Any]:
+    """As :func:`read_parts`, of a table with columns of words: encoded as the rows to train on teach."""
+    encoder = fitted_to(table)
+    test = read_encoded(encoder, options, options.test, table.label_name, task) if options.test else None
+    parts = (encoded(encoder, table), apart and encoded(encoder, apart), test)
+    return whole, parts, Filling(), {}, encoder
 
 
 def read_test(options: argparse.Namespace, table: Table, filling: Filling, task: str) -> Table:
@@ -271,14 +298,15 @@ def kept_and_shown(
         facts["done"]["LIBSVM model written to"] = options.libsvm
     if options.report:
         facts["done"]["report written to"] = options.report
-        write_report(options.report, model, str(options.data), facts)
+        names = scaler.get_feature_names_out() if isinstance(scaler, TableEncoder) else None
+        write_report(options.report, model, str(options.data), facts, names)
     show(facts, options.json)
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
 def certify(options: argparse.Namespace) -> int:
     """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
-    model, scaler = parted(persistence.load(options.model))
+    model, before = parted(persistence.load(options.model))
     entry = register.entry_of(model)
     assert entry is not None
     strength = {"C": options.C, "lam": options.lam}
@@ -286,9 +314,8 @@ def certify(options: argparse.Namespace) -> int:
         raise DataError(f"{options.model}: --refine, --C and --lambda are for linear models")
     task = "regression" if entry.task == "regression" else None
     filling = Filling.of_model(model.notes_)
-    zero_based = model.notes_.get("zero_based")
-    table = read_table(options, options.data, width_read(model), task, zero_based, filling.keeps)
-    table = applied(scaler, filling.applied(values_for(model, table)))
+    table = read_like(before, model, options, options.data, Reading(width_read(model), task, filling.keeps))
+    table = applied(before, filling.applied(values_for(model, table)))
     y = labels_of(table) if entry.task != "novelty" else None
     check_features(model, options.model, table)
     certificates = (
@@ -322,9 +349,12 @@ def posed(model: Any, strength: dict[str, float | None]) -> dict[str, Any]:
 def info(options: argparse.Namespace) -> int:
     """``saddlesvm info``: describe a model, or a data set and what could make it hard."""
     if os.path.isfile(options.source) and looks_like_model(options.source):
-        model, scaler = parted(persistence.load(options.source))
+        model, before = parted(persistence.load(options.source))
         of_model = model_facts(model, options.source)
-        if scaler is not None:
+        if isinstance(before, TableEncoder):
+            of_model["columns"] = {"columns": kinds_told(before)}
+            of_model["strongest"] = strongest_words(model, before)
+        elif before is not None:
             of_model["model"]["features"] = f"{model.n_features_in_}, standardized first"
         show(of_model, options.json)
         return OK
@@ -333,8 +363,12 @@ def info(options: argparse.Namespace) -> int:
     if options.verify:
         raise ValueError(f"--verify checks a store; {options.source} is none")
     table = read_table(options, options.source)
-    norms = np.sqrt(inputs.finite_norms(rows.as_rows(table.X)))
     facts: Facts = {"read": described(table)}
+    if table.encoder is not None:
+        facts["read"]["columns"] = table.columns
+        show(facts, options.json)
+        return OK
+    norms = np.sqrt(inputs.finite_norms(rows.as_rows(table.X)))
     facts["rows"] = {
         "smallest norm": float(norms.min()),
         "median norm": float(np.median(norms)),

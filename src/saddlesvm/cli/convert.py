@@ -7,20 +7,21 @@ import os
 import time
 from typing import Any
 
+from saddlesvm.cli.choices_of_reading import HEADER, ZERO_BASED
 from saddlesvm.cli.console import print_error
 from saddlesvm.cli.share_bar import share_bar
 from saddlesvm.cli.tables import Facts, show
-from saddlesvm.data import Store
+from saddlesvm.cli.tabular import needs_encoder, opened, refuse
+from saddlesvm.data import DataError, Store
 from saddlesvm.data import convert as convert_files
+from saddlesvm.data.frame_files import taken_label
 from saddlesvm.data.gaps import NOTE
+from saddlesvm.estimators.table_files import ENCODER, as_store, kinds_of
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.rows.small_types import type_name
 
 OK, INTERRUPTED = 0, 130
 CLASSES_SHOWN = 1_000
-# The values that readers take for the choices of --header and --index-base.
-HEADER: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
-ZERO_BASED: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
 
 def convert(options: argparse.Namespace) -> int:
@@ -28,7 +29,7 @@ def convert(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     try:
         with share_bar(f"converting to {options.store}", options.json) as advance:
-            store = convert_files(
+            store = converted_table(options, advance) or convert_files(
                 options.data,
                 options.store,
                 label=options.label,
@@ -51,6 +52,28 @@ def convert(options: argparse.Namespace) -> int:
     done = {"seconds converting": spent, "megabytes a second": read / 1e6 / spent}
     show(store_facts(store, options.store) | {"done": done}, options.json)
     return OK
+
+
+def converted_table(options: argparse.Namespace, advance: Any) -> Store | None:
+    """The store of a table with columns of words, encoded; None for other data.
+
+    Raises
+    ------
+    DataError
+        Several such files, which would each have an encoding of their own.
+    """
+    if not any(needs_encoder(options, source) for source in options.data):
+        return None
+    if len(options.data) > 1:
+        raise DataError(f"{options.data[0]}: has columns of words; such files become a store one by one")
+    refuse(options, options.data[0], ("n_features",))
+    file = opened(options, options.data[0])
+    label = taken_label(file, options.label)
+    found = kinds_of(file, label, dict(options.columns or ()))
+    return as_store(
+        file, options.store, label, found,
+        memory=memory_bytes(options.memory), overwrite=options.overwrite, dtype=options.dtype, advance=advance,
+    )  # fmt: skip
 
 
 def store_info(options: argparse.Namespace) -> int:
@@ -101,6 +124,8 @@ def store_facts(store: Store, path: str | os.PathLike[str]) -> Facts:
     if noted is not None:
         what = "rows left out" if noted["how"] == "drop" else f"filled in with the {noted['how']}"
         facts[NOTE] = f"{noted['count']:,} {what}"
+    if ENCODER in header:
+        facts["columns"] = [f"{name}: {kind}" for name, kind in header[ENCODER]["state"]["columns"].items()]
     facts["written by"] = header.get("written by")
     facts["made from"] = [
         f"{one['path']} ({one['format']}, {one['rows']:,} rows, {one['bytes']:,} bytes)"

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from saddlesvm.cli.tables import Facts
 from saddlesvm.data import Table
+from saddlesvm.data.frame import Frame
 from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
@@ -24,10 +25,12 @@ def described(table: Table) -> dict[str, Any]:
         "format": table.format,
         "rows": table.n_rows,
         "features": table.n_features,
-        "non-zeros": table.n_nonzero,
-        "precision": type_name(table.X.dtype),
+        "non-zeros": None if isinstance(table.X, Frame) else table.n_nonzero,
+        "precision": None if isinstance(table.X, Frame) else type_name(table.X.dtype),
         "bytes": table.n_bytes or None,
     }
+    if isinstance(table.X, Frame):
+        facts["features"] = None
     if table.y is not None:
         values, counts = np.unique(table.y, return_counts=True)
         if values.size <= max(20, table.n_rows // 20) or table.y.dtype.kind in "US":

@@ -57,6 +57,8 @@ TEXTS = {
     "decision_function_shape": "ovr or ovo: a column of scores a class, or a pair",
     "label": "label column of a table; the last one by default",
     "drop_columns": "columns of a table that are no features: names, identifiers, dates",
+    "columns": "what columns of a table are, where the guess is wrong: number, category, text, chars, hashed, date, "
+    "list or drop; text:1-2 for words and pairs of words",
     "standardize": "bring each feature to mean 0 and variance 1 (sparse ones to variance 1); saved with the model",
     "header": "whether a table has a line of names; auto by default",
     "scale": "multiply every value by this (255 levels: 0.00392157)",
@@ -71,7 +73,7 @@ TEXTS = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "data": (
-        "data", "test", "validation", "label", "drop_columns", "header", "scale",
+        "data", "test", "validation", "label", "columns", "drop_columns", "header", "scale",
         "standardize", "index_base", "missing", "cache",
     ),
     "model": (
@@ -89,7 +91,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 COMMON = frozenset((
-    "data", "test", "validation", "label", "loss", "C", "penalty", "class_weight", "tol", "max_time",
+    "data", "test", "validation", "label", "columns", "loss", "C", "penalty", "class_weight", "tol", "max_time",
     "checkpoint", "n_jobs", "memory", "model", "report", "json", "help", "help_all", "leave_one_out", "proven_gap",
 ))  # fmt: skip
 
@@ -97,7 +99,7 @@ EXAMPLES = {
     "saddlesvm": ("saddlesvm train heart", "saddlesvm train --help"),
     "train": (
         "saddlesvm train heart --C auto --validation 0.2 --report heart.html",
-        "saddlesvm train data.csv --label outcome --loss logistic --model data.model",
+        "saddlesvm train people.csv --label bought --columns zip=category --model people.model",
     ),
     "path": (
         "saddlesvm path heart --leave-one-out --report heart-path.html",

@@ -31,7 +31,10 @@ from saddlesvm.runtime.words import INTERCEPTS, KEPT, KERNEL_NAMES
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 WEIGHTS = "--class-weight"
-DATA_HELP = f"file (LIBSVM, CSV, TSV, Parquet, .npz, idx), store, bundled set ({', '.join(BUNDLED)}), or - for stdin"
+DATA_HELP = (
+    "file (CSV, TSV, JSON lines, Parquet, Feather, LIBSVM, .npz, .npy, idx), folder of texts, store, bundled set "
+    f"({', '.join(BUNDLED)}), or - for stdin"
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -109,13 +112,17 @@ def texts_of(faces: list[Face]) -> dict[str, str]:
     return found
 
 
-def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True) -> None:
+def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True, columns: bool = True) -> None:
     """Options that say how a data file is read."""
     parser.add_argument("--label", metavar="NAME", help=TEXTS["label"])
     parser.add_argument(
         "--drop-columns", dest="drop_columns", type=kinds.columns, default=(), metavar="NAME,NAME",
         help=TEXTS["drop_columns"],
     )  # fmt: skip
+    if columns:
+        parser.add_argument(
+            "--columns", type=kinds.column_kinds, default=(), metavar="NAME=KIND,NAME=KIND", help=TEXTS["columns"]
+        )
     parser.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help=TEXTS["header"])
     parser.add_argument("--scale", type=float, default=1.0, help=TEXTS["scale"])
     parser.add_argument(
@@ -245,7 +252,7 @@ def fill_predict(parser: Parser) -> None:
     )  # fmt: skip
     add_own_loss(parser)
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
-    add_reading(parser)
+    add_reading(parser, columns=False)
     parser.set_defaults(run=Later("saddlesvm.cli.predict:predict"), reads=("data",), models=("model",))
 
 
@@ -261,7 +268,7 @@ def fill_certify(parser: Parser) -> None:
     parser.add_argument("--refine", type=int, default=0, help="epochs of dual ascent that tighten the bound")
     parser.add_argument("--tol", type=float, help="exit with 3 unless the relative gap is at most this")
     parser.add_argument("--json", action="store_true", help="print the facts as JSON")
-    add_reading(parser)
+    add_reading(parser, columns=False)
     parser.set_defaults(run=Later("saddlesvm.cli.commands:certify"), reads=("data",), models=("model",))
 
 

@@ -22,6 +22,7 @@ from saddlesvm.cli.commands import (
 )
 from saddlesvm.cli.facts_of import described
 from saddlesvm.cli.tables import Facts, show
+from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, read_encoded
 from saddlesvm.data import Table
 from saddlesvm.data.columns import check_names
 from saddlesvm.estimators import persistence
@@ -30,6 +31,7 @@ from saddlesvm.estimators.first_weight import takes_features
 from saddlesvm.estimators.leave_one_out import leave_one_out
 from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for
 from saddlesvm.estimators.path_search import certified_path
+from saddlesvm.estimators.scaling import behind_scaler
 from saddlesvm.fit.outcome import Outcome
 
 SHOWN = 9  # number of values of C to print
@@ -44,22 +46,30 @@ def run(options: argparse.Namespace) -> int:
     task = task_of(options)
     table = read_table(options, options.data, task=task)
     y = labels_of(table)
-    held_out = (
-        read_table(options, options.validation, table.n_features, task, table.zero_based)
-        if options.validation
-        else None
-    )
+    encoder = fitted_to(table) if table.encoder is not None else None
+    table = table if encoder is None else encoded(encoder, table)
+    held_out = None
+    if options.validation and encoder is not None:
+        held_out = read_encoded(encoder, options, options.validation, table.label_name, task)
+    elif options.validation:
+        held_out = read_table(options, options.validation, table.n_features, task, table.zero_based)
     if held_out is not None:
         labels_of(held_out)
         check_names(held_out.source, held_out.feature_names, table.source, table.feature_names)
     path = path_asked_for(options, table, y)
     scores, chosen = errors_along(path, table, held_out, options.leave_one_out)
-    facts: Facts = {"read": described(table), "path": facts_of(path), "proven": proven(path)}
+    facts: Facts = {
+        "read": described(table) | {"columns": table.columns},
+        "path": facts_of(path),
+        "proven": proven(path),
+    }
     if chosen is not None:
         facts["chosen"] = {"C": chosen} | {f"{name} error there": value for name, value in at(scores, chosen).items()}
     if options.model:
         model = path.model(path.Cs[-1] if chosen is None else chosen)
-        persistence.save(model, options.model, {"trained on": str(table.source), "rows": table.n_rows})
+        notes = {"trained on": str(table.source), "rows": table.n_rows}
+        notes |= {} if encoder is None else {LABEL: table.label_name}
+        persistence.save(behind_scaler(model, encoder), options.model, notes)
         facts["path"]["model written to"] = options.model
     if options.report:
         write_report(options, table, path, scores, chosen)

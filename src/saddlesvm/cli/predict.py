@@ -14,7 +14,7 @@ from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.facts_of import worth_of
 from saddlesvm.cli.kernel_values import values_for, width_read
 from saddlesvm.cli.missing import Filling
-from saddlesvm.cli.reading import check_features, read_table
+from saddlesvm.cli.reading import Reading, check_features, read_like
 from saddlesvm.cli.standardized import applied
 from saddlesvm.data import DataError, atomic_write
 from saddlesvm.data.table import shorten
@@ -27,17 +27,16 @@ PREDICTED_ROWS = 100_000  # rows predicted at a time, because text takes many ti
 
 def predict(options: argparse.Namespace) -> int:
     """``saddlesvm predict``: a line a row, to standard output or a file."""
-    model, scaler = parted(persistence.load(options.model))
+    model, before = parted(persistence.load(options.model))
     filling = Filling.of_model(model.notes_)
-    zero_based = model.notes_.get("zero_based")
-    table = read_table(options, options.data, width_read(model), None, zero_based, filling.keeps)
+    table = read_like(before, model, options, options.data, Reading(width_read(model), None, filling.keeps))
     table = values_for(model, table)
     check_features(model, options.model, table)
     if options.probabilities and not hasattr(model, "predict_proba"):
         raise DataError(
             f"{options.model}: the model has no probabilities: train it with --probability yes, or with --loss logistic"
         )
-    table = applied(scaler, filling.applied(table, every_row=True))
+    table = applied(before, filling.applied(table, every_row=True))
     kept = []
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
         for start in range(0, table.n_rows, PREDICTED_ROWS):

@@ -8,18 +8,29 @@ import os
 import shutil
 import sys
 import tempfile
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.cli.convert import HEADER, ZERO_BASED
+from saddlesvm.cli.choices_of_reading import HEADER, ZERO_BASED
 from saddlesvm.cli.places import STANDARD_INPUT
 from saddlesvm.cli.share_bar import share_bar
+from saddlesvm.cli.tabular import LABEL, needs_encoder, read_encoded, read_tabular, refuse
 from saddlesvm.data import BUNDLED, DataError, Table, read
 from saddlesvm.data.columns import check_names
+from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
 CALLED = "standard input"
+
+
+class Reading(NamedTuple):
+    """What other data of a model are read for."""
+
+    n_features: int | None
+    task: Any = None
+    missing: str = "error"
 
 
 def read_table(
@@ -30,7 +41,17 @@ def read_table(
     zero_based: bool | None = None,
     missing: str = "error",
 ) -> Table:
-    """Read a data file as the options say; `zero_based` tells how other data of the same model were read."""
+    """Read a data file as the options say; `zero_based` tells how other data of the same model were read.
+
+    Where data to train on have columns of words, dates or texts, `X` of the table holds those columns.
+    """
+    if source == STANDARD_INPUT:
+        return from_standard_input(
+            options, lambda path: read_table(options, path, n_features, task, zero_based, missing)
+        )
+    if n_features is None and needs_encoder(options, source):
+        refuse(options, source, ("dask", "liblinear", "libsvm"))
+        return read_tabular(options, source, task)
     given: dict[str, Any] = {
         "label": options.label,
         "header": HEADER[options.header],
@@ -43,13 +64,32 @@ def read_table(
     }
     told = options.index_base != "auto" or zero_based is None
     given["zero_based"] = ZERO_BASED[options.index_base] if told else zero_based
-    if source == STANDARD_INPUT:
-        return from_standard_input(given)
     with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
         return read(source, **given, advance=advance)
 
 
-def from_standard_input(given: dict[str, Any]) -> Table:
+def read_like(before: Any, model: Any, options: argparse.Namespace, source: str, given: Reading) -> Table:
+    """Read other data of a model: by the encoder `before` it where there is one, and encoded; else as :func:`read_table`.
+
+    Parameters
+    ----------
+    before : TableEncoder, StandardScaler or None
+    model : estimator
+        With ``notes_``.
+    options : Namespace
+    source : str
+    given : Reading
+        The width that is expected, what the labels are, and what to do with missing values.
+    """
+    if not isinstance(before, TableEncoder):
+        return read_table(options, source, given.n_features, given.task, model.notes_.get("zero_based"), given.missing)
+    label = model.notes_.get(LABEL)
+    if source == STANDARD_INPUT:
+        return from_standard_input(options, lambda path: read_encoded(before, options, path, label, given.task))
+    return read_encoded(before, options, source, label, given.task)
+
+
+def from_standard_input(options: argparse.Namespace, use: Callable[[str], Table]) -> Table:
     """Read what comes on standard input, by way of a temporary file: the readers look at data more than once.
 
     Raises
@@ -57,7 +97,7 @@ def from_standard_input(given: dict[str, Any]) -> Table:
     DataError
         As for a file; or there is no standard input, or it is to be kept beside a file.
     """
-    if given["cache"]:
+    if options.cache:
         raise DataError(f"{CALLED}: --cache keeps what was read beside a file; there is none")
     if sys.stdin is None:
         raise DataError(f"{CALLED}: is closed")
@@ -65,7 +105,7 @@ def from_standard_input(given: dict[str, Any]) -> Table:
     try:
         with os.fdopen(handle, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        return dataclasses.replace(read(path, **given), source=CALLED)
+        return dataclasses.replace(use(path), source=CALLED)
     except DataError as error:
         raise DataError(str(error).replace(path, CALLED)) from None
     finally:
@@ -102,7 +142,7 @@ def check_features(model: Any, path: str, table: Table) -> None:
 
 def label_taken(table: Table, label: str | None) -> str | None:
     """Which column was taken for the labels, in words; None where the format leaves no choice."""
-    if table.y is None or table.format not in ("csv", "parquet"):
+    if table.y is None or table.format not in ("csv", "parquet", "jsonl", "arrow", "folder"):
         return None
     name = repr(table.label_name) if table.label_name is not None else "without a name"
     last = label is None and table.source not in BUNDLED

@@ -17,12 +17,13 @@ def check_possible(path: str | None) -> None:
         raise DataError(f"{path}: a report needs the lab extra: pip install 'saddlesvm[lab]'")
 
 
-def write_report(path: str, model: Any, source: str, facts: Facts) -> None:
-    """Write the report of a model."""
+def write_report(path: str, model: Any, source: str, facts: Facts, names: Any = None) -> None:
+    """Write the report of a model, whose features have `names`."""
     from saddlesvm.lab.model_report import model_report
 
     groups = {
         title: [(name, spoken(name, value)) for name, value in lines.items() if value is not None]
         for title, lines in facts.items()
     }
-    model_report(model, source, groups, shlex.join(["saddlesvm", *sys.argv[1:]])).write(path)
+    command = shlex.join(["saddlesvm", *sys.argv[1:]])
+    model_report(model, source, groups, command, names).write(path)

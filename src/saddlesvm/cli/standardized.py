@@ -25,5 +25,5 @@ def learnt(table: Table) -> StandardScaler:
 
 
 def applied(scaler: Any, table: Table) -> Table:
-    """The table with its rows scaled; as it is without a scaler."""
-    return table if scaler is None else dataclasses.replace(table, X=scaler.transform(table.X))
+    """The table with its rows scaled; as it is without a scaler (rows of a table's encoder come encoded)."""
+    return table if not isinstance(scaler, StandardScaler) else dataclasses.replace(table, X=scaler.transform(table.X))

@@ -10,7 +10,7 @@ from saddlesvm.data.table import Label, shorten
 
 _POSITION = re.compile(r"[+-]?[0-9]{1,18}")
 
-__all__ = ["check_names", "dropped_positions", "label_position"]
+__all__ = ["check_names", "dropped_positions", "label_position", "position_of"]
 
 
 def dropped_positions(
@@ -23,7 +23,7 @@ def dropped_positions(
     DataError
         There is no such column, or its name occurs twice.
     """
-    return frozenset(_position_of(one, names, n_columns, source, "column") for one in drop)
+    return frozenset(position_of(one, names, n_columns, source, "column") for one in drop)
 
 
 def label_position(
@@ -63,7 +63,7 @@ def label_position(
     elif label is None:
         position = kept[-1] if kept and len(kept) != n_features else None
     else:
-        position = _position_of(label, names, n_columns, source)
+        position = position_of(label, names, n_columns, source)
         if position in dropped:
             raise DataError(f"{source}: the column of the labels is among those to drop")
     if label is None and n_features is not None and len(kept) < n_features:
@@ -92,9 +92,16 @@ def check_names(source: str, names: Sequence[str] | None, other: str, expected: 
             raise DataError(f"{source}: feature {k + 1} is {name!r}; {other} has {str(wanted)!r} there{order}")
 
 
-def _position_of(
+def position_of(
     label: str | int, names: list[str] | None, n_columns: int, source: str, what: str = "label column"
 ) -> int:
+    """Position of a column given by its name, or by its position, negative from the end.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or its name occurs twice.
+    """
     if isinstance(label, str) and names is not None and label in names:
         if names.count(label) > 1:
             raise DataError(f"{source}: {names.count(label)} columns are named {label!r}; give the position")

@@ -27,7 +27,7 @@ from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Task, float_type
 from saddlesvm.rows.small_types import precision_of, widened
 
-__all__ = ["MEMORY", "convert", "read_with"]
+__all__ = ["MEMORY", "convert", "origin_of", "read_with"]
 
 MEMORY = 256 << 20
 _BLOCKS_IN_MEMORY = 16  # copies of a block of rows in memory at once: text, parsed, sorted, written
@@ -157,7 +157,8 @@ def _append_all(
                 writer.append(_scaled(closed.X, scale, writer.dtype), closed.y, closed.weights)
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
-        writer.sources.append(_origin(source, writer.n_rows - before))
+        origin = origin_of(Path(source.name), source.format, writer.n_rows - before, source.n_bytes)
+        writer.sources.append(origin | {"path": source.name, "zero_based": source.zero_based})
     if gaps.count and not writer.n_rows:
         raise DataError(f"{sources[0].name}: every row has missing values: none is left")
 
@@ -231,15 +232,13 @@ def _scaled(X: Any, scale: float, dtype: Any) -> Any:
     return sp.csr_matrix((X.data.astype(dtype) * factor, X.indices, X.indptr), shape=X.shape)
 
 
-def _origin(source: Source, n_rows: int) -> dict[str, Any]:
-    """The entry of a source in the header."""
-    path = Path(source.name)
+def origin_of(path: Path, found: str, n_rows: int, n_bytes: int) -> dict[str, Any]:
+    """The entry of a source in the header: a file in the format `found`, or what is none, of `n_bytes`."""
     facts = path.stat() if path.is_file() else None
     return {
-        "path": source.name,
-        "format": source.format,
+        "path": str(path),
+        "format": found,
         "rows": n_rows,
-        "bytes": source.n_bytes if facts is None else facts.st_size,
+        "bytes": n_bytes if facts is None else facts.st_size,
         "modified": None if facts is None else facts.st_mtime_ns,
-        "zero_based": source.zero_based,
     }

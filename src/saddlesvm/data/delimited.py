@@ -17,20 +17,20 @@ import numpy as np
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.columns import dropped_positions, label_position
 from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
+from saddlesvm.data.frame import MISSING_WORDS
 from saddlesvm.data.label_column import Cells, is_number
 from saddlesvm.data.streams import open_counted, open_text, reading
 from saddlesvm.data.table import Label, Missing, Raw, Task
 
-__all__ = ["delimited_source", "read_delimited"]
+__all__ = ["Layout", "delimited_source", "layout_of", "read_delimited"]
 
-_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _MISSING_LABEL = frozenset({"", "?", "nan"})
 _ENCODE = "(text columns need encoding first)"
 _OPEN_QUOTE = "a quote is opened that its line does not close"
 
 
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
     """The layout of the lines of one file."""
 
     delimiter: str
@@ -113,7 +113,7 @@ def read_delimited(
         first line of a different length.
     """
     with reading(path):
-        layout = replace(_layout_of(path, label, header, n_features, drop_columns), gaps=missing == "keep")
+        layout = replace(layout_of(path, label, header, n_features, drop_columns), gaps=missing == "keep")
         with open_text(path) as file:
             lines = islice(file, layout.skip, None)
             cells, texts, codes = _cells(path, lines, layout, np.dtype(dtype or np.float64), task)
@@ -135,7 +135,7 @@ def delimited_source(
 ) -> Source:
     """CSV or TSV some rows at a time, with NaN for missing values where `gaps` are kept; see :func:`read_delimited`."""
     with reading(path):
-        layout = replace(_layout_of(path, label, header, n_features, drop_columns), gaps=gaps)
+        layout = replace(layout_of(path, label, header, n_features, drop_columns), gaps=gaps)
     return Source(
         str(path),
         "csv",
@@ -150,7 +150,7 @@ def delimited_source(
     )
 
 
-def _blocks(path: Path, layout: _Layout, task: Task | None, n_bytes: int) -> Iterator[Block]:
+def _blocks(path: Path, layout: Layout, task: Task | None, n_bytes: int) -> Iterator[Block]:
     n_rows = rows_in(n_bytes, 8 * layout.n_columns)
     with reading(path), open_counted(path) as (file, share):
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
@@ -167,7 +167,7 @@ def _blocks(path: Path, layout: _Layout, task: Task | None, n_bytes: int) -> Ite
 def _cells(
     path: Path,
     lines: Iterator[str],
-    layout: _Layout,
+    layout: Layout,
     dtype: np.dtype[Any],
     task: Task | None,
     max_rows: int | None = None,
@@ -210,24 +210,31 @@ def _nothing(cell: str) -> float:
 
 def _number_or_gap(cell: str) -> float:
     """The number in a cell, NaN where it is missing."""
-    if cell.strip().lower() in _MISSING:
+    if cell.strip().lower() in MISSING_WORDS:
         return math.nan
     if not is_number(cell.strip()):
         raise ValueError(f"{cell!r} is not a number")
     return float(cell)
 
 
-def _allowed(cells: np.ndarray[Any, Any], layout: _Layout) -> np.ndarray[Any, Any]:
+def _allowed(cells: np.ndarray[Any, Any], layout: Layout) -> np.ndarray[Any, Any]:
     return ~np.isinf(cells) if layout.gaps else np.isfinite(cells)
 
 
-def _layout_of(
+def layout_of(
     path: Path,
     label: Label,
     header: bool | Literal["auto"],
     n_features: int | None,
     drop: Sequence[str | int] = (),
-) -> _Layout:
+) -> Layout:
+    """How the lines of a file are laid out, from its first two.
+
+    Raises
+    ------
+    DataError
+        The file is empty, or there is no such label or dropped column.
+    """
     with open_text(path) as file:
         start = next((line for line in file if line.strip()), "")
     delimiter = "\t" if ".tsv" in path.name.lower() else max(";\t,", key=start.count)
@@ -250,7 +257,7 @@ def _layout_of(
     if nameless is not None:
         raise DataError(f"{path}: line {n_lines}: column {nameless} has no name (a saved row index?); drop or name it")
     position = label_position(label, names, len(first), n_features, str(path), dropped)
-    return _Layout(delimiter, names, len(first), n_lines if has_header else 0, position, dropped=dropped)
+    return Layout(delimiter, names, len(first), n_lines if has_header else 0, position, dropped=dropped)
 
 
 def _looks_like_header(
@@ -274,7 +281,7 @@ def _looks_like_header(
             return not is_number(label_cell) and label_cell not in _MISSING_LABEL and is_number(second[at])
     else:
         features = first
-    features = [cell for cell in features if cell.lower() not in _MISSING]
+    features = [cell for cell in features if cell.lower() not in MISSING_WORDS]
     numbers = sum(map(is_number, features))
     if 0 < numbers < len(features):
         odd = next(cell for cell in features if not is_number(cell))
@@ -288,7 +295,7 @@ def _numbers_or_text(texts: list[str]) -> np.ndarray[Any, Any]:
     return np.array([float(text) for text in texts]) if all(map(is_number, texts)) else np.array(texts, dtype=str)
 
 
-def _find_fault(path: Path, layout: _Layout, dtype: np.dtype[Any], task: Task | None) -> None:
+def _find_fault(path: Path, layout: Layout, dtype: np.dtype[Any], task: Task | None) -> None:
     """Read line by line and raise a `DataError` at the first cell that breaks a rule."""
     with open_text(path) as file:
         skipped = sum(1 for _ in islice(file, layout.skip))
@@ -307,7 +314,7 @@ def _find_fault(path: Path, layout: _Layout, dtype: np.dtype[Any], task: Task | 
             raise DataError(f"{path}: is truncated: the compressed data end too early, {where}") from None
 
 
-def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task | None) -> str | None:
+def _fault_of(row: list[str], layout: Layout, dtype: np.dtype[Any], task: Task | None) -> str | None:
     """Say what is wrong with a row; None when nothing is."""
     if any("\n" in cell.rstrip() for cell in row):
         return _OPEN_QUOTE
@@ -318,7 +325,7 @@ def _fault_of(row: list[str], layout: _Layout, dtype: np.dtype[Any], task: Task 
             fault = None
         elif column == layout.label:
             fault = _fault_of_label(cell.strip(), task)
-        elif layout.gaps and cell.strip().lower() in _MISSING:
+        elif layout.gaps and cell.strip().lower() in MISSING_WORDS:
             fault = None
         else:
             fault = _fault_of_cell(cell.strip(), dtype)
@@ -340,7 +347,7 @@ def _fault_of_label(cell: str, task: Task | None) -> str | None:
 
 
 def _fault_of_cell(cell: str, dtype: np.dtype[Any]) -> str | None:
-    if cell.lower() in _MISSING:
+    if cell.lower() in MISSING_WORDS:
         return f"the value is missing ({cell!r}); {WAYS_WITH_GAPS}"
     if not is_number(cell):
         return f"{cell!r} is not a number; features must be numbers {_ENCODE}"

@@ -16,7 +16,7 @@ from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
 from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.data.table import Label, Missing, Raw, float_type
 
-__all__ = ["parquet_source", "read_parquet"]
+__all__ = ["opened_parquet", "parquet_source", "read_parquet"]
 
 _STRINGS = 1 << 24  # most bytes of the texts and lists in the footer, as the file states them
 _VALUE_BYTES = 8
@@ -87,6 +87,19 @@ def parquet_source(
         feature_names=columns.feature_names,
         label_name=columns.label_name,
     )
+
+
+@contextmanager
+def opened_parquet(path: Path) -> Iterator[tuple[Any, list[str]]]:
+    """A ``pyarrow.parquet.ParquetFile``, and the names of its columns without those that pandas wrote for its row index.
+
+    Raises
+    ------
+    DataError
+        pyarrow is not installed, or the file is damaged.
+    """
+    with _opened(path) as file:
+        yield file, [name for name in file.schema_arrow.names if not _ROW_INDEX.fullmatch(name)]
 
 
 def _refuse_bomb(path: Path, metadata: Any) -> None:

@@ -34,8 +34,9 @@ __all__ = [
 ]
 
 FORMATS = (
-    "LIBSVM text, CSV, TSV (each plain or compressed with gzip, bzip2 or xz), Parquet (.parquet), NumPy (.npz), "
-    "an MNIST-style idx file, or a store"
+    "LIBSVM text, CSV, TSV, JSON lines (each plain or compressed with gzip, bzip2 or xz), Parquet (.parquet), Feather or "
+    "Arrow IPC (.feather, .arrow), NumPy (.npz, .npy), an MNIST-style idx file, a store, or a folder of text files in a "
+    "folder for each class"
 )
 
 
@@ -65,6 +66,12 @@ _BY_ENDING = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".npz": "npz",
+    ".npy": "npy",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".feather": "arrow",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
 }
 _SAMPLE = 1 << 16
 _IDX = re.compile(rb"\x00\x00[\x08\x09\x0b-\x0e][\x01-\x08]", re.DOTALL)
@@ -168,18 +175,23 @@ def format_of(path: Path) -> str:
     Returns
     -------
     str
-        "libsvm", "csv", "parquet", "npz", "idx" or "store".
+        "libsvm", "csv", "jsonl", "parquet", "arrow", "npz", "npy", "idx", "store" or "folder".
 
     Raises
     ------
     DataError
         The file is empty or no regular file, or neither its name nor its content is of a format known here; a folder
-        is not a store.
+        is neither a store nor holds folders.
     """
     if path.is_dir():
         if (path / HEADER).exists() or path.name.endswith(PARTIAL):
             return "store"
-        raise DataError(f"{path}: is a folder, and not a store (it has no {HEADER}); a file or a store is needed")
+        if any(one.is_dir() and not one.name.startswith(".") for one in path.iterdir()):
+            return "folder"
+        raise DataError(
+            f"{path}: is a folder, and not a store (it has no {HEADER}), nor has it a folder of text files for each "
+            "class; a file or a store is needed"
+        )
     refuse_special(path, "data are read more than once: write them to a file first")
     with reading(path), open_bytes(path) as file:
         sample = file.read(_SAMPLE)
@@ -198,6 +210,10 @@ def format_of(path: Path) -> str:
 def _sniff(sample: bytes) -> str | None:
     if sample.startswith(b"PAR1"):
         return "parquet"
+    if sample.startswith((b"ARROW1", b"FEA1")):
+        return "arrow"
+    if sample.startswith(b"\x93NUMPY"):
+        return "npy"
     if sample.startswith(b"PK\x03\x04"):
         return "npz"
     if _IDX.match(sample):
@@ -212,6 +228,8 @@ def _sniff(sample: bytes) -> str | None:
     if 2 * pairs > len(lines):
         return "libsvm"
     first = text.lstrip().split("\n", 1)[0]
+    if first.startswith("{") and first.rstrip().endswith("}"):
+        return "jsonl"
     if first[:1] not in "{[<#" and any(mark in first for mark in ",;\t"):
         return "csv"
     return "libsvm" if pairs else None

@@ -90,6 +90,12 @@ class Table:
     zero_based : bool or None
         Whether the indices of LIBSVM text were taken to count from 0, as :func:`read` can be told of further files;
         None for other formats.
+    encoder : TableEncoder or None
+        What makes rows of numbers of columns of words; `X` is a :class:`~saddlesvm.data.frame.Frame` until it did.
+    frame : Frame or None
+        The columns that `X` was made of.
+    columns : list of str, or None
+        What each column is, in words.
 
     Examples
     --------
@@ -110,6 +116,9 @@ class Table:
     known_nonzero: int | None = None
     sample_weight: np.ndarray[Any, Any] | None = None
     zero_based: bool | None = None
+    encoder: Any = None
+    frame: Any = None
+    columns: list[str] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -23,6 +23,8 @@ from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
 from saddlesvm.estimators.scaling import arrays_of, behind_scaler, parted, scaler_of, taken
+from saddlesvm.estimators.table import TableEncoder
+from saddlesvm.estimators.table_saved import IDF, encoder_of, state_of, taken_state
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
@@ -36,7 +38,8 @@ from saddlesvm.solvers.base import SolverBase
 INSTEAD = {
     "best_estimator_": ": save its best_estimator_",
     "to_local": ": save what its to_local() returns",
-    "steps": ": save its last step, alone or behind a StandardScaler, or the whole with joblib or skops",
+    "steps": ": save its last step, alone or behind a StandardScaler or a saddlesvm.table.encoder, or the whole with "
+    "joblib or skops",
 }
 UNSAVED = ("callbacks", "checkpoint", "random_state")
 
@@ -47,7 +50,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     Parameters
     ----------
     model : LinearSVC, LinearSVR, KernelSVC, or one registered with :func:`saddlesvm.register_estimator`
-        Or a pipeline of a ``StandardScaler`` and one of these.
+        Or a pipeline of a ``StandardScaler``, or of a :func:`saddlesvm.table.encoder`, and one of these.
     path : path-like
     notes : dict, optional
         Plain facts to store with the model, such as the source of the data.
@@ -76,7 +79,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     >>> load(path).certificate_ == model.certificate_, load(path).notes_["made for"]
     (True, 'the manual')
     """
-    model, scaler = parted(model)
+    model, before = parted(model)
     entry = register.entry_of(model)
     if entry is None or entry.kind is not type(model):
         inner = next((told for name, told in INSTEAD.items() if hasattr(model, name)), "")
@@ -86,7 +89,12 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     if hasattr(model, "C_"):
         params["C"] = model.C_  # chosen in the fit, which a reader does not do again
     saved = entry.saved
-    arrays = arrays_of(scaler)
+    state = None
+    if isinstance(before, TableEncoder):
+        state, idf = state_of(before)
+        arrays = {IDF: idf}
+    else:
+        arrays = arrays_of(before)
     arrays |= {name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)}
     for name in saved.matrices:
         if hasattr(model, name):
@@ -105,6 +113,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
         "trace": list(getattr(model, "trace_", [])),
         "notes": notes or {},
     }
+    if state is not None:
+        meta["encoder"] = state
     save_model(path, entry.name, arrays, meta)
 
 
@@ -116,7 +126,8 @@ def names_known() -> str:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM; ``notes_`` holds its notes.
 
-    Where rows are scaled before it, it is a pipeline of a ``StandardScaler`` and the estimator.
+    Where rows are scaled or encoded before it, it is a pipeline of a ``StandardScaler``, or of the encoder of a table, and
+    the estimator.
 
     Raises
     ------
@@ -149,14 +160,31 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
     try:
         arrays = dict(arrays)
-        of_scaler = taken(arrays)
+        of_scaler, of_encoder = taken(arrays), taken_state(arrays, meta)
         model = _made(entry, arrays, meta)
+        if of_encoder is not None:
+            return behind_scaler(model, _encoder_before(model, *of_encoder))
         names = getattr(model, "feature_names_in_", None)
         return behind_scaler(model, scaler_of(of_scaler, model.n_features_in_, names))
     except UnregisteredLoss as error:
         raise DataError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise DataError(f"{path}: is a damaged model file: {error}") from None
+
+
+def _encoder_before(model: Any, state: Any, idf: np.ndarray) -> TableEncoder:
+    """The encoder of a model's tables, which makes as many features as the model takes.
+
+    Raises
+    ------
+    ValueError
+        It makes others, or is none.
+    """
+    encoder = encoder_of(state, idf)
+    width = len(encoder.get_feature_names_out())
+    if width != model.n_features_in_:
+        raise ValueError(f"its encoder makes {width} features; its weights are of {model.n_features_in_}")
+    return encoder
 
 
 def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A StandardScaler before an estimator, as model files hold it: plain arrays."""
+"""What stands before an estimator in a pipeline that can be saved: a StandardScaler, or the encoder of a table."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from saddlesvm.estimators.table import TableEncoder
+
 __all__ = ["SCALER", "arrays_of", "behind_scaler", "parted", "scaler_of", "taken"]
 
 SCALER = ("scaler_mean", "scaler_scale", "scaler_var", "scaler_seen")
 
 
-def parted(model: Any) -> tuple[Any, StandardScaler | None]:
-    """The estimator at the end of a pipeline that has a StandardScaler before it alone; any other model as it is."""
-    if isinstance(model, Pipeline) and len(model.steps) == 2 and type(model[0]) is StandardScaler:
+def parted(model: Any) -> tuple[Any, StandardScaler | TableEncoder | None]:
+    """The estimator at the end of a pipeline that has a StandardScaler or a table's encoder before it alone, and that
+    step; any other model as it is."""
+    if isinstance(model, Pipeline) and len(model.steps) == 2 and type(model[0]) in (StandardScaler, TableEncoder):
         return model[-1], model[0]
     return model, None
 
 
-def behind_scaler(model: Any, scaler: StandardScaler | None) -> Any:
-    """The model as it is to be used: a pipeline where rows are scaled first."""
+def behind_scaler(model: Any, scaler: StandardScaler | TableEncoder | None) -> Any:
+    """The model as it is to be used: a pipeline where rows are scaled, or encoded, first."""
     if scaler is None:
         return model
     made = make_pipeline(scaler, model)

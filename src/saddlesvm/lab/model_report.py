@@ -15,7 +15,9 @@ SHOWN = 15  # features a class
 ENOUGH = 2  # certificates that a line goes through, at least
 
 
-def model_report(model: Any, name: str, groups: dict[str, list[tuple[str, str]]], command: str) -> Report:
+def model_report(
+    model: Any, name: str, groups: dict[str, list[tuple[str, str]]], command: str, names: Any = None
+) -> Report:
     """Assemble the report of a fitted estimator.
 
     Parameters
@@ -28,6 +30,8 @@ def model_report(model: Any, name: str, groups: dict[str, list[tuple[str, str]]]
         Facts in words; the first group is of the data.
     command : str
         The command that repeats the report.
+    names : sequence of str, optional
+        Of the features, where the model does not have them.
     """
     (_, data), *others = groups.items()
     facts = dict(others)
@@ -38,7 +42,7 @@ def model_report(model: Any, name: str, groups: dict[str, list[tuple[str, str]]]
         report.section("What the model is worth", Table(["", ""], facts.pop("worth")))
     report.section("How the gap closed", *closing(model))
     if hasattr(model, "top_features"):
-        tables = [features(best, heading(model, label)) for label, best in model.top_features(SHOWN).items()]
+        tables = [features(best, heading(model, label)) for label, best in model.top_features(SHOWN, names).items()]
         report.section("The strongest features", *tables)
     for title, lines in facts.items():
         report.section("The fit" if title == "done" else title.capitalize(), Table(["", ""], lines))

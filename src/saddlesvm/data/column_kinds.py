@@ -1,0 +1,246 @@
+"""What a column of a table is: a number, a category, a text, a date, a list of numbers, or nothing to learn from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.frame import MISSING_WORDS, Frame, as_text
+from saddlesvm.data.label_column import is_number
+from saddlesvm.data.table import shorten
+
+__all__ = ["KINDS", "Found", "Kind", "found_in", "kind_of", "typed"]
+
+KINDS = ("number", "category", "text", "chars", "hashed", "date", "list", "drop")
+NGRAMS = {"text": (1, 1), "chars": (2, 4), "hashed": (1, 1)}  # lengths of n-grams where none are given
+LONGEST_NGRAM = 10  # words or characters; longer ones hardly occur twice
+DATE_ORDERS = ("ymd", "dmy", "mdy")
+
+NUMBERS = 0.9  # least share of numbers among the values of a number column: what is left are typing errors
+DATES = 0.9
+SAMPLE = 10_000  # rows that decide about a column
+WORDS = 3.0  # least mean number of words of a text; names and places have fewer
+DISTINCT = 0.3  # least share of different values of a text: categories repeat
+FEWEST = 20  # values from which on all of them different makes an id
+
+_ID = re.compile(r"(?i)(?:^|[_\s-])(?:id|ids|uuid|guid|index|key)$|[a-z](?:Id|ID)$|^unnamed: \d+$")
+_YMD = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d+)?)?(?:Z|\+00:00)?)?")
+_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d+)?)?)?")
+_DAY = 86_400.0
+
+
+class Kind(NamedTuple):
+    """A kind as ``--columns`` spells it: ``category``, ``text:1-2``, ``chars:2-5``, ``date:dmy``.
+
+    Parameters
+    ----------
+    name : str
+        One of `KINDS`.
+    low, high : int
+        Shortest and longest n-gram of a text; 0 for other kinds.
+    order : str
+        Of year, month and day in the text of dates; "" for other kinds.
+    """
+
+    name: str
+    low: int = 0
+    high: int = 0
+    order: str = ""
+
+    def __str__(self) -> str:
+        if self.order not in ("", "ymd"):
+            return f"{self.name}:{self.order}"
+        plain = NGRAMS.get(self.name, (0, 0)) == (self.low, self.high)
+        return self.name if plain else f"{self.name}:{self.low}-{self.high}"
+
+
+class Found(NamedTuple):
+    """What was made of a column, and why."""
+
+    kind: Kind
+    why: str
+
+
+def kind_of(text: str, column: str) -> Kind:
+    """The kind that a text names.
+
+    Raises
+    ------
+    DataError
+        It names none.
+    """
+    name, _, more = text.partition(":")
+    if name == "date" and (more or "ymd") in DATE_ORDERS:
+        return Kind(name, order=more or "ymd")
+    lengths = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", more)
+    if name in NGRAMS and (lengths or not more):
+        low, high = NGRAMS[name] if lengths is None else (int(lengths[1]), int(lengths[2] or lengths[1]))
+        if 1 <= low <= high <= LONGEST_NGRAM:
+            return Kind(name, low, high)
+    if name in KINDS and name not in NGRAMS and name != "date" and not more:
+        return Kind(name)
+    raise DataError(
+        f"column {column!r}: {text!r} is no kind of column; allowed are {', '.join(KINDS)}, with lengths of n-grams as in "
+        f"text:1-2 (1 to {LONGEST_NGRAM}), and date:dmy or date:mdy"
+    )
+
+
+def found_in(frame: Frame, given: Mapping[str, str] | None = None) -> dict[str, Found]:
+    """What each column is, of the first rows of a table; `given` has what the user says.
+
+    Raises
+    ------
+    DataError
+        A column that is given a kind does not exist, or no column is left to learn from.
+    """
+    asked = dict(given or {})
+    odd = [name for name in asked if name not in frame.columns]
+    if odd:
+        raise DataError(f"there is no column {shorten(odd)}; the columns are {shorten(frame.names)}")
+    found = {
+        name: Found(kind_of(asked[name], name), "as given") if name in asked else _made_of(name, values[:SAMPLE])
+        for name, values in frame.columns.items()
+    }
+    if all(one.kind.name == "drop" for one in found.values()):
+        told = ", ".join(f"{name!r} ({one.why})" for name, one in found.items())
+        raise DataError(f"no column is left to learn from: {told}; name kinds with --columns NAME=KIND")
+    return found
+
+
+def _made_of(name: str, values: np.ndarray) -> Found:
+    if values.ndim == 2:
+        return Found(Kind("list"), f"{values.shape[1]:,} numbers a row")
+    if values.dtype.kind == "M":
+        return _unless_constant(np.unique(values[~np.isnat(values)]).size, Found(Kind("date", order="ymd"), ""))
+    if values.dtype.kind == "f":
+        return _of_numbers(name, values)
+    texts = [one for one in values.tolist() if one is not None and one.strip().lower() not in MISSING_WORDS]
+    distinct = set(texts)
+    if len(distinct) <= 1:
+        return _unless_constant(len(distinct), Found(Kind("category"), ""))
+    if sum(map(is_number, texts)) >= NUMBERS * len(texts):
+        return _of_numbers(name, np.array([float(one) if is_number(one) else np.nan for one in texts]))
+    order = _date_order(texts)
+    if order:
+        return Found(Kind("date", order=order), "" if order == "ymd" else f"read as {order}")
+    words = sum(len(one.split()) for one in texts) / len(texts)
+    share = len(distinct) / len(texts)
+    if words >= WORDS and share >= DISTINCT:
+        return Found(Kind("text", *NGRAMS["text"]), f"{words:.3g} words on average")
+    if len(distinct) == len(texts) >= FEWEST:
+        return Found(Kind("drop"), "an id: every value is another")
+    return Found(Kind("category"), f"{len(distinct):,} values")
+
+
+def _unless_constant(distinct: int, found: Found) -> Found:
+    if distinct > 1:
+        return found
+    return Found(Kind("drop"), "one value only" if distinct else "no value")
+
+
+def _of_numbers(name: str, values: np.ndarray) -> Found:
+    known = values[~np.isnan(values)]
+    distinct = np.unique(known)
+    if distinct.size <= 1:
+        return _unless_constant(distinct.size, Found(Kind("number"), ""))
+    whole = bool((known == np.floor(known)).all())
+    if whole and distinct.size == values.size:
+        counted = values.size >= FEWEST and distinct[0] in (0.0, 1.0) and bool((np.diff(values) == 1.0).all())
+        if counted or _ID.search(name):
+            return Found(Kind("drop"), "an id: every value is another")
+    gaps = values.size - known.size
+    return Found(Kind("number"), f"{gaps:,} missing" if gaps else "")
+
+
+def _date_order(texts: list[str]) -> str:
+    """The order of year, month and day, of texts that are dates; "" for others."""
+    if sum(_YMD.fullmatch(one.strip()) is not None for one in texts) >= DATES * len(texts):
+        return "ymd"
+    parts = [found for one in texts if (found := _LAST.fullmatch(one.strip())) is not None]
+    if len(parts) < DATES * len(texts):
+        return ""
+    first, second = (max(int(part[k]) for part in parts) for k in (1, 3))
+    day_first = first > 12 or (second <= 12 and parts[0][2] == ".")
+    return "dmy" if day_first else "mdy"
+
+
+def typed(values: np.ndarray, kind: Kind, name: str) -> np.ndarray:
+    """A column in the type that the encoder of its kind takes.
+
+    Returns
+    -------
+    ndarray
+        float64 with NaN where a value is missing: numbers, days since 1970 of dates, and lists, shape (n, k).
+        Texts, "" where one is missing: categories and texts.
+
+    Raises
+    ------
+    DataError
+        A value that is not of the kind; the message names column and row.
+    """
+    if kind.name == "list":
+        if values.ndim != 2:
+            raise DataError(f"column {name!r} does not hold lists of numbers")
+        return values
+    if kind.name in ("number", "date"):
+        if values.dtype.kind == "f" and values.ndim == 1:
+            return _refuse_infinity(values, name)
+        if values.dtype.kind == "M" and kind.name == "date":
+            days = values.astype("datetime64[us]").astype(np.int64) / (_DAY * 1e6)
+            return np.where(np.isnat(values), np.nan, days)
+        order = kind.order
+        return _parsed(as_text(values), (lambda one: _days(one, order)) if kind.name == "date" else _finite, kind, name)
+    texts = as_text(values)
+    made = np.empty(len(texts), dtype=object)
+    gone = MISSING_WORDS if kind.name == "category" else ("",)
+    made[:] = ["" if one is None or one.strip().lower() in gone else one for one in texts.tolist()]
+    return made
+
+
+def _refuse_infinity(values: np.ndarray, name: str) -> np.ndarray:
+    bad = np.isinf(values)
+    if bad.any():
+        raise DataError(f"column {name!r}, row {int(np.argmax(bad)) + 1}: {values[bad][0]} is not a finite number")
+    return values
+
+
+def _parsed(texts: np.ndarray, value: Callable[[str], float | None], kind: Kind, name: str) -> np.ndarray:
+    """The numbers behind texts; each different text is read once."""
+    known: dict[Any, float | None] = {None: np.nan}
+    made = np.empty(len(texts))
+    for row, text in enumerate(texts.tolist()):
+        if text not in known:
+            known[text] = np.nan if text.strip().lower() in MISSING_WORDS else value(text.strip())
+        number = known[text]
+        if number is None:
+            other = "category" if kind.name == "number" else "text"
+            raise DataError(
+                f"column {name!r}, row {row + 1}: {text[:80]!r} is not a {kind.name}, as the column's others are; "
+                f"correct it, or say --columns {name}={other}"
+            )
+        made[row] = number
+    return made
+
+
+def _finite(text: str) -> float | None:
+    number = float(text) if is_number(text) else np.inf
+    return number if np.isfinite(number) else None
+
+
+def _days(text: str, order: str) -> float | None:
+    """Days since 1970 of the text of a date; None where it is none."""
+    found = (_YMD if order == "ymd" else _LAST).fullmatch(text)
+    if found is None:
+        return None
+    first, second, third = found[1], found[3], found[4]
+    year, month, day = {"ymd": (first, second, third), "dmy": (third, second, first)}.get(order, (third, first, second))
+    try:
+        days = np.datetime64(f"{year}-{int(month):02d}-{int(day):02d}", "D").astype(np.int64)
+    except ValueError:
+        return None
+    hours, minutes, seconds = (int(one or 0) for one in found.groups()[4:7])
+    return float(days) + (3600.0 * hours + 60.0 * minutes + seconds) / _DAY

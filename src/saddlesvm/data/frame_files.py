@@ -1,0 +1,271 @@
+"""Files that hold tables of any columns, some rows at a time: CSV, JSON lines, Parquet, Feather, folders of texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from saddlesvm.data.arrow import opened_ipc, table_of
+from saddlesvm.data.columns import dropped_positions, label_position
+from saddlesvm.data.delimited import layout_of
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.frame import Frame, frame_of, frame_of_rows
+from saddlesvm.data.parquet import opened_parquet
+from saddlesvm.data.reading_options import located
+from saddlesvm.data.streams import open_counted, reading
+from saddlesvm.data.table import Label
+
+__all__ = ["FRAME_FORMATS", "FrameSource", "frame_source", "taken_label"]
+
+FRAME_FORMATS = ("csv", "jsonl", "parquet", "arrow", "folder")
+SAMPLE_BYTES = 1 << 18  # of JSON lines, whose first rows tell the names
+FOLDER_TEXT, FOLDER_LABEL = "text", "folder"
+
+Frames = Iterator[tuple[Frame, float]]
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """A file of columns, ready to be read in frames.
+
+    Attributes
+    ----------
+    name, format : str
+    n_bytes : int
+        Size on the disk.
+    names : list of str
+        Of all its columns, but those to drop.
+    named : bool
+        Whether the file names its columns; else they are called by their positions.
+    frames : callable
+        Takes the approximate bytes of a frame; yields frames, and the share of the file that was read by then.
+    """
+
+    name: str
+    format: str
+    n_bytes: int
+    names: list[str]
+    named: bool
+    frames: Callable[[int], Frames]
+
+
+def frame_source(
+    source: str, *, header: bool | Literal["auto"] = "auto", drop: Sequence[str | int] = (), label: Label = None
+) -> FrameSource:
+    """A file whose columns may be of any kind.
+
+    Parameters
+    ----------
+    source : str
+    header : bool or "auto"
+        Whether the first line of a CSV file holds names.
+    drop : sequence of str or int
+        Columns that are left out, by name or position.
+    label : str, int, False or None
+        As in :func:`~saddlesvm.data.read`; helps to tell a line of names from a row.
+
+    Raises
+    ------
+    DataError
+        The file is in no such format, cannot be read, or has no such column.
+    """
+    path, found = Path(source), located(source)
+    if found == "csv":
+        return _csv(path, header, drop, label)
+    if found not in FRAME_FORMATS:
+        raise DataError(
+            f"{source}: is in the format {found}, which has no columns of words: {', '.join(FRAME_FORMATS)} have"
+        )
+    names, frames = {"jsonl": _jsonl, "parquet": _parquet, "arrow": _ipc, "folder": _folder}[found](path)
+    gone = dropped_positions(drop, names, len(names), source)
+    kept = [name for k, name in enumerate(names) if k not in gone]
+    size = sum(one.stat().st_size for one in _texts_of(path)) if found == "folder" else path.stat().st_size
+
+    def narrowed(n_bytes: int) -> Frames:
+        for frame, share in frames(n_bytes):
+            yield Frame({name: frame.columns[name] for name in kept}), share
+
+    return FrameSource(source, found, size, kept, True, narrowed)
+
+
+def taken_label(
+    source: FrameSource, label: Label, known: Sequence[str] | None = None, column: str | None = None
+) -> str | None:
+    """The name of the column of labels of a file; None where it has none.
+
+    Parameters
+    ----------
+    source : FrameSource
+    label : str, int, False or None
+        As the user gave it; None for the last column, that of the folders, or, with `known`, `column` where it is there.
+    known : sequence of str, optional
+        The features that a model expects.
+    column : str, optional
+        The name of the model's labels.
+
+    Raises
+    ------
+    DataError
+        There is no such column.
+    """
+    if label is None and known is not None:
+        return column if column in source.names and column not in known else None
+    if label is None and source.format == "folder":
+        return FOLDER_LABEL
+    position = label_position(label, source.names, len(source.names), None, source.name)
+    return None if position is None else source.names[position]
+
+
+def _csv(path: Path, header: bool | Literal["auto"], drop: Sequence[str | int], label: Label) -> FrameSource:
+    with reading(path):
+        layout = layout_of(path, label, header, None, drop)
+    names = layout.names or [f"column {k + 1}" for k in range(layout.n_columns)]
+    kept = [k for k in range(layout.n_columns) if k not in layout.dropped]
+
+    def frames(n_bytes: int) -> Frames:
+        with reading(path), open_counted(path) as (file, share):
+            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+            reader = csv.reader(islice(text, layout.skip, None), delimiter=layout.delimiter)
+            for cells in _cell_blocks(reader, layout.n_columns, n_bytes, path, layout.skip):
+                yield Frame({names[k]: _cells([row[k] for row in cells]) for k in kept}), share()
+
+    return FrameSource(
+        str(path), "csv", path.stat().st_size, [names[k] for k in kept], layout.names is not None, frames
+    )
+
+
+def _cell_blocks(reader: Any, width: int, n_bytes: int, path: Path, skipped: int) -> Iterator[list[list[str]]]:
+    """Rows of cells, about `n_bytes` of text at a time."""
+    block: list[list[str]] = []
+    size = 0
+    try:
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != width:
+                line = skipped + reader.line_num
+                raise DataError(f"{path}: line {line}: has {len(row)} columns; the lines before have {width}")
+            block.append(row)
+            size += sum(map(len, row)) + width
+            if size >= n_bytes:
+                yield block
+                block, size = [], 0
+    except csv.Error as error:
+        raise DataError(f"{path}: line {skipped + reader.line_num}: {error}") from None
+    if block:
+        yield block
+
+
+def _cells(values: list[str]) -> np.ndarray:
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def _jsonl(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
+    first = next(_objects(path, SAMPLE_BYTES), None)
+    if first is None:
+        raise DataError(f"{path}: is empty; at least one row is needed")
+    names = list(dict.fromkeys(str(name) for row in first[0] for name in row))
+
+    def frames(n_bytes: int) -> Frames:
+        for rows, share in _objects(path, n_bytes):
+            late = next((name for row in rows for name in row if name not in names), None)
+            if late is not None:
+                names_first = ", ".join(map(repr, names[:12]))
+                raise DataError(
+                    f"{path}: the field {late!r} is in none of the first rows; their fields are {names_first}"
+                )
+            yield frame_of_rows(rows, names), share
+
+    return names, frames
+
+
+def _objects(path: Path, n_bytes: int) -> Iterator[tuple[list[dict[str, Any]], float]]:
+    """The JSON objects of a file, a line each, about `n_bytes` of text at a time."""
+    rows: list[dict[str, Any]] = []
+    size = 0
+    with reading(path), open_counted(path) as (file, share):
+        for number, line in enumerate(io.TextIOWrapper(file, encoding="utf-8-sig"), 1):
+            if line.isspace():
+                continue
+            try:
+                row = json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise DataError(f"{path}: line {number}: is not JSON: {error}") from None
+            if not isinstance(row, dict):
+                raise DataError(f"{path}: line {number}: holds no JSON object but a {type(row).__name__}; a row is one")
+            rows.append(row)
+            size += len(line)
+            if size >= n_bytes:
+                yield rows, share()
+                rows, size = [], 0
+    if rows:
+        yield rows, 1.0
+
+
+def _parquet(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
+    with opened_parquet(path) as (file, names):
+        a_row, n_rows = _bytes_a_row(path, file.metadata.num_rows), file.metadata.num_rows
+
+    def frames(n_bytes: int) -> Frames:
+        done = 0
+        with opened_parquet(path) as (file, _):
+            for batch in file.iter_batches(batch_size=max(1, int(n_bytes / a_row)), columns=names):
+                done += batch.num_rows
+                yield frame_of(table_of(batch)), done / n_rows
+
+    return names, frames
+
+
+def _bytes_a_row(path: Path, n_rows: int) -> float:
+    return max(64.0, 4.0 * path.stat().st_size / max(1, n_rows))  # files are packed some four times
+
+
+def _ipc(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
+    with opened_ipc(path) as file:
+        names = list(file.schema.names)
+
+    def frames(n_bytes: int) -> Frames:
+        with opened_ipc(path) as file:
+            for k in range(file.num_record_batches):
+                batch = file.get_batch(k)
+                step = max(1, int(n_bytes * max(1, batch.num_rows) / max(1, batch.nbytes)))
+                for start in range(0, batch.num_rows, step):
+                    share = (k + (start + step) / batch.num_rows) / file.num_record_batches
+                    yield frame_of(table_of(batch.slice(start, step))), min(1.0, share)
+
+    return names, frames
+
+
+def _texts_of(path: Path) -> list[Path]:
+    """The files in the folders of a folder, which are the classes."""
+    folders = sorted(one for one in path.iterdir() if one.is_dir() and not one.name.startswith("."))
+    return [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file()]
+
+
+def _folder(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
+    files = _texts_of(path)
+    if not files:
+        raise DataError(f"{path}: its folders hold no files; a folder of texts for each class is needed")
+
+    def frames(n_bytes: int) -> Frames:
+        rows: list[dict[str, Any]] = []
+        size = 0
+        for done, file in enumerate(files, 1):
+            with reading(file):
+                rows.append({FOLDER_TEXT: file.read_text("utf-8", "replace"), FOLDER_LABEL: file.parent.name})
+            size += len(rows[-1][FOLDER_TEXT])
+            if size >= n_bytes or done == len(files):
+                yield frame_of_rows(rows, [FOLDER_TEXT, FOLDER_LABEL]), done / len(files)
+                rows, size = [], 0
+
+    return [FOLDER_TEXT, FOLDER_LABEL], frames

@@ -1,0 +1,245 @@
+"""Files of tables and texts: read whole, or turned into a store of encoded rows in two passes of bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from saddlesvm.data.column_kinds import SAMPLE, Found, found_in
+from saddlesvm.data.columns import position_of
+from saddlesvm.data.conversion import origin_of
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.frame import Frame, as_text, joined
+from saddlesvm.data.frame_files import FrameSource, frame_source, taken_label
+from saddlesvm.data.label_column import is_number
+from saddlesvm.data.store import Store
+from saddlesvm.data.store_writer import StoreWriter
+from saddlesvm.data.table import Label, Task, ready_labels
+from saddlesvm.estimators.table import TableEncoder
+from saddlesvm.estimators.table_passes import Learner
+from saddlesvm.estimators.table_saved import encoder_of
+
+__all__ = ["ENCODER", "as_store", "kinds_of", "labels_from", "read", "read_all", "stored_encoder"]
+
+FRAME_BYTES = 1 << 24  # of a file that is read whole
+SAMPLE_BYTES = 1 << 24  # of the rows that tell the kinds, at most
+PARTS = 64  # memory over bytes of text of a part: cells, words, and their counts take many times the text
+ENCODER = "encoder"  # the field of a store's header with the encoder of its rows
+Advance = Callable[[float], Any]
+
+
+def read(
+    source: str | os.PathLike[str],
+    *,
+    label: Label = None,
+    header: bool | Literal["auto"] = "auto",
+    drop_columns: Sequence[str | int] = (),
+    task: Task | None = None,
+) -> tuple[Frame, np.ndarray | None]:
+    """Read a table whose columns may be of any kind, without pandas.
+
+    Parameters
+    ----------
+    source : str or path
+        CSV, TSV, JSON lines (plain or compressed), Parquet, Feather, or a folder with a folder of texts for each class.
+    label, header, drop_columns, task
+        As in :func:`saddlesvm.data.read`.
+
+    Returns
+    -------
+    frame : Frame
+        The columns, for :func:`encoder` and its pipelines.
+    y : ndarray of shape (n,) or None
+        The labels.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, or has no such label.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from saddlesvm import table
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("city,age,bought\\nUlm,31,yes\\nBonn,,no\\n")
+    >>> frame, y = table.read(path)
+    >>> frame.names, y.tolist()
+    (['city', 'age'], ['yes', 'no'])
+    """
+    opened = frame_source(os.fspath(source), header=header, drop=drop_columns, label=label)
+    return read_all(opened, taken_label(opened, label), task)
+
+
+def read_all(
+    source: FrameSource, label: str | None, task: Task | None = None, advance: Advance | None = None
+) -> tuple[Frame, np.ndarray | None]:
+    """All rows of a file, and the labels in one of its columns.
+
+    Raises
+    ------
+    DataError
+        As :func:`read`.
+    """
+    parts = []
+    for frame, share in source.frames(FRAME_BYTES):
+        parts.append(frame)
+        if advance is not None:
+            advance(share)
+    if not parts:
+        raise DataError(f"{source.name}: holds no rows; at least one is needed")
+    frame = joined(parts)
+    if label is None:
+        return frame, None
+    y = labels_from(frame.columns[label], label, source.name)
+    return frame.without(label), ready_labels(y, len(frame), source.name, task=task)
+
+
+def labels_from(values: np.ndarray, label: str, source: str, before: int = 0) -> np.ndarray:
+    """A column of labels: numbers where all of them are, else text.
+
+    Raises
+    ------
+    DataError
+        A label is missing, or is a list.
+    """
+    if values.ndim == 2:
+        raise DataError(f"{source}: the column {label!r} holds lists; labels must be numbers or text")
+    if values.dtype.kind == "f" and not np.isnan(values).any():
+        return values
+    texts = [None if one is None else one.strip() for one in as_text(values).tolist()]
+    gone = next((row for row, one in enumerate(texts) if one is None or one.lower() in _NO_LABEL), None)
+    if gone is not None:
+        raise DataError(f"{source}: row {before + gone + 1}: the label is missing; every row needs one in {label!r}")
+    made = np.array(texts, dtype=str)
+    return made.astype(np.float64) if all(map(is_number, set(texts))) else made
+
+
+_NO_LABEL = frozenset({"", "?", "nan"})
+
+
+def kinds_of(source: FrameSource, label: str | None, given: Mapping[str, str] | None = None) -> dict[str, Found]:
+    """What the columns of a file are, from its first rows; the label's left out.
+
+    Parameters
+    ----------
+    source : FrameSource
+    label : str or None
+    given : mapping of str to str, optional
+        What columns are, by name, or by position in the file.
+
+    Raises
+    ------
+    DataError
+        There is no such column or kind, or no column is left.
+    """
+    parts: list[Frame] = []
+    for frame, _ in source.frames(SAMPLE_BYTES):
+        parts.append(frame[:SAMPLE])
+        break
+    if not parts:
+        raise DataError(f"{source.name}: holds no rows; at least one is needed")
+    frame = parts[0] if label is None else parts[0].without(label)
+    names = source.names
+    asked = {
+        names[position_of(key, names, len(names), source.name, "column")]: kind for key, kind in (given or {}).items()
+    }
+    if label in asked:
+        raise DataError(f"{source.name}: {label!r} is the column of the labels; it has no kind")
+    try:
+        return found_in(frame, asked)
+    except DataError as error:
+        raise DataError(f"{source.name}: {error}") from None
+
+
+def as_store(
+    source: FrameSource,
+    target: str | os.PathLike[str],
+    label: str | None,
+    found: Mapping[str, Found],
+    *,
+    memory: int,
+    overwrite: bool = False,
+    dtype: Any = None,
+    advance: Advance | None = None,
+) -> Store:
+    """Encode a file of any size into a store, in two passes: one learns the encoding, the other writes encoded rows.
+
+    The header of the store keeps the encoder, for models that are trained on it.
+
+    Parameters
+    ----------
+    source : FrameSource
+    target : str or path
+        The folder to make.
+    label : str or None
+        The column of the labels.
+    found : mapping of str to Found
+        What the columns are.
+    memory : int
+        Approximate bytes for the rows under way, and for the words that are counted.
+    overwrite : bool, default=False
+    dtype : float32 or float64, optional
+        Of the values; float64 by default.
+    advance : callable, optional
+        Told the share that is done.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, or the store cannot be written.
+    """
+    told, n_bytes = advance or (lambda share: None), max(1 << 14, memory // PARTS)
+    learner = Learner({name: str(one.kind) for name, one in found.items()}, memory)
+    for frame, share in source.frames(n_bytes):
+        with naming(source.name, learner.n_rows):
+            learner.learn(frame)
+        told(share / 2.0)
+    state, idf = learner.state()
+    encoder = encoder_of(state, idf)
+    with StoreWriter(target, dtype=dtype or np.float64, overwrite=overwrite, label_name=label) as writer:
+        for frame, share in source.frames(n_bytes):
+            y = None if label is None else labels_from(frame.columns[label], label, source.name, writer.n_rows)
+            with naming(source.name, writer.n_rows):
+                X = encoder.transform(frame)
+            writer.append(X, y)
+            told((1.0 + share) / 2.0)
+        writer.sources.append(origin_of(Path(source.name), source.format, writer.n_rows, source.n_bytes))
+        writer.further[ENCODER] = {"state": state, "idf": idf.tolist(), "label": label}
+    return Store(target)
+
+
+class naming:
+    """Puts the name of a file, and the number of its rows that came before, into errors about a part of it."""
+
+    def __init__(self, name: str, before: int) -> None:
+        self.name, self.before = name, before
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, DataError):
+            after = f" (counted from row {self.before + 1} of the file)" if self.before else ""
+            raise DataError(f"{self.name}: {error}{after}") from None
+
+
+def stored_encoder(store: Store) -> TableEncoder | None:
+    """The encoder of a store's rows; None where they are not those of an encoded table.
+
+    Raises
+    ------
+    DataError
+        The header holds one that this version cannot read.
+    """
+    noted = store.header.get(ENCODER)
+    if noted is None:
+        return None
+    try:
+        return encoder_of(noted["state"], np.array(noted["idf"], dtype=np.float64))
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{store.path}: its encoder cannot be read: {error}") from None
