@@ -69,7 +69,7 @@ def read_table(
 
 
 def read_like(before: Any, model: Any, options: argparse.Namespace, source: str, given: Reading) -> Table:
-    """Read other data of a model: by the encoder `before` it where there is one, and encoded; else as :func:`read_table`.
+    """Read other data of a model: by the encoder `before` it, where there is one; else as :func:`read_table`.
 
     Parameters
     ----------

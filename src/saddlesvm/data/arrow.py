@@ -67,7 +67,7 @@ def flat_column(column: Any, name: str, where: str) -> np.ndarray[Any, Any]:
         raise DataError(
             f"{where}: column {name!r} holds lists of {inner.type} with {inner.null_count} gaps; numbers are needed"
         )
-    return inner.to_numpy(zero_copy_only=False).reshape(len(column), width)  # type: ignore[no-any-return]
+    return inner.to_numpy(zero_copy_only=False).reshape(len(column), width)
 
 
 def _width_of(column: Any, name: str, where: str) -> int:
@@ -122,7 +122,7 @@ def arrow_matrix(data: Any) -> tuple[np.ndarray[Any, Any], list[str] | None]:
 
 
 def side_by_side(parts: list[np.ndarray[Any, Any]], dtype: Any = None) -> np.ndarray[Any, Any]:
-    """Columns as a C-contiguous matrix. Written some rows at a time, so that each line of the cache is filled at once."""
+    """Columns as a C-contiguous matrix, written some rows at a time: each line of the cache is then filled at once."""
     n, kind = len(parts[0]), np.dtype(dtype or np.result_type(np.float16, *parts))
     X = np.empty((n, len(parts)), dtype=kind)
     step = max(1, (1 << 20) // max(1, kind.itemsize * len(parts)))

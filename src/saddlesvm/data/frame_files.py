@@ -105,7 +105,7 @@ def taken_label(
     ----------
     source : FrameSource
     label : str, int, False or None
-        As the user gave it; None for the last column, that of the folders, or, with `known`, `column` where it is there.
+        As the user gave it; None for the last column, that of the folders, or, with `known`, `column`.
     known : sequence of str, optional
         The features that a model expects.
     column : str, optional

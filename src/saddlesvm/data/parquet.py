@@ -91,7 +91,7 @@ def parquet_source(
 
 @contextmanager
 def opened_parquet(path: Path) -> Iterator[tuple[Any, list[str]]]:
-    """A ``pyarrow.parquet.ParquetFile``, and the names of its columns without those that pandas wrote for its row index.
+    """A ``pyarrow.parquet.ParquetFile``, and the names of its columns without the row index that pandas wrote.
 
     Raises
     ------

@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 FORMATS = (
-    "LIBSVM text, CSV, TSV, JSON lines (each plain or compressed with gzip, bzip2 or xz), Parquet (.parquet), Feather or "
-    "Arrow IPC (.feather, .arrow), NumPy (.npz, .npy), an MNIST-style idx file, a store, or a folder of text files in a "
-    "folder for each class"
+    "LIBSVM text, CSV, TSV, JSON lines (each plain or compressed with gzip, bzip2 or xz), Parquet (.parquet), Feather "
+    "or Arrow IPC (.feather, .arrow), NumPy (.npz, .npy), an MNIST-style idx file, a store, or a folder with a folder "
+    "of text files for each class"
 )
 
 

@@ -126,8 +126,8 @@ def names_known() -> str:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM; ``notes_`` holds its notes.
 
-    Where rows are scaled or encoded before it, it is a pipeline of a ``StandardScaler``, or of the encoder of a table, and
-    the estimator.
+    Where rows are scaled or encoded before it, it is a pipeline of a ``StandardScaler``, or of the encoder of a table,
+    and the estimator.
 
     Raises
     ------

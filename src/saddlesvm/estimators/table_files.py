@@ -111,8 +111,8 @@ def labels_from(values: np.ndarray, label: str, source: str, before: int = 0) ->
         raise DataError(f"{source}: the column {label!r} holds lists; labels must be numbers or text")
     if values.dtype.kind == "f" and not np.isnan(values).any():
         return values
-    texts = [None if one is None else one.strip() for one in as_text(values).tolist()]
-    gone = next((row for row, one in enumerate(texts) if one is None or one.lower() in _NO_LABEL), None)
+    texts = ["" if one is None else one.strip() for one in as_text(values).tolist()]
+    gone = next((row for row, one in enumerate(texts) if one.lower() in _NO_LABEL), None)
     if gone is not None:
         raise DataError(f"{source}: row {before + gone + 1}: the label is missing; every row needs one in {label!r}")
     made = np.array(texts, dtype=str)

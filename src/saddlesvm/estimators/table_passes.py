@@ -84,7 +84,7 @@ def _part_for(member: Member, most: int) -> Any:
 
 
 class _Moments:
-    """Counts, means and sums of squares around them of columns with gaps, part by part (Chan, Golub and LeVeque 1979)."""
+    """Counts, means and sums of squares around them, of columns with gaps (Chan, Golub and LeVeque 1979)."""
 
     def __init__(self, width: int) -> None:
         self.count, self.mean, self.squares = np.zeros((3, width))

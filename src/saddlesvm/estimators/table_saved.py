@@ -1,8 +1,8 @@
 """Encoders of tables as plain numbers and words: what model files hold, and what passes over large files learn.
 
-A state is a dict that JSON holds, with the kinds of the columns and, for each group of columns, what its transformer has
-learnt. An encoder is made of it by scikit-learn's own constructors and a fit to two made-up rows, after which the learnt
-numbers are put in. Nothing of a file is executed.
+A state is a dict that JSON holds, with the kinds of the columns and, for each group of columns, what its transformer
+has learnt. An encoder is made of it by scikit-learn's own constructors and a fit to two made-up rows, after which the
+learnt numbers are put in. Nothing of a file is executed.
 """
 
 from __future__ import annotations
