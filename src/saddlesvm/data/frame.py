@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.data.arrow import arrow_table
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.table import shorten
 
@@ -142,8 +143,6 @@ def _by_arrow(data: Any) -> Any:
             f"a {type(data).__name__} is no table: a pandas or polars data frame, an Arrow table, a dict of columns, "
             "a list of dicts, or an array of the encoder's columns is needed"
         )
-    from saddlesvm.data.arrow import arrow_table
-
     return arrow_table(data)
 
 
