@@ -57,8 +57,7 @@ TEXTS = {
     "decision_function_shape": "ovr or ovo: a column of scores a class, or a pair",
     "label": "label column of a table; the last one by default",
     "drop_columns": "columns of a table that are no features: names, identifiers, dates",
-    "columns": "what columns of a table are, where the guess is wrong: number, category, text, chars, hashed, date, "
-    "list or drop; text:1-2 for words and pairs of words",
+    "columns": "kinds of columns: zip=category,note=text,id=drop",
     "standardize": "bring each feature to mean 0 and variance 1 (sparse ones to variance 1); saved with the model",
     "header": "whether a table has a line of names; auto by default",
     "scale": "multiply every value by this (255 levels: 0.00392157)",

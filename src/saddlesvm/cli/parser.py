@@ -32,8 +32,7 @@ from saddlesvm.runtime.words import INTERCEPTS, KEPT, KERNEL_NAMES
 USAGE_ERROR, INTERRUPTED = 2, 130
 WEIGHTS = "--class-weight"
 DATA_HELP = (
-    "file (CSV, TSV, JSON lines, Parquet, Feather, LIBSVM, .npz, .npy, idx), folder of texts, store, bundled set "
-    f"({', '.join(BUNDLED)}), or - for stdin"
+    f"file (CSV, JSON lines, Parquet, LIBSVM, .npy, ...), folder of texts, store, {', '.join(BUNDLED)}, or - for stdin"
 )
 
 
@@ -121,7 +120,7 @@ def add_reading(parser: argparse.ArgumentParser, *, cache: bool = True, columns:
     )  # fmt: skip
     if columns:
         parser.add_argument(
-            "--columns", type=kinds.column_kinds, default=(), metavar="NAME=KIND,NAME=KIND", help=TEXTS["columns"]
+            "--columns", type=kinds.column_kinds, default=(), metavar="NAME=KIND", help=TEXTS["columns"]
         )
     parser.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help=TEXTS["header"])
     parser.add_argument("--scale", type=float, default=1.0, help=TEXTS["scale"])

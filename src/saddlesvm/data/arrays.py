@@ -18,7 +18,7 @@ from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.data.table import Label, Raw, float_type, shorten, stored_type
 from saddlesvm.rows.small_types import kept_type
 
-__all__ = ["npz_source", "read_npz"]
+__all__ = ["npy_source", "npz_source", "read_npy", "read_npz"]
 
 _CSR = ("data", "indices", "indptr", "shape")
 _DENSE = ("X", "x", "data", "images")
@@ -41,6 +41,55 @@ def read_npz(path: Path, *, label: Label = None, n_features: int | None = None) 
     _refuse_unreadable(path, label)
     with _opened(path) as archive:
         return _from_arrays(archive, path, label, n_features)
+
+
+def read_npy(path: Path, *, label: Label = None, n_features: int | None = None) -> Raw:
+    """The rows of a `.npy` file, mapped, and the labels in another one, which `label` names.
+
+    Raises
+    ------
+    DataError
+        A file is damaged, holds objects, or no rows; no file of labels is named where labels are needed.
+    """
+    X = _mapped(path)
+    _check_shape(path, path.name, X.shape)
+    X = X.reshape(len(X), -1) if X.ndim > 2 else X
+    if label is False or (label is None and n_features is not None):
+        return Raw(X, None)
+    if not isinstance(label, str):
+        raise DataError(f"{path}: holds rows without labels; name the .npy file that holds them: label='y.npy'")
+    y = _mapped(Path(label))
+    return Raw(X, np.asarray(y))
+
+
+def npy_source(path: Path, *, label: Label = None, n_features: int | None = None) -> Source:
+    """The rows of a `.npy` file some at a time; see :func:`read_npy`."""
+    raw = read_npy(path, label=label, n_features=n_features)
+    if raw.X.dtype.kind not in "biuf":
+        raise DataError(f"{path}: the features are of type {raw.X.dtype}; they must be real numbers")
+    n, width = raw.X.shape
+    if raw.y is not None and len(raw.y) != n:
+        raise DataError(f"{path}: has {n} rows and {len(raw.y)} labels in {label}; one label a row is needed")
+
+    def blocks(n_bytes: int) -> Iterator[Block]:
+        step = rows_in(n_bytes, raw.X.itemsize * width)
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            yield Block(np.asarray(raw.X[part]), None if raw.y is None else raw.y[part], None, min(1.0, part.stop / n))
+
+    dtype = float_type(raw.X.dtype)
+    return Source(str(path), "npy", False, width, dtype, raw.y is not None, path.stat().st_size, blocks)
+
+
+def _mapped(path: Path) -> np.ndarray[Any, Any]:
+    with reading(path):
+        if is_compressed(path):
+            raise DataError(f"{path}: is a compressed .npy; decompress it first: it is mapped, not read")
+        try:
+            mapped: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, SyntaxError, EOFError) as error:
+            raise DataError(f"{path}: is not a readable .npy of plain numbers or text: {error}") from None
+    return mapped
 
 
 def _refuse_unreadable(path: Path, label: Label) -> None:

@@ -12,7 +12,16 @@ import numpy as np
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
 
-__all__ = ["arrow_matrix", "arrow_table", "flat_column", "is_arrow", "opened_ipc", "side_by_side", "table_of"]
+__all__ = [
+    "arrow_matrix",
+    "arrow_table",
+    "flat_column",
+    "is_arrow",
+    "is_list",
+    "opened_ipc",
+    "side_by_side",
+    "table_of",
+]
 
 NEEDED = 'needs pyarrow: pip install "saddlesvm[parquet]"'
 
@@ -54,9 +63,7 @@ def flat_column(column: Any, name: str, where: str) -> np.ndarray[Any, Any]:
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
-    kind = column.type
-    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    if not lists:
+    if not is_list(column.type):
         found: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False)
         return found
     if column.null_count:
@@ -68,6 +75,15 @@ def flat_column(column: Any, name: str, where: str) -> np.ndarray[Any, Any]:
             f"{where}: column {name!r} holds lists of {inner.type} with {inner.null_count} gaps; numbers are needed"
         )
     return inner.to_numpy(zero_copy_only=False).reshape(len(column), width)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether an Arrow type is of lists."""
+    import pyarrow as pa
+
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    found = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(found)
 
 
 def _width_of(column: Any, name: str, where: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.arrays import npz_source
+from saddlesvm.data.arrays import npy_source, npz_source
 from saddlesvm.data.blocks import Block, Source
 from saddlesvm.data.bundled import raw_bundled
 from saddlesvm.data.columns import check_names
@@ -19,7 +19,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.gaps import MISSING, NOTE, Gaps
 from saddlesvm.data.idx import idx_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
-from saddlesvm.data.parquet import parquet_source
+from saddlesvm.data.parquet import ipc_source, parquet_source
 from saddlesvm.data.reading_options import check_applicable, check_options, located
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import store_source
@@ -191,10 +191,11 @@ def _source(
         return delimited_source(
             path, label=label, header=header, n_features=n_features, task=task, gaps=keep, drop_columns=drop_columns
         )
-    if found == "parquet":
+    if found in ("parquet", "arrow"):
         missing: Literal["keep", "error"] = "keep" if keep else "error"
-        return parquet_source(path, label=label, n_features=n_features, missing=missing, drop_columns=drop_columns)
-    plain = {"npz": npz_source, "idx": idx_source}[found]
+        open_source = parquet_source if found == "parquet" else ipc_source
+        return open_source(path, label=label, n_features=n_features, missing=missing, drop_columns=drop_columns)
+    plain = {"npz": npz_source, "npy": npy_source, "idx": idx_source}[found]
     return plain(path, label=label, n_features=n_features)
 
 

@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from saddlesvm.data.arrays import read_npz
+from saddlesvm.data.arrays import read_npy, read_npz
 from saddlesvm.data.bundled import raw_bundled
 from saddlesvm.data.cache import from_cache
 from saddlesvm.data.delimited import read_delimited
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.idx import read_idx
 from saddlesvm.data.libsvm import read_libsvm
-from saddlesvm.data.parquet import read_parquet
+from saddlesvm.data.parquet import read_ipc, read_parquet
 from saddlesvm.data.reading_options import check_applicable, check_options, located
 from saddlesvm.data.sources import BUNDLED
 from saddlesvm.data.store import Store
@@ -43,9 +43,10 @@ def read(
 ) -> Table:
     r"""Read rows and labels from a file or a store, or a bundled set by its name.
 
-    Formats: LIBSVM text, CSV and TSV (each plain or compressed with gzip, bzip2 or xz), Parquet, NumPy ``.npz``, and
-    MNIST-style idx files; and stores, which are mapped and not read. The ending of the name decides (.libsvm, .svm,
-    .svmlight, .csv, .tsv, .parquet, .pq, .npz), the content where the ending is another.
+    Formats: LIBSVM text, CSV and TSV (each plain or compressed with gzip, bzip2 or xz), Parquet, Feather and Arrow IPC,
+    NumPy ``.npz`` and ``.npy``, and MNIST-style idx files; and stores, which are mapped and not read. The ending of the
+    name decides (.libsvm, .svm, .svmlight, .csv, .tsv, .parquet, .pq, .feather, .arrow, .npz, .npy), the content where
+    the ending is another. Columns of words, dates and texts, and JSON lines, are for :func:`saddlesvm.table.read`.
 
     Parameters
     ----------
@@ -53,8 +54,9 @@ def read(
         A path, or "banknote", "heart" or "toy" (a file of that name in the current folder is "./toy").
     label : str, int, False or None
         The label column of CSV, TSV and Parquet: its name, or its position from 0 (negative from the end; digits in a
-        string do too); by default the last column. For ``.npz`` the name of the label array. False: the data have no
-        labels (LIBSVM text has a label on each line even then; it is dropped).
+        string do too); by default the last column. For ``.npz`` the name of the label array, for ``.npy`` the path of
+        the file of labels. False: the data have no labels (LIBSVM text has a label on each line even then; it is
+        dropped).
     header : bool or "auto"
         Whether the first line of a CSV or TSV file holds names; "auto" looks at it.
     n_features : int or None
@@ -150,8 +152,12 @@ def _raw(
         raw = read_parquet(
             path, label=label, n_features=n_features, dtype=dtype, missing=missing, drop_columns=drop_columns
         )
-    elif found == "npz":
-        raw = read_npz(path, label=label, n_features=n_features)
+    elif found == "arrow":
+        raw = read_ipc(
+            path, label=label, n_features=n_features, dtype=dtype, missing=missing, drop_columns=drop_columns
+        )
+    elif found in ("npz", "npy"):
+        raw = (read_npz if found == "npz" else read_npy)(path, label=label, n_features=n_features)
     else:
         raw = read_idx(path, label=label, n_features=n_features)
     return raw, found, path.stat().st_size

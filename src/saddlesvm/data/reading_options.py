@@ -36,8 +36,10 @@ def check_applicable(
     """Raise a `DataError` for an option that the format `found` does not have."""
     if header not in (True, False, "auto"):
         raise DataError(f"header is {header!r}; allowed are True, False and 'auto'")
-    if drop_columns and found not in ("csv", "parquet"):
-        raise DataError(f"{name}: drop_columns applies to CSV, TSV and Parquet; this is {found}")
+    if found in ("jsonl", "folder"):
+        raise DataError(f"{name}: is {found}: read it with saddlesvm.table.read, and encode its columns")
+    if drop_columns and found not in ("csv", "parquet", "arrow"):
+        raise DataError(f"{name}: drop_columns applies to CSV, TSV, Parquet and Feather; this is {found}")
     if found == "bundled":
         if label is not None or header != "auto":
             raise DataError(f"{name}: is a bundled set; label and header do not apply")

@@ -228,7 +228,7 @@ def _sniff(sample: bytes) -> str | None:
     if 2 * pairs > len(lines):
         return "libsvm"
     first = text.lstrip().split("\n", 1)[0]
-    if first.startswith("{") and first.rstrip().endswith("}"):
+    if first.startswith('{"') and first.rstrip().endswith("}") and '":' in first:
         return "jsonl"
     if first[:1] not in "{[<#" and any(mark in first for mark in ",;\t"):
         return "csv"

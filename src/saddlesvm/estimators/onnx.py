@@ -7,24 +7,9 @@ in float64, as the estimators do, and give their scores in the type of the input
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-
-from saddlesvm.estimators.cross_validation import LinearSVCCV
-from saddlesvm.estimators.kernel import KernelSVC
-from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.linear_svr import LinearSVR
-
-from saddlesvm.estimators.onnx_graph import Graph, TensorProto, onnx_ops
-from saddlesvm.estimators.onnx_tables import inputs_of, with_frame
-from saddlesvm.estimators.one_class import OneClassSVM
-from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svr import SVR, NuSVR
-from saddlesvm.problem.loss import loss_name
-
 from skl2onnx import get_model_alias, update_registered_converter
 from skl2onnx import to_onnx as skl2onnx_to_onnx
 from skl2onnx.common.data_types import (
@@ -35,6 +20,17 @@ from skl2onnx.common.data_types import (
     SequenceType,
     StringTensorType,
 )
+
+from saddlesvm.estimators.cross_validation import LinearSVCCV
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear_svr import LinearSVR
+from saddlesvm.estimators.one_class import OneClassSVM
+from saddlesvm.estimators.onnx_graph import Graph, TensorProto, onnx_ops
+from saddlesvm.estimators.onnx_tables import inputs_of, with_frame
+from saddlesvm.estimators.svc import SVC, NuSVC
+from saddlesvm.estimators.svr import SVR, NuSVR
+from saddlesvm.problem.loss import loss_name
 
 __all__ = ["to_onnx"]
 

@@ -24,7 +24,7 @@ Inputs = list[tuple[str, Any]]
 
 
 def inputs_of(model: Any) -> Inputs | None:
-    """The inputs of a pipeline that begins with the encoder of a table, by the names of its columns; None for others."""
+    """The inputs of a pipeline that begins with the encoder of a table, a column each; None for other models."""
     encoder = model.steps[0][1] if isinstance(model, Pipeline) else None
     if not isinstance(encoder, TableEncoder):
         return None
@@ -118,7 +118,9 @@ def dates(graph: Graph, transformer: Any, columns: list[Any]) -> list[Any]:
         missing = graph.op("IsNaN", given)
         known = graph.in_float64(graph.op("Not", missing))
         days = graph.op("Where", missing, np.array([[0.0]]), given)
-        since = graph.op("Sub", graph.op("Where", missing, transformer.centre_[None, [k]], given), transformer.centre_[None, [k]])
+        since = graph.op(
+            "Sub", graph.op("Where", missing, transformer.centre_[None, [k]], given), transformer.centre_[None, [k]]
+        )
         made.append(graph.op("Div", since, transformer.spread_[None, [k]]))
         whole = graph.op("Floor", days)
         weekday = _rest(graph, graph.op("Add", whole, np.array([[3.0]])), float(WEEKDAYS))
