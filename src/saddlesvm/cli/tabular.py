@@ -20,7 +20,7 @@ from saddlesvm.data import DataError, Store, Table, read
 from saddlesvm.data.cache import CACHE
 from saddlesvm.data.column_kinds import Found, found_in
 from saddlesvm.data.frame import MISSING_WORDS, Frame
-from saddlesvm.data.frame_files import FRAME_FORMATS, FrameSource, frame_source, taken_label
+from saddlesvm.data.frame_files import FRAME_FORMATS, FrameSource, first_frame, frame_source, taken_label
 from saddlesvm.data.label_column import is_number
 from saddlesvm.data.reading_options import located
 from saddlesvm.data.table import ready_labels, shorten
@@ -57,8 +57,8 @@ def needs_encoder(options: argparse.Namespace, source: str) -> bool:
     try:
         file = opened(options, source)
         label = taken_label(file, options.label)
-        part = next((one[:PROBED_ROWS] for one, _ in file.frames(PROBED_BYTES)), None)
-        return part is not None and any(
+        part = first_frame(file, PROBED_BYTES)[:PROBED_ROWS]
+        return any(
             one.kind.name in WORDS or (one.kind.name == "drop" and not_numbers(part.columns[name]))
             for name, one in found_in(part if label is None else part.without(label)).items()
         )

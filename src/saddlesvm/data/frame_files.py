@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -23,13 +24,14 @@ from saddlesvm.data.reading_options import located
 from saddlesvm.data.streams import open_counted, reading
 from saddlesvm.data.table import Label
 
-__all__ = ["FRAME_FORMATS", "FrameSource", "frame_source", "taken_label"]
+__all__ = ["FRAME_FORMATS", "FrameSource", "first_frame", "frame_source", "taken_label"]
 
 FRAME_FORMATS = ("csv", "jsonl", "parquet", "arrow", "folder")
 SAMPLE_BYTES = 1 << 18  # of JSON lines, whose first rows tell the names
 FOLDER_TEXT, FOLDER_LABEL = "text", "folder"
 
-Frames = Iterator[tuple[Frame, float]]
+Cells = Generator[list[list[str]], None, None]
+Frames = Generator[tuple[Frame, float], None, None]
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,7 @@ def _csv(path: Path, header: bool | Literal["auto"], drop: Sequence[str | int], 
     kept = [k for k in range(layout.n_columns) if k not in layout.dropped]
 
     def frames(n_bytes: int) -> Frames:
-        with reading(path), open_counted(path) as (file, share):
-            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        with reading(path), open_counted(path) as (file, share), wrapped(file) as text:
             reader = csv.reader(islice(text, layout.skip, None), delimiter=layout.delimiter)
             for cells in _cell_blocks(reader, layout.n_columns, n_bytes, path, layout.skip):
                 yield Frame({names[k]: _cells([row[k] for row in cells]) for k in kept}), share()
@@ -142,7 +143,29 @@ def _csv(path: Path, header: bool | Literal["auto"], drop: Sequence[str | int], 
     )
 
 
-def _cell_blocks(reader: Any, width: int, n_bytes: int, path: Path, skipped: int) -> Iterator[list[list[str]]]:
+def wrapped(file: IO[bytes]) -> io.TextIOWrapper:
+    """An open file as UTF-8 text, without a byte order mark."""
+    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+
+
+def first_frame(source: FrameSource, n_bytes: int) -> Frame:
+    """The first rows of a file, about `n_bytes` of them.
+
+    Raises
+    ------
+    DataError
+        There are none.
+    """
+    with closing(source.frames(n_bytes)) as frames:
+        first = next(frames, None)
+    if first is None:
+        raise DataError(f"{source.name}: holds no rows; at least one is needed")
+    return first[0]
+
+
+def _cell_blocks(
+    reader: Any, width: int, n_bytes: int, path: Path, skipped: int
+) -> Generator[list[list[str]], None, None]:
     """Rows of cells, about `n_bytes` of text at a time."""
     block: list[list[str]] = []
     size = 0
@@ -171,7 +194,8 @@ def _cells(values: list[str]) -> np.ndarray:
 
 
 def _jsonl(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
-    first = next(_objects(path, SAMPLE_BYTES), None)
+    with closing(_objects(path, SAMPLE_BYTES)) as objects:
+        first = next(objects, None)
     if first is None:
         raise DataError(f"{path}: is empty; at least one row is needed")
     names = list(dict.fromkeys(str(name) for row in first[0] for name in row))
@@ -189,12 +213,12 @@ def _jsonl(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
     return names, frames
 
 
-def _objects(path: Path, n_bytes: int) -> Iterator[tuple[list[dict[str, Any]], float]]:
+def _objects(path: Path, n_bytes: int) -> Generator[tuple[list[dict[str, Any]], float], None, None]:
     """The JSON objects of a file, a line each, about `n_bytes` of text at a time."""
     rows: list[dict[str, Any]] = []
     size = 0
-    with reading(path), open_counted(path) as (file, share):
-        for number, line in enumerate(io.TextIOWrapper(file, encoding="utf-8-sig"), 1):
+    with reading(path), open_counted(path) as (file, share), wrapped(file) as text:
+        for number, line in enumerate(text, 1):
             if line.isspace():
                 continue
             try:

@@ -14,7 +14,7 @@ from saddlesvm.data.columns import position_of
 from saddlesvm.data.conversion import origin_of
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.frame import Frame, as_text, joined
-from saddlesvm.data.frame_files import FrameSource, frame_source, taken_label
+from saddlesvm.data.frame_files import FrameSource, first_frame, frame_source, taken_label
 from saddlesvm.data.label_column import is_number
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_writer import StoreWriter
@@ -137,17 +137,11 @@ def kinds_of(source: FrameSource, label: str | None, given: Mapping[str, str] | 
     DataError
         There is no such column or kind, or no column is left.
     """
-    parts: list[Frame] = []
-    for frame, _ in source.frames(SAMPLE_BYTES):
-        parts.append(frame[:SAMPLE])
-        break
-    if not parts:
-        raise DataError(f"{source.name}: holds no rows; at least one is needed")
-    frame = parts[0] if label is None else parts[0].without(label)
+    frame = first_frame(source, SAMPLE_BYTES)[:SAMPLE]
+    frame = frame if label is None else frame.without(label)
     names = source.names
-    asked = {
-        names[position_of(key, names, len(names), source.name, "column")]: kind for key, kind in (given or {}).items()
-    }
+    places = {key: position_of(key, names, len(names), source.name, "column") for key in given or {}}
+    asked = {names[place]: str((given or {})[key]) for key, place in places.items()}
     if label in asked:
         raise DataError(f"{source.name}: {label!r} is the column of the labels; it has no kind")
     try:

@@ -1,0 +1,162 @@
+"""Tables with columns of words on the command line: trained on, predicted, certified, described, in any format."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from saddlesvm import LinearSVC, Store, load, save
+from saddlesvm.table import TableEncoder, encoder, read
+from support.tables import notes, titanic_like
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> tuple[Path, Path]:
+    """Files of rows to train on, and to test."""
+    table, y = titanic_like(300)
+    table["bought"] = y.tolist()
+    for name, part in (("train", slice(0, 200)), ("test", slice(200, 300))):
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(table)
+            writer.writerows(zip(*(values[part] for values in table.values()), strict=True))
+    return tmp_path / "train.csv", tmp_path / "test.csv"
+
+
+def facts(run: Run, *words: object) -> dict[str, Any]:
+    code, out, err = run(*words, "--json")
+    assert code == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_one_command_trains_on_mixed_columns(people: tuple[Path, Path], run: Run, tmp_path: Path) -> None:
+    train, test = people
+    model = tmp_path / "m"
+    told = facts(run, "train", train, "--label", "bought", "--test", test, "--model", model, "--columns", "name=drop")
+    assert "ticket: drop (an id: every value is another)" in told["read"]["columns"]
+    assert {"name: drop (as given)", "sex: category (2 values)", "sailed: date"} <= {*told["read"]["columns"]}
+    assert told["worth"]["relative gap"] <= 1e-4 and told["worth"]["test accuracy"] > 0.6
+    frame, y = read(test, label="bought")
+    again = load(model)
+    assert isinstance(again[0], TableEncoder) and again.score(frame, y) == told["worth"]["test accuracy"]
+    code, out, err = run("predict", model, test)
+    assert (code, out.split()) == (0, again.predict(frame).tolist()) and "accuracy" in err
+    assert facts(run, "certify", model, train)["worth"]["relative gap"] <= 1e-4
+    described = facts(run, "info", model)
+    assert "sex: category" in described["columns"]["columns"] and "sex=" in str(described["strongest"])
+    assert "sex: category (2 values)" in facts(run, "info", test, "--label", "bought")["read"]["columns"]
+
+
+def test_columns_may_come_in_another_order(people: tuple[Path, Path], run: Run, tmp_path: Path) -> None:
+    train, test = people
+    model = tmp_path / "m"
+    facts(run, "train", train, "--model", model)
+    _, expected, _ = run("predict", model, test)
+    rows = list(csv.DictReader(test.read_text().splitlines()))
+    other = tmp_path / "other.csv"
+    with other.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["colour", *reversed([one for one in rows[0] if one not in ("bought", "ship")])])
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: row.get(name, "red") for name in writer.fieldnames})
+    code, out, err = run("predict", model, other)
+    assert (code, out) == (0, expected) and "which are left out: 'colour'" in err
+    other.write_text("age,sex\n3,male\n")
+    code, _, err = run("predict", model, other)
+    assert code == 2 and "lacks columns of the model: 'fare', 'cabin', 'name', 'sailed'" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(("--columns", "sexx=category"), "has no column 'sexx'"), (("--columns", "sex=colour"), "'colour' is no kind"),
+     (("--columns", "sex"), "as in city=category"), (("--columns", "bought=text", "--label", "bought"), "has no kind"),
+     (("--columns", "sex=number"), "column 'sex', row 1: '.*' is not a number"),
+     (("--scale", "2"), "--scale does not go"),
+     (("--liblinear", "x"), "--liblinear does not go with columns of words")],
+)  # fmt: skip
+def test_what_does_not_go_is_refused(words: tuple[str, ...], said: str, people: tuple[Path, Path], run: Run) -> None:
+    code, _, err = run("train", people[0], *words)
+    assert code == 2 and re.search(said, err), err
+
+
+def test_folds_and_held_out_rows_learn_from_their_own(people: tuple[Path, Path], run: Run) -> None:
+    told = facts(run, "train", people[0], "--C", "0.1,1", "--cv", "3", "--validation", "0.2")
+    assert told["cross-validation"]["chosen C"] in (0.1, 1.0) and "validation accuracy" in told["worth"]
+    told = facts(run, "train", people[0], "--C", "auto")
+    assert "chosen by leave-one-out" in told["done"]["model"]
+    told = facts(run, "path", people[0], "--C", "0.1,1", "--validation", people[1])
+    assert "sex: category (2 values)" in told["read"]["columns"] and "chosen" in told
+
+
+def test_a_store_of_a_table_keeps_its_encoder(people: tuple[Path, Path], run: Run, tmp_path: Path) -> None:
+    train, test = people
+    facts(run, "train", train, "--model", tmp_path / "one")
+    _, expected, _ = run("predict", tmp_path / "one", test, "--scores")
+    scores = [float(line.split()[1]) for line in expected.splitlines()]
+    facts(run, "train", train, "--model", tmp_path / "two", "--memory", "64M")
+    told = facts(run, "convert", train, tmp_path / "t.store", "--label", "bought")
+    assert "sex: category" in told["store"]["columns"] and Store(tmp_path / "t.store").shape[0] == 200
+    facts(run, "train", tmp_path / "t.store", "--model", tmp_path / "three")
+    facts(run, "train", train, "--model", tmp_path / "four", "--cache")
+    assert Store(f"{train}.store").shape[0] == 200
+    for name in ("two", "three", "four"):
+        _, out, _ = run("predict", tmp_path / name, test, "--scores")
+        np.testing.assert_allclose([float(line.split()[1]) for line in out.splitlines()], scores, atol=1e-5)
+    assert facts(run, "certify", tmp_path / "one", tmp_path / "t.store")["worth"]["relative gap"] <= 1e-4
+
+
+def test_texts_of_lines_and_folders(run: Run, tmp_path: Path) -> None:
+    table, y = notes(200)
+    rows = [{"text": text, "stars": int(label)} for text, label in zip(table["text"], y, strict=True)]
+    lines = tmp_path / "reviews.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = facts(run, "train", lines, "--label", "stars", "--model", tmp_path / "m")
+    assert told["read"]["columns"] == ["text: text (16 words on average)"] and told["worth"]["train accuracy"] > 0.85
+    for number, row in enumerate(rows):
+        folder = tmp_path / "texts" / ("good" if row["stars"] else "bad")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.txt").write_text(row["text"])
+    told = facts(run, "train", tmp_path / "texts", "--columns", "text=text:1-2", "--model", tmp_path / "n")
+    assert told["read"]["classes"] == {"bad": int((y == 0).sum()), "good": int(y.sum())}
+    assert run("predict", tmp_path / "n", lines)[1].split()[0] in ("good", "bad")
+    lines.write_text('{"text": "a"}\n{"text": \n')
+    assert "line 2: is not JSON" in run("predict", tmp_path / "m", lines)[2]
+
+
+FRESH = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pandas", "pyarrow", "polars"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Absent())
+from saddlesvm.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_model_predicts_the_same_without_pandas(people: tuple[Path, Path], run: Run, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    train, test = (pd.read_csv(path, parse_dates=["sailed"]) for path in people)
+    X, y = train.drop(columns=["bought"]), train["bought"]
+    model = make_pipeline(encoder(X), LinearSVC(random_state=0)).fit(X, y)
+    save(model, tmp_path / "m", {"label column": "bought"})
+    command = [sys.executable, "-c", FRESH, "predict", str(tmp_path / "m"), str(people[1])]
+    told = subprocess.run(command, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.split() == model.predict(test).tolist()
