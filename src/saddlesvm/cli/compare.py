@@ -10,7 +10,7 @@ from typing import Any
 
 from saddlesvm.cli.arguments import number_or_name
 from saddlesvm.cli.console import print_error
-from saddlesvm.cli.own_loss import LOSSES, loss_text
+from saddlesvm.cli.own import LOSSES, loss_text
 from saddlesvm.data.errors import DataError
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.runtime.lazy import Later

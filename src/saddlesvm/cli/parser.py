@@ -19,9 +19,15 @@ from saddlesvm.cli.console import give_up_output, print_error, ready_output, why
 from saddlesvm.cli.faces import Face
 from saddlesvm.cli.help_texts import TEXTS
 from saddlesvm.cli.helping import HelpAll, help_of
-from saddlesvm.cli.own_estimator import OWN_ESTIMATOR, estimator_text, known_faces, made_known
-from saddlesvm.cli.own_loss import OWN_LOSS, loss_argument
-from saddlesvm.cli.own_solver import solver_text
+from saddlesvm.cli.own import (
+    OWN_ESTIMATOR,
+    OWN_LOSS,
+    estimator_text,
+    known_faces,
+    loss_argument,
+    made_known,
+    solver_text,
+)
 from saddlesvm.cli.places import check_outputs, check_sources
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.sources import BUNDLED
