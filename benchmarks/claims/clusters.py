@@ -33,7 +33,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.rows.memory_plan import memory_bytes
 
-NAMES = {"NewtonRounds": "newton", "NarrowingRounds": "narrowing", "OneWorker": "gather", "Rounds": "rounds"}
+NAMES = {"NewtonRounds": "newton", "ActiveSetRounds": "active set", "OneWorker": "gather", "Rounds": "rounds"}
 
 
 def rows_of(name: str, folder: Path | None) -> tuple[Any, np.ndarray]:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import embedding_like
+from saddlesvm.cluster.active_set import ActiveSetRounds
 from saddlesvm.cluster.in_process import InProcess
-from saddlesvm.cluster.narrowing import NarrowingRounds
 from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -40,7 +40,7 @@ def methods_for(d: int, options: argparse.Namespace) -> dict[str, tuple[Loss, An
     found: dict[str, tuple[Loss, Any]] = {"the dual in parts": (SquaredHinge(), Rounds)}
     if is_suited(SquaredHinge(), d, 1):
         found["Newton's method"] = SquaredHinge(), NewtonRounds
-        found["the hinge by narrowing"] = Hinge(), NarrowingRounds
+        found["the hinge by its active set"] = Hinge(), ActiveSetRounds
     return {name: one for name, one in found.items() if not options.methods or name in options.methods}
 
 
@@ -53,7 +53,7 @@ def simulate(X: Any, y: np.ndarray, C: float, K: int, method: tuple[Loss, Any], 
     parts = [make_part(X[rows], y[rows], None, classes, 0.0, "none", place=place) for place, rows in enumerate(spans)]
     tol = options.tol if make is Rounds else options.newton_tol
     plan = Training(loss, C, n, 1, d, tol, options.passes, options.rounds, options.seconds, scale=0.0)
-    more = {"most": int(options.room * n)} if make is NarrowingRounds else {}
+    more = {"most": int(options.room * n)} if make is ActiveSetRounds else {}
     began = time.perf_counter()
     solution = make(plan, InProcess(parts, 1), **more).run()
     last = solution.trace[-1]
@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("--passes", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=20.0, help="limit of one simulation")
-    parser.add_argument("--room", type=float, default=0.1, help="share of the rows that narrowing may bring together")
+    parser.add_argument("--room", type=float, default=0.1, help="share of rows that the active set may bring together")
     parser.add_argument("--methods", nargs="+", help="names of methods; all by default")
     parser.add_argument("--rows", type=int, default=20_000, help="rows of the synthetic set")
     parser.add_argument("--most", type=int, default=1024, help="partitions at most")

@@ -25,7 +25,7 @@ from saddlesvm.data import read
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.problem.losses import Logistic, SquaredHinge
-from saddlesvm.problem.on_disk import Rooms, make_streamed_problem
+from saddlesvm.problem.on_files import Rooms, make_streamed_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles

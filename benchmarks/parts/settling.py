@@ -1,4 +1,4 @@
-"""What a worker of a cluster takes for the problem over the undecided rows: narrowing, round by round, on one core.
+"""What a worker of a cluster takes for the problem over the free rows: the active set, round by round, on one core.
 
     python -m benchmarks.parts.settling --rows 10000000 --features 100 --taken 450000 45000 4500
 
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import embedding_like
+from saddlesvm.cluster.active_set import ActiveSetRounds
 from saddlesvm.cluster.in_process import InProcess
-from saddlesvm.cluster.narrowing import NarrowingRounds
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.problem.losses import Hinge
@@ -39,10 +39,10 @@ class Timed(InProcess):
         self.looks, self.taken = time.process_time() - began, found.taken
         return found
 
-    def told_each(self, *given: Any) -> Any:
+    def map_each(self, *given: Any) -> Any:
         """The problems over the rows brought together."""
         began = time.process_time()
-        found = super().told_each(*given)
+        found = super().map_each(*given)
         self.solving = time.process_time() - began
         return found
 
@@ -94,7 +94,7 @@ def main() -> None:
     plan = Training(Hinge(), options.C, n, 1, options.features, options.tol, max_time=options.seconds, scale=0.0)
     for taken in options.taken:
         engine = Timed(parts, 1)
-        solution = NarrowingRounds(plan, engine, shown(engine), most=taken).run()
+        solution = ActiveSetRounds(plan, engine, shown(engine), most=taken).run()
         print(f"{n:,} x {options.features}, room for {taken:,}, C = {options.C:g}: ", end="")
         print(f"{solution.outcome}, {solution.rounds} rounds")
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm.cluster.active_set import ActiveSetRounds
 from saddlesvm.cluster.halting import Until, event_of, halt, working_until
 from saddlesvm.cluster.in_process import InProcess
-from saddlesvm.cluster.narrowing import NarrowingRounds
 from saddlesvm.cluster.one_worker import OneWorker, Order, fit_there
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -64,9 +64,9 @@ def test_the_time_is_shared_by_tasks_that_wait_for_each_other() -> None:
     assert OneWorker(plan(), engine).until(10).seconds == np.inf
 
 
-@pytest.mark.parametrize("method", [OneWorker, NarrowingRounds])
+@pytest.mark.parametrize("method", [OneWorker, ActiveSetRounds])
 def test_no_time_at_all_leaves_a_model(method: type[Rounds]) -> None:
-    options = {"most": 40} if method is NarrowingRounds else {}
+    options = {"most": 40} if method is ActiveSetRounds else {}
     run = method(plan(max_time=1e-9, tol=1e-15), InProcess(parts(), 1), **options)
     solution = run.run()
     assert solution.outcome in (Outcome.TIME_LIMIT, Outcome.LIMITED_BY_ROUNDING)  # a task has 10 milliseconds

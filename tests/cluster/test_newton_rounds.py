@@ -22,7 +22,7 @@ from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.second_order.looks import Ask
+from saddlesvm.solvers.second_order.row_statistics import Ask
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 
 N, D = 240, 6

@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 
 from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR, Store
-from saddlesvm.cluster import narrowing, one_worker
+from saddlesvm.cluster import active_set, one_worker
 from saddlesvm.cluster.halting import event_of
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Squared
@@ -267,7 +267,7 @@ def test_every_class_needs_a_row_of_positive_weight(client: Any) -> None:
 
 
 BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process
-FIT, SETTLE = one_worker.fit_there, narrowing.settle_there
+FIT, SETTLE = one_worker.fit_there, active_set.solve_there
 
 
 def fit_once_halted(given: Any, order: Any) -> Any:
@@ -277,8 +277,8 @@ def fit_once_halted(given: Any, order: Any) -> Any:
     return FIT(given, order)
 
 
-def settle_once_halted(found: Any, posed: Any, until: Any) -> Any:
-    """The same for the undecided rows."""
+def solve_once_halted(found: Any, posed: Any, until: Any) -> Any:
+    """The same for the free rows."""
     BEGUN.set()
     assert event_of(until.name).wait(60.0)
     return SETTLE(found, posed, until)
@@ -289,7 +289,7 @@ def waiting_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of the two methods that go on until their fit is halted."""
     BEGUN.clear()
     monkeypatch.setattr(one_worker, "fit_there", fit_once_halted)
-    monkeypatch.setattr(narrowing, "settle_there", settle_once_halted)
+    monkeypatch.setattr(active_set, "solve_there", solve_once_halted)
 
 
 @pytest.mark.parametrize("solver", ["gather", "newton"])

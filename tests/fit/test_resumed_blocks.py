@@ -20,12 +20,12 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, SquaredHinge
-from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import Blocks
-from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
+from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from support import distance_bound, labels, matrix
 from support.mapped import D, N, StopAt, close_enough, large_store, mapped, streamed
@@ -86,7 +86,7 @@ def claim_much(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         header["state"]["narrow_dual"] = 0.999_999 * header["state"]["narrow_primal"]
 
 
-@pytest.mark.parametrize("solver", [Blocks(), NewtonOnFiles(), NarrowingOnFiles()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("solver", [Blocks(), NewtonOnFiles(), ActiveSetOnFiles()], ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("more", [0.0, 1.0, 400.0])
 def test_what_a_falsified_checkpoint_claims_is_not_believed(solver: Any, more: float, tmp_path: Path) -> None:
     X = matrix(N, D).astype(np.float32)

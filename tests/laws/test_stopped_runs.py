@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm.cluster.active_set import ActiveSetRounds
 from saddlesvm.cluster.in_process import InProcess
-from saddlesvm.cluster.narrowing import NarrowingRounds
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -31,7 +31,7 @@ from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.multinomial import Multinomial
-from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
+from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from support import labels, matrix, named, small_problem
 from support.classes import blobs
@@ -103,14 +103,14 @@ def test_in_memory(name: str, loss: Loss, kind: str, C: float) -> None:
     no_worse_than_zero(seen)
 
 
-@pytest.mark.parametrize("solver", [Blocks(), AutoOnFiles(), NewtonOnFiles(), NarrowingOnFiles()], ids=lambda s: s.name)
+@pytest.mark.parametrize("solver", [Blocks(), AutoOnFiles(), NewtonOnFiles(), ActiveSetOnFiles()], ids=lambda s: s.name)
 @POSED
 def test_over_files(solver: Any, loss: Loss, kind: str, C: float, tmp_path: Path) -> None:
     """The bound of a longer run is never lower, through every change of the solver.
 
     What the end of a run adds, the bound of a multiple of its model, is left out.
     """
-    if isinstance(solver, NewtonOnFiles | NarrowingOnFiles) and is_smooth(loss) != isinstance(solver, NewtonOnFiles):
+    if isinstance(solver, NewtonOnFiles | ActiveSetOnFiles) and is_smooth(loss) != isinstance(solver, NewtonOnFiles):
         pytest.skip("another solver's losses")
     X = matrix(200, 6)
     file, y = mapped(X, tmp_path), labels(X, loss)
@@ -128,7 +128,7 @@ def test_over_files(solver: Any, loss: Loss, kind: str, C: float, tmp_path: Path
             assert later.dual >= one.dual - slack(one)
 
 
-@pytest.mark.parametrize("method", [Rounds, NewtonRounds, NarrowingRounds], ids=lambda method: method.__name__)
+@pytest.mark.parametrize("method", [Rounds, NewtonRounds, ActiveSetRounds], ids=lambda method: method.__name__)
 @POSED
 def test_over_partitions(method: Any, loss: Loss, kind: Any, C: float) -> None:
     if (method is Rounds and kind == "free") or (method is not Rounds and is_smooth(loss) != (method is NewtonRounds)):

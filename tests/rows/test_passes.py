@@ -11,7 +11,7 @@ from scipy import sparse
 
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import SquaredHinge
-from saddlesvm.problem.on_disk import make_streamed_problem
+from saddlesvm.problem.on_files import make_streamed_problem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.sums import sums_of_margins
 from saddlesvm.rows.files import BlockReader

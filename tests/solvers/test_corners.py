@@ -19,17 +19,17 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.losses import Loss, SquaredHinge
-from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.second_order import walk as walks
+from saddlesvm.solvers.second_order import over_passes as walks
 from saddlesvm.solvers.second_order.corners import Corners, Near, share_of
-from saddlesvm.solvers.second_order.looks import Ask, Told, look
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
-from saddlesvm.solvers.second_order.past_corners import step_past
-from saddlesvm.solvers.second_order.walk import Walk, newton_step
+from saddlesvm.solvers.second_order.over_kinks import step_over_kinks
+from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, newton_step
+from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, StopAt, mapped, streamed
 
@@ -44,15 +44,17 @@ def from_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "CLOSE", 0.0)
 
 
-def looked(problem: Problem, w: np.ndarray, other: np.ndarray, share: float) -> tuple[Walk, Told, Corners]:
-    """A walk after a look at w with so many of the rows taken along."""
+def looked(
+    problem: Problem, w: np.ndarray, other: np.ndarray, share: float
+) -> tuple[NewtonOverPasses, RowStatistics, Corners]:
+    """A run after a pass at w with so many of the rows taken along."""
     ask, corners = Ask(w, np.empty(0), near=Near(other, share) if share else None), Corners()
-    told = Told.nothing(ask)
-    look(problem.terms, problem.members, ask, told, np.empty(0), corners)
-    walk = Walk.begin(w, problem.loss, room=share)
-    walk.corners = True
-    walk.take(problem.C, problem.regularizer, told)
-    return walk, told, corners
+    told = RowStatistics.nothing(ask)
+    add_statistics(problem.terms, problem.members, ask, told, np.empty(0), corners)
+    newton = NewtonOverPasses.begin(w, problem.loss, room=share)
+    newton.corners = True
+    newton.take(problem.C, problem.regularizer, told)
+    return newton, told, corners
 
 
 def posed(loss: Loss, layout: str = "dense", C: float = 3.0) -> Problem:
@@ -83,16 +85,16 @@ def test_rows_taken_along_are_left_out_of_the_matrix_and_of_nothing_else(loss: L
 def test_without_rows_it_is_a_newton_step_and_with_all_of_them_the_optimum(loss: Loss) -> None:
     problem, w = posed(loss), np.random.default_rng(1).normal(size=5)
     best = fit(problem, DCD(), Limits(tol=1e-9)).certificate.primal
-    walk, told, _ = looked(problem, w, w, 0.0)
-    model = walk.model_of(loss, problem.C, problem.regularizer, float(told.bent[1]), 1e8)
-    step = step_past(told.matrix.copy(order="F"), Corners(), model)
-    expected, fall, alike = newton_step(w, walk.pull, problem.regularizer, told.matrix)
+    newton, told, _ = looked(problem, w, w, 0.0)
+    model = newton.model_of(loss, problem.C, problem.regularizer, float(told.bent[1]), 1e8)
+    step = step_over_kinks(told.matrix.copy(order="F"), Corners(), model)
+    expected, fall, alike = newton_step(w, newton.pull, problem.regularizer, told.matrix)
     assert step.step == pytest.approx(expected) and step.fall == pytest.approx(fall)
     assert step.alike == pytest.approx(alike)
     before = evaluate(problem, Point(w), given_offset=True).certificate.primal
-    walk, told, corners = looked(problem, w, w + 1e3, 1.0)
-    model = walk.model_of(loss, problem.C, problem.regularizer, float(told.bent[1]), 1e8)
-    step = step_past(told.matrix.copy(order="F"), corners, model)
+    newton, told, corners = looked(problem, w, w + 1e3, 1.0)
+    model = newton.model_of(loss, problem.C, problem.regularizer, float(told.bent[1]), 1e8)
+    step = step_over_kinks(told.matrix.copy(order="F"), corners, model)
     after = evaluate(problem, Point(w + step.step), given_offset=True).certificate.primal
     assert after <= best + 0.04 * (before - best)
     assert corners.rows > 190 and step.fall == pytest.approx(before - after)
@@ -116,7 +118,7 @@ def test_stores_and_partitions_end_at_the_optimum_of_memory(loss: Loss, kind: An
     rounds = NewtonRounds(plan, InProcess(parts, 1), most=90)
     solution = rounds.run()
     assert solution.outcome is Outcome.CERTIFIED
-    assert rounds.walks[0].corners
+    assert rounds.runs[0].corners
     assert best.dual <= solution.certificates[0].primal <= best.primal / (1.0 - 1.1e-6)
 
 

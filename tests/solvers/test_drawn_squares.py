@@ -14,13 +14,13 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Logistic, Loss, SquaredHinge
-from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.second_order import walk
-from saddlesvm.solvers.second_order.looks import Ask, Told, look
+from saddlesvm.solvers.second_order import over_passes
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
 from support import labels, matrix, named
 from support.mapped import StopAt, mapped, streamed
 
@@ -31,8 +31,8 @@ LOSSES = [SquaredHinge(), Logistic()]
 @pytest.fixture(autouse=True)
 def _few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw rows in problems that a test can afford."""
-    monkeypatch.setattr(walk, "FAR", 20.0)
-    monkeypatch.setattr(walk, "NEAR", 80.0)
+    monkeypatch.setattr(over_passes, "FAR", 20.0)
+    monkeypatch.setattr(over_passes, "NEAR", 80.0)
 
 
 def on_files(X: np.ndarray, y: np.ndarray, loss: Loss, folder: Path, **options: Any) -> StreamedProblem:
@@ -40,10 +40,10 @@ def on_files(X: np.ndarray, y: np.ndarray, loss: Loss, folder: Path, **options: 
     return streamed(mapped(X, folder), y, loss, **options)
 
 
-def told_of(problem: Problem, ask: Ask) -> Told:
+def told_of(problem: Problem, ask: Ask) -> RowStatistics:
     """What all rows tell."""
-    told = Told.nothing(ask)
-    look(problem.terms, problem.members, ask, told, np.empty(0))
+    told = RowStatistics.nothing(ask)
+    add_statistics(problem.terms, problem.members, ask, told, np.empty(0))
     return told
 
 
@@ -54,7 +54,7 @@ def skew(half: np.ndarray, whole: np.ndarray) -> float:
     return float(np.abs(np.linalg.eigvalsh(inner) - 1.0).max())
 
 
-def full(told: Told) -> np.ndarray:
+def full(told: RowStatistics) -> np.ndarray:
     """A matrix from its lower triangle, lifted as the regulariser does."""
     lower = np.tril(told.matrix)
     return lower + np.tril(lower, -1).T + np.eye(len(lower))
@@ -69,7 +69,7 @@ def test_a_share_changes_the_matrix_alone_and_by_little(loss: Loss, dtype: Any) 
     whole = told_of(problem, Ask(w, back))
     for share in (0.5, 0.25, 0.0):
         drawn = told_of(problem, Ask(w, back, share=share))
-        for name, one, other in zip(Told._fields, drawn, whole, strict=True):
+        for name, one, other in zip(RowStatistics._fields, drawn, whole, strict=True):
             assert name in ("matrix", "diagonal") or np.array_equal(one, other)
         if share:
             assert np.allclose(drawn.diagonal, whole.matrix.diagonal(), rtol=1e-5, atol=0.0)
@@ -82,7 +82,7 @@ def test_a_share_changes_the_matrix_alone_and_by_little(loss: Loss, dtype: Any) 
 def test_a_matrix_is_scaled_to_a_diagonal() -> None:
     """A row that nobody drew counts by its diagonal alone."""
     squares = np.asfortranarray(np.tril([[4.0, 0.0, 2.0], [0.0, 0.0, 0.0], [2.0, 0.0, 9.0]]))
-    found = walk.scaled(squares, np.array([1.0, 5.0, 36.0]))
+    found = over_passes.scaled(squares, np.array([1.0, 5.0, 36.0]))
     assert np.allclose(found, [[1.0, 0.0, 0.0], [0.0, 5.0, 0.0], [2.0, 0.0, 36.0]])
 
 
@@ -96,8 +96,8 @@ def test_the_optimum_is_reached_in_few_more_sweeps(
     problem = make_problem(as_rows(X, 1.0), y, loss, C=10.0, intercept=intercept)
     again = evaluate(problem, Point(np.append(found.coef, found.intercept), found.alpha)).certificate
     assert again.relative_gap <= 1e-7
-    monkeypatch.setattr(walk, "FAR", np.inf)
-    monkeypatch.setattr(walk, "NEAR", np.inf)
+    monkeypatch.setattr(over_passes, "FAR", np.inf)
+    monkeypatch.setattr(over_passes, "NEAR", np.inf)
     whole = fit(on_files(X, y, loss, tmp_path, intercept=intercept, C=10.0), NewtonOnFiles(), limits)
     assert found.epochs <= whole.epochs + 2.0  # there are 25 times fewer rows to a feature than usual
 
@@ -109,7 +109,7 @@ def test_rare_features_take_no_more_sweeps(tmp_path: Path, monkeypatch: pytest.M
     y, limits = labels(X, Logistic()), Limits(tol=1e-7, max_epochs=30)
     found = fit(on_files(X, y, Logistic(), tmp_path, C=1e3), NewtonOnFiles(), limits)
     assert found.outcome is Outcome.CERTIFIED
-    monkeypatch.setattr(walk, "FAR", np.inf)
+    monkeypatch.setattr(over_passes, "FAR", np.inf)
     assert found.epochs <= fit(on_files(X, y, Logistic(), tmp_path, C=1e3), NewtonOnFiles(), limits).epochs + 3.0
 
 
@@ -119,10 +119,10 @@ def test_rows_are_drawn_while_the_optimum_is_far(tmp_path: Path) -> None:
     solver = NewtonOnFiles()
     state = solver.init(problem, 0)
     shares = []
-    while not state.walk.looks or state.estimate > 1e-10:
+    while not state.newton.looks or state.estimate > 1e-10:
         for _ in range(problem.reader.n_blocks):
             state = solver.step(problem, state, Budget(1))
-        shares.append(state.walk.share)
+        shares.append(state.newton.share)
     assert shares[0] < shares[-1]
     assert shares == sorted(shares)
 

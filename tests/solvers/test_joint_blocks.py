@@ -15,9 +15,9 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem, joint_weights, make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, TopKHinge
-from saddlesvm.problem.joint_on_disk import StreamedJointProblem, make_streamed_joint_problem
+from saddlesvm.problem.joint_on_files import StreamedJointProblem, make_streamed_joint_problem
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.problem.on_disk import Rooms
+from saddlesvm.problem.on_files import Rooms
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan

@@ -20,8 +20,8 @@ from saddlesvm.solvers.second_order.joint import JointFinish
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
+    FreeRows,
     SmoothedRows,
-    Undecided,
     add_blocks,
     bent_jointly,
     look_along,
@@ -50,7 +50,7 @@ def response(problem, centre, q, Z):
     terms = SmoothedRows(problem.joint, problem.codes, problem.all_weights, centre, q)
     alpha, classes, counts = np.empty((n, K)), np.empty((n, K), dtype=np.int32), np.zeros(n, dtype=np.int32)
     respond(terms, Z, alpha, classes, counts, np.zeros(1, SUMS))
-    return terms, alpha, Undecided(np.flatnonzero(counts), classes, counts)
+    return terms, alpha, FreeRows(np.flatnonzero(counts), classes, counts)
 
 
 def smoothed(problem, centre, q, Z, alpha):
@@ -107,11 +107,11 @@ def test_matrix_product_and_line_have_the_same_second_derivative(loss, layout):
     by_class(problem.X, D)[:] = random.normal(size=(CLASSES, FEATURES + 1))
     finish = JointFinish(problem, centre, q)
     Z, width = finish.Z, FEATURES + 1
-    terms, _, undecided = response(problem, centre, q, Z)
-    assert undecided.rows.size
+    terms, _, free_rows = response(problem, centre, q, Z)
+    assert free_rows.rows.size
     found, matrix = np.zeros_like(D), np.zeros((CLASSES * width, CLASSES * width))
-    bent_jointly(problem.X, undecided, D, t, found)
-    add_blocks(problem.X, undecided, t, width, matrix)
+    bent_jointly(problem.X, free_rows, D, t, found)
+    add_blocks(problem.X, free_rows, t, width, matrix)
     matrix = np.triu(matrix) + np.triu(matrix, 1).T
     flat = by_class(problem.X, D).ravel()
     np.testing.assert_allclose(matrix @ flat, by_class(problem.X, found).ravel(), atol=1e-12)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from saddlesvm.problem.joint_losses import BEST_RIVAL
-from saddlesvm.problem.joint_on_disk import make_streamed_joint_problem
+from saddlesvm.problem.joint_on_files import make_streamed_joint_problem
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.problem.on_disk import Rooms, StreamedProblem
+from saddlesvm.problem.on_files import Rooms, StreamedProblem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import make_plan

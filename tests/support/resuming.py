@@ -17,11 +17,11 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, TopKHinge
-from saddlesvm.problem.joint_on_disk import make_streamed_joint_problem
+from saddlesvm.problem.joint_on_files import make_streamed_joint_problem
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
-from saddlesvm.problem.multinomial_on_disk import make_streamed_multinomial_problem
-from saddlesvm.problem.on_disk import Rooms
+from saddlesvm.problem.multinomial_on_files import make_streamed_multinomial_problem
+from saddlesvm.problem.on_files import Rooms
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.files import BlockReader
@@ -34,7 +34,7 @@ from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
-from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
+from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import csr, labels, matrix
@@ -179,7 +179,7 @@ def over_files() -> Iterator[tuple[str, Cell]]:
         where, kept = "files, sparse" if sparse else "files", {"kept_bytes": 10**6}
         yield f"hinge on {where}, 0 kept", Cell(on_files(Hinge(), sparse, kept_bytes=0), Blocks(), SHORT, not sparse)
         yield f"hinge on {where}, all kept", Cell(on_files(Hinge(), sparse, **kept), Blocks(), SHORT, sparse)
-        yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), NarrowingOnFiles(), Limits(1e-9), not sparse)
+        yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), ActiveSetOnFiles(), Limits(1e-9), not sparse)
         yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), AutoOnFiles(), Limits(1e-9), sparse)
         yield f"elastic net on {where}", Cell(on_files(Hinge(), sparse, penalty=ElasticNet(0.5)), Blocks(), SHORT, True)
         for k, intercept in enumerate(INTERCEPTS):

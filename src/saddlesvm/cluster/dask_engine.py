@@ -97,7 +97,7 @@ class DaskEngine:
     parts : list of futures of Part
     problems : int
     kept : dict, optional
-        What :meth:`keep_there` has left, for the engines of further fits over the same partitions.
+        What :meth:`persist_there` has left, for the engines of further fits over the same partitions.
     """
 
     def __init__(self, client: Client, parts: list[Any], problems: int, kept: dict[Any, Left] | None = None) -> None:
@@ -207,23 +207,23 @@ class DaskEngine:
 
     def total(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
         """What `together` makes of the answers of `work` for all partitions, a few at a time; after a loss anew."""
-        return self.told(self.leave(work, together, given), None)
+        return self.returned(self.persist(work, together, given), None)
 
-    def leave(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Left:
-        """The same, left on the workers for :meth:`told` and :meth:`told_each`."""
+    def persist(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Left:
+        """The same, left on the workers for :meth:`told` and :meth:`map_each`."""
         return Left(functools.partial(self.spread, work, together, given))
 
-    def keep_there(self, work: Callable[..., Any], together: Callable[[list[Any]], Any]) -> Left:
+    def persist_there(self, work: Callable[..., Any], together: Callable[[list[Any]], Any]) -> Left:
         """The same, made once for all fits over these partitions."""
         if work not in self.there:
-            self.there[work] = self.leave(work, together, None)
+            self.there[work] = self.persist(work, together, None)
         return self.there[work]
 
-    def told(self, left: Left, what: Callable[[Any], Any] | None) -> Any:
+    def returned(self, left: Left, what: Callable[[Any], Any] | None) -> Any:
         """`what` of something left there; all of it without `what`."""
         return self.surely(lambda: self.result(self.submit(what, left.future) if what else left.future), left)
 
-    def told_each(
+    def map_each(
         self,
         left: Left,
         pick: Callable[[Any, int], Any],

@@ -76,21 +76,21 @@ class InProcess:
         """What `together` makes of the answers of `work` for all partitions."""
         return together([work(part, given) for part in self.rows])
 
-    def leave(
+    def persist(
         self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
     ) -> Answer:
-        """The same, for :meth:`told` and :meth:`told_each`."""
+        """The same, for :meth:`told` and :meth:`map_each`."""
         return self.total(work, together, given)
 
-    def keep_there(self, work: Callable[[Part, Any], Answer], together: Callable[[list[Answer]], Answer]) -> Answer:
+    def persist_there(self, work: Callable[[Part, Any], Answer], together: Callable[[list[Answer]], Answer]) -> Answer:
         """The same."""
-        return self.leave(work, together, None)
+        return self.persist(work, together, None)
 
-    def told(self, left: Answer, what: Callable[[Answer], Answer]) -> Answer:
+    def returned(self, left: Answer, what: Callable[[Answer], Answer]) -> Answer:
         """`what` of something left there."""
         return what(left)
 
-    def told_each(
+    def map_each(
         self,
         left: Any,
         pick: Callable[[Any, int], Any],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from saddlesvm.cluster.narrowing import NarrowingRounds, room_for
+from saddlesvm.cluster.active_set import ActiveSetRounds, room_for
 from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.one_worker import OneWorker
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -18,7 +18,7 @@ from saddlesvm.runtime.words import CLUSTER_SOLVERS
 from saddlesvm.solvers.register import parse_solver
 
 PASSES = 3.0  # over its rows that a partition does in a round, where nothing else is asked for
-LEAST_ROOM = 0.03  # share of the rows that narrowing must have room for
+LEAST_ROOM = 0.03  # share of the rows that the active set must have room for
 NEWTON_ROUNDS = 8  # rounds of Newton's method, as a rule
 SPANNING = 0.8  # rows per feature below which products flounder for a loss with corners, which needs a proximal term
 INSIDE = 4  # rows per feature that it must have room for: about one is strictly inside its bounds
@@ -113,7 +113,7 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int, parts: int = 
         return OneWorker
     if solver == "rounds":
         return Rounds
-    method: Method = NewtonRounds if smooth else NarrowingRounds
+    method: Method = NewtonRounds if smooth else ActiveSetRounds
     return functools.partial(method, most=room_for(plan.n, n_bytes, plan.problems, memory))
 
 

@@ -1,15 +1,16 @@
 """Newton's method over partitions: a round is a step, and what travels is a gradient and a matrix.
 
 Each partition looks at its rows at the weights that it gets, and sends sums over them
-(:mod:`saddlesvm.solvers.second_order.looks`); the driver factors the matrix of all rows and goes one step further
-(:mod:`saddlesvm.solvers.second_order.walk`). Where the matrices would be too many bytes, a round is a product of the
-matrix and a vector instead (:mod:`saddlesvm.solvers.second_order.conjugate`). The partitions keep nothing from one
-round to the next: a worker that dies takes nothing with it, and the number of rounds does not depend on the number of
-partitions. Every look computes the pull of the multipliers from the rows, so that every certificate is a proof.
+(:mod:`saddlesvm.solvers.second_order.row_statistics`); the driver factors the matrix of all rows and goes one step
+further (:mod:`saddlesvm.solvers.second_order.over_passes`). Where the matrices would be too many bytes, a round is a
+product of the matrix and a vector instead (:mod:`saddlesvm.solvers.second_order.conjugate`). The partitions keep
+nothing from one round to the next: a worker that dies takes nothing with it, and the number of rounds does not depend
+on the number of partitions. Every look computes the pull of the multipliers from the rows, so that every certificate is
+a proof.
 
 Where steps would go from corner to corner of the loss' derivative, the rows about to come to one, a bounded number, go
 to a worker together with the matrix of the others, and the step past their corners is found there
-(:mod:`saddlesvm.solvers.second_order.past_corners`). No row reaches the client.
+(:mod:`saddlesvm.solvers.second_order.over_kinks`). No row reaches the client.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import add_sizes
 from saddlesvm.solvers.second_order.corners import Corners, share_of
-from saddlesvm.solvers.second_order.looks import Ask, Told, look
-from saddlesvm.solvers.second_order.past_corners import Model, Step, step_past
-from saddlesvm.solvers.second_order.walk import Walk
+from saddlesvm.solvers.second_order.over_kinks import Model, Step, step_over_kinks
+from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses
+from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
 
 FACTORS = 2.5e8  # bytes that factored matrices of the model over the rows taken along may take
 MOST_BYTES = 64e6  # of the matrices that a partition sends in a round: beyond, products with them travel instead
@@ -55,7 +56,7 @@ class Answers(NamedTuple):
 
     Attributes
     ----------
-    told : list of Told
+    told : list of RowStatistics
         For each problem that was asked about.
     sizes : ndarray of shape (problems, SIZES)
         The sizes that bounds on rounding need, of the rows and of their multipliers.
@@ -67,7 +68,7 @@ class Answers(NamedTuple):
         Number of partitions.
     """
 
-    told: list[Told]
+    told: list[RowStatistics]
     sizes: np.ndarray
     corners: list[Corners]
     work: float
@@ -84,14 +85,14 @@ class Answers(NamedTuple):
 def look_at(part: Part, asked: Asks) -> Answers:
     """A round of a partition: look at its rows for each problem that is left."""
     began = time.perf_counter()
-    tolds, sizes = [Told.nothing(ask) for ask in asked.asks], np.zeros((len(asked.asks), SIZES))
+    tolds, sizes = [RowStatistics.nothing(ask) for ask in asked.asks], np.zeros((len(asked.asks), SIZES))
     corners = [Corners() for _ in tolds]
     for number, ask, told, size, near in zip(*asked[:2], tolds, sizes, corners, strict=True):
         if part.size:
             problem = part.problem(number, asked.loss, asked.C)
             if not problem.members.size:
                 continue
-            look(problem.terms, problem.members, ask, told, np.empty(0), near)
+            add_statistics(problem.terms, problem.members, ask, told, np.empty(0), near)
             size[:] = *problem.row_sizes, *told.sizes
     spent = time.perf_counter() - began
     return Answers(tolds, sizes, corners, spent, spent, 1)
@@ -100,7 +101,7 @@ def look_at(part: Part, asked: Asks) -> Answers:
 def together(answers: list[Answers]) -> Answers:
     """What several partitions tell together, added in their order; what they told is left as it is."""
     first, *others = answers
-    told, sizes = [Told(*(one.copy(order="K") for one in each)) for each in first.told], first.sizes.copy()
+    told, sizes = [RowStatistics(*(one.copy(order="K") for one in each)) for each in first.told], first.sizes.copy()
     for other in others:
         for mine, theirs in zip(told, other.told, strict=True):
             mine.add(theirs)
@@ -121,7 +122,7 @@ def joined(given: Sequence[Corners]) -> Corners:
 class Heard(NamedTuple):
     """What the client gets of the answers: no row, and a matrix only where it takes the step itself."""
 
-    told: list[Told]
+    told: list[RowStatistics]
     sizes: np.ndarray
     nbytes: int
     work: float
@@ -147,7 +148,7 @@ def taken_along(answers: Answers, place: int) -> tuple[np.ndarray, Corners]:
 def step_there(given: tuple[np.ndarray, Corners], model: Model) -> Step:
     """The step past the corners of the rows taken along."""
     matrix, corners = given
-    return step_past(matrix.copy(order="F"), corners, model)
+    return step_over_kinks(matrix.copy(order="F"), corners, model)
 
 
 def is_suited(loss: Loss, n_features: int, problems: int) -> bool:
@@ -193,63 +194,65 @@ class NewtonRounds(Rounds):
         wide = not is_suited(plan.loss, plan.n_features, plan.problems)
         bent = not (wide or is_cornerless(plan.loss))
         room = share_of(plan.n, plan.n_features + 1, most) if bent else 0.0
-        self.walks = [Walk.begin(w.copy(), plan.loss, wide, room) for w in (self.W if start is None else start)]
+        self.runs = [
+            NewtonOverPasses.begin(w.copy(), plan.loss, wide, room) for w in (self.W if start is None else start)
+        ]
 
     def one_round(self) -> Outcome | None:
         """A round; CERTIFIED where it has proven every problem."""
         began = time.perf_counter()
         left = np.flatnonzero(self.live).tolist()
-        there, answers = self.answers(left, [self.walks[k].ask() for k in left])
+        there, answers = self.answers(left, [self.runs[k].ask() for k in left])
         gaps = [self.learn(k, told, sizes) for k, told, sizes in zip(left, answers.told, answers.sizes, strict=True)]
         self.go_past_corners(there, left, answers, gaps)
-        done = [gap <= self.plan.tol or self.walks[k].ended for k, gap in zip(left, gaps, strict=True)]
+        done = [gap <= self.plan.tol or self.runs[k].ended for k, gap in zip(left, gaps, strict=True)]
         if self.plan.free and (last := [k for k, near in zip(left, done, strict=True) if near]):
-            _, proofs = self.answers(last, [self.walks[k].ask_balanced() for k in last])
+            _, proofs = self.answers(last, [self.runs[k].ask_balanced() for k in last])
             for k, told, sizes in zip(last, proofs.told, proofs.sizes, strict=True):
-                self.note(k, self.walks[k].balanced(self.facts(sizes), told))
+                self.note(k, self.runs[k].balanced(self.facts(sizes), told))
         self.rounds += 1
         self.record(answers, time.perf_counter() - began)
         if not self.live.any():
             return Outcome.CERTIFIED
-        ended = [self.walks[k].ended or self.best[k].limited(self.plan.tol) for k in np.flatnonzero(self.live)]
+        ended = [self.runs[k].ended or self.best[k].limited(self.plan.tol) for k in np.flatnonzero(self.live)]
         return Outcome.LIMITED_BY_ROUNDING if all(ended) and self.plan.tol > 0.0 else None
 
     def answers(self, problems: list[int], asks: list[Ask]) -> tuple[Any, Heard]:
         """What all partitions tell together: left where they are, and what the client gets of it."""
         asked = Asks(problems, asks, self.plan.loss, self.plan.C)
-        there = self.engine.leave(look_at, together, asked)
-        found = self.engine.told(there, heard)
+        there = self.engine.persist(look_at, together, asked)
+        found = self.engine.returned(there, heard)
         self.restarts, self.sent = self.engine.restarts, asked.nbytes
         return there, found
 
-    def learn(self, k: int, told: Told, sizes: np.ndarray) -> float:
+    def learn(self, k: int, told: RowStatistics, sizes: np.ndarray) -> float:
         """Choose the next point of a problem, and certify the one that its round looked at; returns the gap it expects.
 
         With a free intercept a certificate takes another look, with balanced multipliers.
         """
-        plan, walk = self.plan, self.walks[k]
-        gap = walk.take(plan.C, plan.regularizer, told)
-        self.W[k] = walk.at
+        plan, newton = self.plan, self.runs[k]
+        gap = newton.take(plan.C, plan.regularizer, told)
+        self.W[k] = newton.at
         if not plan.free:
-            self.note(k, walk.proven(self.facts(sizes)))
+            self.note(k, newton.proven(self.facts(sizes)))
         return gap
 
     def go_past_corners(self, there: Any, problems: list[int], answers: Heard, gaps: list[float]) -> None:
         """Take the steps of the problems whose rows near a corner were taken along, and renew their gaps."""
-        plan, due = self.plan, [place for place, k in enumerate(problems) if self.walks[k].due]
+        plan, due = self.plan, [place for place, k in enumerate(problems) if self.runs[k].due]
         posed = []
         for place in due:
-            walk, curvature = self.walks[problems[place]], float(answers.told[place].bent[1])
-            posed.append((place, walk.model_of(plan.loss, plan.C, plan.regularizer, curvature, FACTORS)))
-        for place, step in zip(due, self.engine.told_each(there, taken_along, step_there, posed), strict=True):
-            walk = self.walks[problems[place]]
-            gaps[place] = walk.go(step, plan.regularizer)
-            self.W[problems[place]] = walk.at
+            newton, curvature = self.runs[problems[place]], float(answers.told[place].bent[1])
+            posed.append((place, newton.model_of(plan.loss, plan.C, plan.regularizer, curvature, FACTORS)))
+        for place, step in zip(due, self.engine.map_each(there, taken_along, step_there, posed), strict=True):
+            newton = self.runs[problems[place]]
+            gaps[place] = newton.go(step, plan.regularizer)
+            self.W[problems[place]] = newton.at
 
     def note(self, k: int, sums: Sums) -> None:
         """Certify the point that a problem's last round looked at."""
         seen = Certificate.of(self.plan.strength, sums)
         if seen.primal <= self.best[k].primal:
-            self.best_W[k] = self.walks[k].model
+            self.best_W[k] = self.runs[k].model
         self.best[k] = self.best[k].better_of(seen)
         self.live[k] = not self.best[k].relative_gap <= self.plan.tol or self.plan.tol == 0.0

@@ -62,7 +62,7 @@ class Fitted(NamedTuple):
         return self.w.nbytes + 64
 
 
-class Told(NamedTuple):
+class RoundFigures(NamedTuple):
     """What the record of the only round takes."""
 
     nbytes: int
@@ -150,12 +150,12 @@ class OneWorker(Rounds):
     def one_round(self) -> Outcome | None:
         """Bring the rows together, and fit."""
         began, plan = time.perf_counter(), self.plan
-        there = self.engine.keep_there(given_away, together)
-        sent = self.engine.told(there, bytes_sent)
+        there = self.engine.persist_there(given_away, together)
+        sent = self.engine.returned(there, bytes_sent)
         until, width = self.until(plan.problems), plan.vectors
         near = [None if self.start is None else self.start[k * width : (k + 1) * width] for k in range(plan.problems)]
         every = [(k, Order(plan, until, W)) for k, W in enumerate(near)]
-        found = self.engine.told_each(there, rows_of, fit_there, every)
+        found = self.engine.map_each(there, rows_of, fit_there, every)
         self.restarts = self.engine.restarts
         for k, one in enumerate(found):
             self.best_W[k * plan.vectors : (k + 1) * plan.vectors], self.best[k] = one.w, one.certificate
@@ -164,7 +164,7 @@ class OneWorker(Rounds):
         self.sent = 0
         seconds = [one.seconds for one in found]
         up = (sent + sum(one.nbytes for one in found)) // max(self.engine.parts, 1)
-        self.record(Told(up, sum(seconds), max(seconds), len(found)), time.perf_counter() - began)
+        self.record(RoundFigures(up, sum(seconds), max(seconds), len(found)), time.perf_counter() - began)
         worst = next((one for one in found if one.outcome is not Outcome.CERTIFIED), found[0])
         self.end = worst.outcome, worst.reason
         if worst.outcome is Outcome.INTERRUPTED and self.left() <= 0.0:

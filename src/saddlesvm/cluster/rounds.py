@@ -77,16 +77,16 @@ class Engine(Protocol):
     ) -> Answer:
         """What `together` makes of the answers of `work` for all partitions; neither changes what it gets."""
 
-    def leave(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
-        """The same, left where the rows are; what it is, :meth:`told` and :meth:`told_each` know."""
+    def persist(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
+        """The same, left where the rows are; what it is, :meth:`returned` and :meth:`map_each` know."""
 
-    def keep_there(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any]) -> Any:
+    def persist_there(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any]) -> Any:
         """The same, made once for all fits over these partitions."""
 
-    def told(self, left: Any, what: Callable[[Any], Answer]) -> Answer:
+    def returned(self, left: Any, what: Callable[[Any], Answer]) -> Answer:
         """`what` of something left there, which it does not change."""
 
-    def told_each(
+    def map_each(
         self,
         left: Any,
         pick: Callable[[Any, int], Any],
@@ -96,7 +96,7 @@ class Engine(Protocol):
         """For each place and what is given for it: ``what(pick(left, place), given)``, carried out there."""
 
 
-class Told(Protocol):
+class RoundFigures(Protocol):
     """What the record of a round takes from a report."""
 
     @property
@@ -399,7 +399,7 @@ class Rounds:
         self.restarts = self.engine.restarts
         return True
 
-    def record(self, report: Told, seconds: float) -> None:
+    def record(self, report: RoundFigures, seconds: float) -> None:
         """Add a row on this round to the trace."""
         mean = report.work / max(report.parts, 1)
         whole = Certificate.total(self.best)

@@ -206,7 +206,8 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
     - "newton": the second-order method. It takes few rounds, whatever C and the number of partitions are. For smooth
       losses, a partition sends a matrix of the size of the squared number of features for each class. Where the
       matrices take more than 64 MB, it sends products of the matrix and a vector, which takes more rounds. For the
-      hinge and its relatives, a worker collects the rows whose multiplier is undecided and solves for them.
+      hinge and its relatives, a worker collects the free rows, whose multipliers are strictly between their bounds or
+      about to be, and solves for them.
     - "gather": one worker collects all rows and does an ordinary fit.
     - "rounds": every partition descends on its own part of the dual, and sends a number per feature and class. `passes`
       is the number of passes over its rows in a round, 3 by default; choose more where communication is slow.

@@ -15,7 +15,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.on_disk import Rooms, StreamedProblem, sampled_norms
+from saddlesvm.problem.on_files import Rooms, StreamedProblem, sampled_norms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows

@@ -25,7 +25,7 @@ from saddlesvm.multiclass.shared_start import SharedStart, block_size
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each, workers
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
-from saddlesvm.problem.joint_on_disk import StreamedJointProblem
+from saddlesvm.problem.joint_on_files import StreamedJointProblem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem, is_classification

@@ -14,11 +14,11 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, Softmax, TopKHinge
-from saddlesvm.problem.joint_on_disk import make_streamed_joint_problem
+from saddlesvm.problem.joint_on_files import make_streamed_joint_problem
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import make_multinomial_problem
-from saddlesvm.problem.multinomial_on_disk import make_streamed_multinomial_problem
-from saddlesvm.problem.on_disk import Rooms, StreamedProblem
+from saddlesvm.problem.multinomial_on_files import make_streamed_multinomial_problem
+from saddlesvm.problem.on_files import Rooms, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows

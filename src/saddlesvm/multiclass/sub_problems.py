@@ -21,7 +21,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.warm_start import carried
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.on_disk import Rooms, StreamedProblem, make_streamed_problem
+from saddlesvm.problem.on_files import Rooms, StreamedProblem, make_streamed_problem
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows

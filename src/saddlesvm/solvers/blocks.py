@@ -6,7 +6,7 @@ weights by one or a few passes of dual coordinate descent; all other variables s
     a_B  <-  (about) argmax_{a_B} D(a_B, a_rest),      w  <-  w + C sum_{i in B} (change of a_i) x_i
 
 A sweep visits all rows once. On the way it computes the sums that certify the weights it began with (see
-:mod:`saddlesvm.problem.on_disk`). The weights are float64. After each block the rows whose variable changed correct
+:mod:`saddlesvm.problem.on_files`). The weights are float64. After each block the rows whose variable changed correct
 them, so that they equal w(a) but for the last bits, also where coordinate descent runs in float32.
 
 Unlike the paper, the solver composes the blocks anew in each sweep, from chunks of some megabytes. With fixed blocks,
@@ -34,7 +34,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point, relative
 from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.on_disk import JudgedPoint, StreamedProblem, judgement
+from saddlesvm.problem.on_files import JudgedPoint, StreamedProblem, judgement
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins

@@ -25,8 +25,8 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
-from saddlesvm.problem.joint_on_disk import StreamedJointProblem, judge_jointly, pull_on_files
-from saddlesvm.problem.on_disk import JudgedPoint, StreamedProblem
+from saddlesvm.problem.joint_on_files import StreamedJointProblem, judge_jointly, pull_on_files
+from saddlesvm.problem.on_files import JudgedPoint, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights, weights_shape
@@ -70,13 +70,13 @@ class JointBlocksState(BlocksState):
     alpha : ndarray of shape (n_all, K)
     near : ndarray of shape (BINS,)
         How many rows of this sweep are how far from a change of their sub-gradient.
-    undecided : int
+    free_rows : int
         Rows of this sweep with several classes strictly between their bounds.
     distances : Distances
     """
 
     near: np.ndarray = field(default_factory=lambda: np.zeros(BINS))
-    undecided: int = 0
+    free_rows: int = 0
     distances: Distances = field(default_factory=Distances, repr=False)
 
 
@@ -154,9 +154,9 @@ class JointBlocks(Blocks):
         octaves = np.log2(np.maximum(state.distances.of_rows[others], 2.0**FIRST_BIN)) - FIRST_BIN
         places = np.minimum(PER_OCTAVE * octaves, BINS - 1).astype(np.int64)
         state.near += np.bincount(places, minlength=BINS)
-        state.undecided += int(np.count_nonzero(chosen))
+        state.free_rows += int(np.count_nonzero(chosen))
         done = (state.position + len(block.chunks)) / state.order.size
-        left = FILLED * self._room(problem) * done - state.undecided
+        left = FILLED * self._room(problem) * done - state.free_rows
         chosen[others] = np.cumsum(state.near)[places] <= left
         return np.flatnonzero(chosen)
 
@@ -205,8 +205,8 @@ class JointBlocks(Blocks):
 
     def _end_of_sweep(self, problem: StreamedProblem, state: BlocksState) -> None:
         assert isinstance(state, JointBlocksState)
-        state.remark, state.active = f"{state.undecided} rows are undecided", max(state.undecided, 1)
-        state.near, state.undecided = np.zeros(BINS), 0
+        state.remark, state.active = f"{state.free_rows} rows are free", max(state.free_rows, 1)
+        state.near, state.free_rows = np.zeros(BINS), 0
         super()._end_of_sweep(problem, state)
 
     def solution(self, problem: Problem, state: BlocksState) -> Point:

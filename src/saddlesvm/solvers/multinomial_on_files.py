@@ -25,8 +25,8 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point, objectives
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of
-from saddlesvm.problem.multinomial_on_disk import StreamedMultinomialProblem, total_response
-from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.multinomial_on_files import StreamedMultinomialProblem, total_response
+from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.rows.class_rows import by_class, new_weights, weights_shape

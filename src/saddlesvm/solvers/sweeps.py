@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
-from saddlesvm.problem.on_disk import CarriedDuals, StreamedProblem
+from saddlesvm.problem.on_files import CarriedDuals, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace

@@ -1,11 +1,11 @@
 """The automatic solver for rows in files: blocks of the dual first, Newton's method where that needs less time.
 
-Narrowing takes the place of Newton's method for piecewise linear losses, and is meant by the name below. Both read
-every row once a sweep, and so the choice is one between numbers of sweeps. Blocks of coordinate descent have the first
-sweeps: they certify easy problems in three. From the fall of their certificates' gap follows how many sweeps they have
-left; Newton's method needs a handful whatever C is, but each sweep then adds up a matrix, too. All problems that share
-the readings change over together, at the end of a sweep. Only narrowing gives way again, where too many rows are
-undecided.
+The active-set method takes the place of Newton's method for piecewise linear losses, and is meant by the name below.
+Both read every row once a sweep, and so the choice is one between numbers of sweeps. Blocks of coordinate descent have
+the first sweeps: they certify easy problems in three. From the fall of their certificates' gap follows how many sweeps
+they have left; Newton's method needs a handful whatever C is, but each sweep then adds up a matrix, too. All problems
+that share the readings change over together, at the end of a sweep. Only the active-set method gives way again, where
+too many rows are free.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
-from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -30,32 +30,32 @@ from saddlesvm.solvers.automatic.predictions import fall_rate, in_words, left_at
 from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.blocks import MOST_VISITS, SEEDS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.second_order.active_set import ActiveSet
+from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles, ActiveSetState, room_for
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, PER_ROOT, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
-from saddlesvm.solvers.second_order.narrowing import Narrowing
-from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles, NarrowingState, room_for
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles
 from saddlesvm.solvers.second_order.on_files import room_for as corner_room
-from saddlesvm.solvers.second_order.walk import Walk, is_wide
+from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
 from saddlesvm.solvers.sweeps import SweepWork, at_sweep_start
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
 BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
 SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per power of ten that the gap falls by
-NARROWING_SWEEPS = 4.0  # the same of narrowing, the least
-CROWDED = 3  # sweeps of narrowing in a row, each at a 64th of the width, that find too many rows of the same margin
-MOST_LOOKS = 40  # sweeps of narrowing, at most: coordinate descent then goes on
+ACTIVE_SET_SWEEPS = 4.0  # the same of the active-set method, the least
+CROWDED = 3  # sweeps in a row, each at a 64th of the width, in which too many rows have the same margin
+MOST_LOOKS = 40  # sweeps of the active-set method, at most: coordinate descent then goes on
 FEWEST = 2  # sweeps of coordinate descent before the first comparison
 PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
 SHARE = 0.25  # of the memory, that the matrices of Newton's method may take
 SPANNING = 0.8  # bending rows per feature below which a loss with corners is left to the blocks where w is wide
-INSIDE = 4  # rows per feature that must fit into the memory for narrowing: about one is strictly inside its bounds
+INSIDE = 4  # rows per feature that must fit into the memory for the active set: about one is strictly inside its bounds
 DESCENT, NEWTON = "blocks", "Newton"
 
 
 @dataclass
-class OnFilesState(BlocksState, FilesState, NarrowingState):
+class OnFilesState(BlocksState, FilesState, ActiveSetState):
     """Where a run stands: the states of all solvers over one dual point.
 
     Attributes
@@ -98,7 +98,9 @@ class AutoOnFiles(SolverBase):
         begun = Blocks().init(problem, seed, start)
         given = {column.name: getattr(begun, column.name) for column in fields(BlocksState)}
         w = np.zeros(problem.n_features + 1)
-        state = OnFilesState(**given, walk=Walk.begin(w, problem.loss), narrowing=Narrowing.begin(w, 0, 1))
+        state = OnFilesState(
+            **given, newton=NewtonOverPasses.begin(w, problem.loss), active_set=ActiveSet.begin(w, 0, 1)
+        )
         if start is not None and start.w is not None and start.alpha is None and self.begins_at_weights(problem):
             self._begin(problem, state, np.array(start.w, dtype=np.float64))
         return state
@@ -121,7 +123,7 @@ class AutoOnFiles(SolverBase):
         """Read one block for several problems over the same files, all in the same phase."""
         if states[0].phase == NEWTON:
             self._finish(problems[0]).step_together(problems, states, budgets)
-            if states[0].work.block == 0 and any(_gives_up(one.narrowing) for one in states):
+            if states[0].work.block == 0 and any(_gives_up(one.active_set) for one in states):
                 for problem, state in zip(problems, states, strict=True):
                     self._return(problem, state)
         else:
@@ -136,13 +138,13 @@ class AutoOnFiles(SolverBase):
         """Note the gaps, and change over where the sweeps that are left take longer than those of Newton's method."""
         for state in states:
             state.seen = np.vstack([state.seen, [state.sweeps, max(state.estimate, np.finfo(float).tiny)]])
-        again = any(state.narrowing.ended for state in states)
+        again = any(state.active_set.ended for state in states)
         if again or states[0].sweeps < FEWEST or min(targets) <= 0.0 or not self.may_change(problems):
             return
         open_ones = [(state, target) for state, target in zip(states, targets, strict=True) if state.estimate > target]
         here = max((sweeps_left(state.seen, target) for state, target in open_ones), default=0.0)
         powers = max((math.log10(state.estimate / target) for state, target in open_ones), default=0.0)
-        there = (SWEEPS if is_smooth(problems[0].loss) else NARROWING_SWEEPS) + EACH_POWER * powers
+        there = (SWEEPS if is_smooth(problems[0].loss) else ACTIVE_SET_SWEEPS) + EACH_POWER * powers
         wide = self._is_wide(problems)
         if wide:
             there *= 1.0 + max(products_expected(problem) for problem in problems)
@@ -160,7 +162,7 @@ class AutoOnFiles(SolverBase):
                 self._change(problem, state)
 
     def may_change(self, problems: Sequence[Problem]) -> bool:
-        """Whether Newton's method takes the loss, or narrowing has room for enough rows."""
+        """Whether Newton's method takes the loss, or the active set has room for enough rows."""
         problem, width = problems[0], problems[0].n_features + 1
         if not problem.penalty.identity():
             return False
@@ -174,19 +176,19 @@ class AutoOnFiles(SolverBase):
         room = SHARE * self.memory / max(len(problems), self.problems)
         return is_smooth(problems[0].loss) and is_wide(problems[0].n_features + 1, room)
 
-    def _finish(self, problem: Problem) -> NewtonOnFiles | NarrowingOnFiles:
+    def _finish(self, problem: Problem) -> NewtonOnFiles | ActiveSetOnFiles:
         """The solver that takes over."""
-        return NewtonOnFiles() if is_smooth(problem.loss) else NarrowingOnFiles(SHARE * self.memory)
+        return NewtonOnFiles() if is_smooth(problem.loss) else ActiveSetOnFiles(SHARE * self.memory)
 
     @staticmethod
     def _return(problem: Problem, state: OnFilesState) -> None:
-        """Go back to coordinate descent for good, where more rows are undecided than there is room for."""
+        """Go back to coordinate descent for good, where more rows are free than there is room for."""
         begun = Blocks().init(problem, draw(state.random, SEEDS), Point(state.w, state.alpha.copy()))
         for name in ("w", "alpha", "edges", "order", "following", "offset", "judged", "position", "last"):
             setattr(state, name, getattr(begun, name))
         state.paid = state.conjugates = 0.0
-        state.phase, state.satisfied, state.proves_itself, state.narrowing.ended = DESCENT, False, False, True
-        state.remark = "too many rows are undecided: back to blocks"
+        state.phase, state.satisfied, state.proves_itself, state.active_set.ended = DESCENT, False, False, True
+        state.remark = "too many rows are free: back to blocks"
 
     def _change(self, problem: Problem, state: OnFilesState) -> None:
         """Begin Newton's method at the present weights, or at zero where no weights judged were better."""
@@ -199,14 +201,14 @@ class AutoOnFiles(SolverBase):
         if is_smooth(problem.loss):
             wide = self._is_wide([problem])
             room = 0.0 if wide else corner_room(problem)
-            state.walk = Walk.begin(w, problem.loss, wide, room)
+            state.newton = NewtonOverPasses.begin(w, problem.loss, wide, room)
         else:
-            state.narrowing = Narrowing.begin(w, room_for(problem), problem.members.size)
+            state.active_set = ActiveSet.begin(w, room_for(problem), problem.members.size)
         state.phase, state.w, state.epochs, state.work = NEWTON, w, float(state.sweeps), SweepWork()
 
     def solution(self, problem: Problem, state: OnFilesState) -> Point:
         """The point of the solver at work."""
-        if state.phase == NEWTON and (state.walk.looks or state.narrowing.looks):
+        if state.phase == NEWTON and (state.newton.looks or state.active_set.looks):
             return self._finish(problem).solution(problem, state)
         return Blocks().solution(problem, state)
 
@@ -228,8 +230,8 @@ class AutoOnFiles(SolverBase):
         return state
 
 
-def _gives_up(run: Narrowing) -> bool:
-    """Whether narrowing does not suit the rows."""
+def _gives_up(run: ActiveSet) -> bool:
+    """Whether the active-set method does not suit the rows."""
     return run.crowded >= CROWDED or run.ended or run.looks >= MOST_LOOKS
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.base import nothing
-from saddlesvm.solvers.second_order.looks import Ask
+from saddlesvm.solvers.second_order.row_statistics import Ask
 
 FORCING = 0.3  # residual of the equations at their end, relative to the gradient, in the preconditioner's norm
 MOST_PRODUCTS = 100  # passes for one step, at most

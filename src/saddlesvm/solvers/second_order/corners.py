@@ -3,7 +3,7 @@
 The squared hinge and its relatives are parabolas between corners. Where few rows bend along some directions, a step on
 the matrix of the rows that bend ends at the next few corners, and there are dozens of such steps. So a pass takes some
 rows along: those that are about to come to a corner, told by how far their margins lie from those at another point near
-by. The step past these corners is :mod:`saddlesvm.solvers.second_order.past_corners`.
+by. The step past these corners is :mod:`saddlesvm.solvers.second_order.over_kinks`.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal,
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
+    FreeRows,
     SmoothedRows,
-    Undecided,
     add_blocks,
     bent_jointly,
     look_along,
@@ -148,9 +148,9 @@ class JointFinish(Group):
         self._look()
 
     @property
-    def undecided(self) -> Undecided:
+    def free_rows(self) -> FreeRows:
         """The rows that enter the second derivative."""
-        return Undecided(np.flatnonzero(self.counts), self.classes, self.counts)
+        return FreeRows(np.flatnonzero(self.counts), self.classes, self.counts)
 
     def step(self, target: float) -> None:
         """Move the centre where that is due, and make a Newton step, unless the gap is at most `target`."""
@@ -208,34 +208,34 @@ class JointFinish(Group):
 
     def _direction(self) -> np.ndarray:
         """An approximate solution of the Newton equations, shape (K, d + 1)."""
-        problem, undecided = self.problem, self.undecided
+        problem, free_rows = self.problem, self.free_rows
         width, t = self.W.shape[1], problem.C / self.q
         self.cost = look_cost(problem)
-        if not undecided.rows.size:
+        if not free_rows.rows.size:
             return -self.gradient
         if self.solves:
             matrix = np.eye(self.W.size)
-            add_blocks(problem.X, undecided, t, width, matrix)
+            add_blocks(problem.X, free_rows, t, width, matrix)
             self.cost += factor_cost(self.W.size)
             with blas_for(factor_cost(self.W.size)):
                 factor = cholesky(matrix.T)
                 return -np.asarray(dpotrs(factor, self.gradient.ravel(), lower=1)[0]).reshape(self.W.shape)
-        return self._by_iterations(undecided, t)
+        return self._by_iterations(free_rows, t)
 
-    def _by_iterations(self, undecided: Undecided, t: float) -> np.ndarray:
+    def _by_iterations(self, free_rows: FreeRows, t: float) -> np.ndarray:
         """Conjugate gradients, as far as the step needs."""
         problem = self.problem
         shape, dtype = new_weights(problem.X, problem.n_classes, np.float64).shape, dtype_of(problem.X)
-        product, making = product_cost(problem, undecided), factors_cost(problem, undecided.counts)
+        product, making = product_cost(problem, free_rows), factors_cost(problem, free_rows.counts)
         if self.inverse is None or not self.factors or self.iterations * product > making:
-            self.inverse = self._inverse(undecided)
+            self.inverse = self._inverse(free_rows)
             self.cost += making
         inverse = self.inverse
 
         def matrix(v: np.ndarray) -> np.ndarray:
             sought = np.ascontiguousarray(v.reshape(shape), dtype=dtype)
             found = np.zeros(shape, dtype=dtype)
-            bent_jointly(problem.X, undecided, sought, t, found)
+            bent_jointly(problem.X, free_rows, sought, t, found)
             return v + found.ravel()
 
         rhs = -_as_rows_have(problem, self.gradient).ravel()
@@ -252,11 +252,11 @@ class JointFinish(Group):
         self.cost += self.iterations * product
         return np.ascontiguousarray(by_class(problem.X, found.reshape(shape)))
 
-    def _inverse(self, undecided: Undecided) -> Inverse:
+    def _inverse(self, free_rows: FreeRows) -> Inverse:
         """The preconditioner: one factor a class where they fit, else the diagonal."""
         problem = self.problem
         parts = np.zeros((problem.y.size, problem.n_classes))
-        shares_of(undecided, 1.0 / self.q, parts)
+        shares_of(free_rows, 1.0 / self.q, parts)
         if self.factors:
             return ClassFactors(problem, lambda k: parts[:, k], np.random.default_rng([self.seed, self.steps]))
         bends = new_weights(problem.X, problem.n_classes, np.float64)
@@ -300,9 +300,9 @@ def look_cost(problem: JointProblem) -> float:
     return 2.0 * values_cost(problem) + thresholds + CALLS
 
 
-def product_cost(problem: JointProblem, undecided: Undecided) -> float:
+def product_cost(problem: JointProblem, free_rows: FreeRows) -> float:
     """Rough seconds of a product with the second derivative."""
-    share = float(undecided.counts.sum()) / (problem.members.size * problem.n_classes)
+    share = float(free_rows.counts.sum()) / (problem.members.size * problem.n_classes)
     return 2.0 * values_cost(problem) * share
 
 
@@ -316,9 +316,9 @@ def step_cost(problem: JointProblem, alpha: np.ndarray) -> float:
     free = (alpha < 0.0) & (alpha > low)
     free[np.arange(own.size), own] = (alpha[np.arange(own.size), own] < problem.all_weights) & free.any(axis=1)
     counts = free.sum(axis=1)
-    undecided = Undecided(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.where(counts > 1, counts, 0))
-    making = factors_cost(problem, undecided.counts) if factors_fit(problem) else 0.0
-    return look_cost(problem) + making + TYPICAL_ITERATIONS * product_cost(problem, undecided)
+    free_rows = FreeRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.where(counts > 1, counts, 0))
+    making = factors_cost(problem, free_rows.counts) if factors_fit(problem) else 0.0
+    return look_cost(problem) + making + TYPICAL_ITERATIONS * product_cost(problem, free_rows)
 
 
 def steps_between(gap: float, target: float) -> float:

@@ -45,7 +45,7 @@ class SmoothedRows(NamedTuple):
     q: float
 
 
-class Undecided(NamedTuple):
+class FreeRows(NamedTuple):
     """The rows with two classes or more strictly between their bounds, and these classes.
 
     Attributes
@@ -179,11 +179,11 @@ def look_along(terms: SmoothedRows, Z: np.ndarray, change: np.ndarray, t: float,
 
 
 @allocating_kernel
-def bent_jointly(X: Rows, undecided: Undecided, D: np.ndarray, t: float, out: np.ndarray) -> None:
+def bent_jointly(X: Rows, free_rows: FreeRows, D: np.ndarray, t: float, out: np.ndarray) -> None:
     """``out_k += t sum_i u_ik x_i`` with ``u_i = (I_F - 1 1' / f) (D x_i)``, in the precision of D and `out`."""
-    classes, counts = undecided.classes, undecided.counts
+    classes, counts = free_rows.classes, free_rows.counts
     z = np.empty(classes.shape[1], dtype=D.dtype)
-    for i in undecided.rows:
+    for i in free_rows.rows:
         count = counts[i]
         dots(X, i, D, classes[i], count, z)
         mean = 0.0
@@ -196,17 +196,17 @@ def bent_jointly(X: Rows, undecided: Undecided, D: np.ndarray, t: float, out: np
 
 
 @allocating_kernel
-def add_blocks(X: Rows, undecided: Undecided, t: float, width: int, out: np.ndarray) -> None:
+def add_blocks(X: Rows, free_rows: FreeRows, t: float, width: int, out: np.ndarray) -> None:
     """Add ``t sum_i (I_F - 1 1' / f) (x) x_i x_i'`` in the upper triangle, a block of `width` features a class."""
     row = np.empty(width)
-    for i in undecided.rows:
+    for i in free_rows.rows:
         row[:] = 0.0
         axpy(X, i, 1.0, row)
-        count = undecided.counts[i]
+        count = free_rows.counts[i]
         for p in range(count):
-            above = undecided.classes[i, p] * width
+            above = free_rows.classes[i, p] * width
             for r in range(p, count):
-                beside = undecided.classes[i, r] * width
+                beside = free_rows.classes[i, r] * width
                 factor = t * ((1.0 if p == r else 0.0) - 1.0 / count)
                 for j in range(width):
                     line, share = out[above + j], factor * row[j]
@@ -215,9 +215,9 @@ def add_blocks(X: Rows, undecided: Undecided, t: float, width: int, out: np.ndar
 
 
 @kernel
-def shares_of(undecided: Undecided, t: float, parts: np.ndarray) -> None:
+def shares_of(free_rows: FreeRows, t: float, parts: np.ndarray) -> None:
     """``parts[i, k] = t (1 - 1 / f)`` for the classes between their bounds; the others are left as they are."""
-    for i in undecided.rows:
-        count = undecided.counts[i]
+    for i in free_rows.rows:
+        count = free_rows.counts[i]
         for p in range(count):
-            parts[i, undecided.classes[i, p]] = t * (1.0 - 1.0 / count)
+            parts[i, free_rows.classes[i, p]] = t * (1.0 - 1.0 / count)

@@ -49,7 +49,7 @@ from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.equations import PLAIN, NewtonEquations
-from saddlesvm.solvers.second_order.given_sum import NOTHING_TO_FIND, evenly, is_nothing, reach
+from saddlesvm.solvers.second_order.first_point import NOTHING_TO_FIND, evenly, is_nothing, reach
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,

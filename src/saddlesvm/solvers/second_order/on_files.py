@@ -1,10 +1,10 @@
 """Newton's method over rows in files: one sweep is one step, for any number of problems over the same rows.
 
 A sweep reads every row once. It gives the gradient, both objectives and the matrix of the rows that bend at the point
-that it looks at (:mod:`saddlesvm.solvers.second_order.looks`); the matrix is factored in memory, and the next sweep
-looks one step further (:mod:`saddlesvm.solvers.second_order.walk`). Nothing but the dual variables is kept of a row,
-and a sweep's certificate reads nothing. The method begins at zero: from there it takes some six to nine sweeps,
-whatever C is, and at its end a sweep squares the gap.
+that it looks at (:mod:`saddlesvm.solvers.second_order.row_statistics`); the matrix is factored in memory, and the next
+sweep looks one step further (:mod:`saddlesvm.solvers.second_order.over_passes`). Nothing but the dual variables is kept
+of a row, and a sweep's certificate reads nothing. The method begins at zero: from there it takes some six to nine
+sweeps, whatever C is, and at its end a sweep squares the gap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.on_disk import CarriedDuals, StreamedProblem
+from saddlesvm.problem.on_files import CarriedDuals, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import STILL, Sums, summed
 from saddlesvm.problem.rounding import shortened
@@ -27,9 +27,9 @@ from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.solvers.base import nothing, start_alpha
 from saddlesvm.solvers.second_order import corners as near_corners
 from saddlesvm.solvers.second_order.corners import Corners
-from saddlesvm.solvers.second_order.looks import Told, look
-from saddlesvm.solvers.second_order.past_corners import step_past
-from saddlesvm.solvers.second_order.walk import Walk, is_wide
+from saddlesvm.solvers.second_order.over_kinks import step_over_kinks
+from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
+from saddlesvm.solvers.second_order.row_statistics import RowStatistics, add_statistics
 from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork, proven
 
 
@@ -43,7 +43,7 @@ class FilesState(SweepState):
         The best dual point so far.
     dual_bound : ndarray of shape (2,) or (0,)
         Its proven objective and the rounding in that; empty before there is a proof.
-    walk : Walk
+    newton : NewtonOverPasses
     proving : bool
         This sweep balances the multipliers of the last point, whose intercept is free, and proves it.
     proof : ndarray of shape (7,) or (0,)
@@ -51,7 +51,9 @@ class FilesState(SweepState):
     """
 
     alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
-    walk: Walk = field(default_factory=lambda: Walk(np.empty(0)), metadata={"prefix": "walk_"})
+    newton: NewtonOverPasses = field(
+        default_factory=lambda: NewtonOverPasses(np.empty(0)), metadata={"prefix": "newton_"}
+    )
     proving: bool = False
     proof: np.ndarray = growing()
     dual_bound: np.ndarray = growing()
@@ -60,7 +62,7 @@ class FilesState(SweepState):
         super().check_restored(problem)
         demand(self.proof.shape in ((0,), (7,)), "its proof has another size")
         demand(self.dual_bound.shape in ((0,), (2,)), "its dual_bound has another size")
-        self.walk.check_restored(self.w.size)
+        self.newton.check_restored(self.w.size)
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ class NewtonOnFiles(Sweeps):
         given = None if start is None else start.w
         w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
         wide = is_wide(w.size, self.memory)
-        walk = Walk.begin(w, problem.loss, wide, 0.0 if wide else room_for(streamed))
-        return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, walk=walk)
+        newton = NewtonOverPasses.begin(w, problem.loss, wide, 0.0 if wide else room_for(streamed))
+        return FilesState(w=w, alpha=streamed.duals, active=problem.members.size, newton=newton)
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Whether the weights of a start are all that a run takes: yes."""
@@ -96,51 +98,51 @@ class NewtonOnFiles(Sweeps):
 
     def visit(self, problem: StreamedProblem, state: FilesState, part: Part) -> None:
         """Look at the rows of a block."""
-        walk, work = state.walk, state.work
-        if not walk.looks and work.found is None and isinstance(problem.X, Dense):
-            walk.draw(problem.members.size)
-        ask = walk.ask_balanced() if state.proving else walk.ask()
+        newton, work = state.newton, state.work
+        if not newton.looks and work.found is None and isinstance(problem.X, Dense):
+            newton.draw(problem.members.size)
+        ask = newton.ask_balanced() if state.proving else newton.ask()
         if work.found is None:
-            work.begin((Told.nothing(ask), Corners()), problem, None if walk.looks else state.alpha)
+            work.begin((RowStatistics.nothing(ask), Corners()), problem, None if newton.looks else state.alpha)
         if work.carried is not None:
             work.carried.visit(part)
         told, corners = work.found
-        look(problem.terms_of(part), part.rows, ask, told, part.of(work.alpha), corners)
+        add_statistics(problem.terms_of(part), part.rows, ask, told, part.of(work.alpha), corners)
 
     def end_of_sweep(self, problem: StreamedProblem, state: FilesState, work: SweepWork, target: float) -> None:
         """Take a step, or the proof of the point of the last one."""
-        walk, free, (told, corners) = state.walk, problem.intercept.constrained, work.found
-        renewed = not walk.inner.under_way
+        newton, free, (told, corners) = state.newton, problem.intercept.constrained, work.found
+        renewed = not newton.inner.under_way
         state.proves_itself = not free or state.proving
         if state.proving:
-            sums = walk.balanced(problem.facts, told)
+            sums = newton.balanced(problem.facts, told)
             state.proving, state.proof = False, np.array(sums)
             state.estimate = max(Certificate.of(problem.strength, sums).relative_gap, 0.0)
-            state.satisfied = walk.ended
+            state.satisfied = newton.ended
             _keep_better(problem, state, sums, work.alpha)
             return
-        state.estimate, state.proof = walk.take(problem.C, problem.regularizer, told), nothing()
+        state.estimate, state.proof = newton.take(problem.C, problem.regularizer, told), nothing()
         if work.carried is not None:
-            _keep_better(problem, state, _carried(problem, walk.model, work.carried), None)
+            _keep_better(problem, state, _carried(problem, newton.model, work.carried), None)
         if renewed and not free:
-            _keep_better(problem, state, walk.proven(problem.facts), work.alpha)
-        if walk.due:
-            state.estimate = _past_corners(problem, walk, corners, float(told.bent[1]))
-        state.w, state.active = walk.at, walk.bent
-        state.remark = f"Newton step {walk.steps}: {state.active} rows bend"
-        if walk.inner.under_way:
-            state.remark += f", product {walk.inner.products + 1} for the next one"
-        state.proving = free and (state.estimate <= target or walk.ended)
-        state.satisfied = walk.ended and not state.proving
+            _keep_better(problem, state, newton.proven(problem.facts), work.alpha)
+        if newton.due:
+            state.estimate = _past_corners(problem, newton, corners, float(told.bent[1]))
+        state.w, state.active = newton.at, newton.bent
+        state.remark = f"Newton step {newton.steps}: {state.active} rows bend"
+        if newton.inner.under_way:
+            state.remark += f", product {newton.inner.products + 1} for the next one"
+        state.proving = free and (state.estimate <= target or newton.ended)
+        state.satisfied = newton.ended and not state.proving
         if state.proving:
             state.estimate = np.inf  # no certificate is asked for meanwhile
 
     def solution(self, problem: Problem, state: FilesState) -> Point:
         """The point of the last whole sweep, with its certificate (with a free intercept only where it was proven)."""
-        if not state.walk.looks:
+        if not state.newton.looks:
             return Point(state.w, state.alpha)
-        w, balanced = state.walk.model, state.proof.size > 0
-        sums = Sums(*state.proof.tolist()) if balanced else state.walk.proven(problem.facts)
+        w, balanced = state.newton.model, state.proof.size > 0
+        sums = Sums(*state.proof.tolist()) if balanced else state.newton.proven(problem.facts)
         certificate = Certificate.of(problem.strength, sums)
         if state.dual_bound.size:
             dual, rounding = state.dual_bound.tolist()
@@ -177,10 +179,10 @@ def room_for(problem: StreamedProblem) -> float:
     return near_corners.share_of(count, width, problem.kept_bytes / a_row)
 
 
-def _past_corners(problem: StreamedProblem, walk: Walk, corners: Corners, curvature: float) -> float:
+def _past_corners(problem: StreamedProblem, newton: NewtonOverPasses, corners: Corners, curvature: float) -> float:
     """Step past the corners of the rows taken along; returns an estimate of the relative gap."""
-    model = walk.model_of(problem.loss, problem.C, problem.regularizer, curvature, float(problem.kept_bytes))
-    return walk.go(step_past(walk.matrix, corners, model), problem.regularizer)
+    model = newton.model_of(problem.loss, problem.C, problem.regularizer, curvature, float(problem.kept_bytes))
+    return newton.go(step_over_kinks(newton.matrix, corners, model), problem.regularizer)
 
 
 def check_losses(loss: Loss) -> None:

@@ -85,7 +85,7 @@ class Step(NamedTuple):
         return self.step.nbytes + 16
 
 
-def step_past(matrix: np.ndarray, corners: Corners, model: Model) -> Step:
+def step_over_kinks(matrix: np.ndarray, corners: Corners, model: Model) -> Step:
     """The step to the model's minimum; `matrix`, used up, is that of the other rows, its lower triangle."""
     w, diagonal = model.w, np.arange(model.w.size)
     bent = model.regularizer.curvature(w)

@@ -86,7 +86,7 @@ class Ask(NamedTuple):
         return self.w.nbytes + self.back.nbytes + beside + (0 if self.along is None else self.along.nbytes)
 
 
-class Told(NamedTuple):
+class RowStatistics(NamedTuple):
     """What some rows tell.
 
     Attributes
@@ -122,7 +122,7 @@ class Told(NamedTuple):
     sizes: np.ndarray
 
     @classmethod
-    def nothing(cls, ask: Ask) -> Told:
+    def nothing(cls, ask: Ask) -> RowStatistics:
         """What no row tells."""
         width = ask.w.size
         along, beside = 0 if ask.along is None else ask.along.size, 0 if ask.alone else width
@@ -131,7 +131,7 @@ class Told(NamedTuple):
         pull, diagonal, matrix = np.zeros(beside), np.zeros(beside), np.zeros((side, side), order="F")
         return cls(sums, line, bent, signed, pull, matrix, diagonal, np.zeros(along), sizes)
 
-    def add(self, other: Told) -> None:
+    def add(self, other: RowStatistics) -> None:
         """Add what other rows tell."""
         for mine, theirs in zip(self[:-1], other[:-1], strict=True):
             mine += theirs
@@ -143,8 +143,8 @@ class Told(NamedTuple):
         return sum(one.nbytes for one in self)
 
 
-def look(
-    terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray, corners: Corners | None = None
+def add_statistics(
+    terms: Terms, members: np.ndarray, ask: Ask, told: RowStatistics, alpha: np.ndarray, corners: Corners | None = None
 ) -> None:
     """Look at some rows: add what they tell, and put their multipliers at w into `alpha`.
 
@@ -155,14 +155,14 @@ def look(
     members : ndarray of shape (m,)
         The rows that take part, ascending, in the numbering of `terms`.
     ask : Ask
-    told : Told
+    told : RowStatistics
     alpha : ndarray of shape (n,)
         In the numbering of `terms`; or of shape (0,), where nobody needs them.
     corners : Corners, optional
         Gets the rows near a corner, where they are asked for.
     """
     if ask.along is not None:
-        _look_along(terms, members, ask, told, alpha)
+        _add_product(terms, members, ask, told, alpha)
         return
     single = not ask.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
     drawn = nothing() if ask.share >= 1.0 else np.random.default_rng(members.size).random(members.size)
@@ -170,7 +170,7 @@ def look(
     for wide in strips(terms.X, members, WIDE_VALUES):
         total = np.zeros(told.matrix.shape, dtype=np.float32, order="F") if single else told.matrix
         for chosen in strips(terms.X, wide, STRIP_VALUES):
-            bends = _look(terms, chosen, ask, told, alpha, corners)
+            bends = _add_strip(terms, chosen, ask, told, alpha, corners)
             if drawn.size and ask.share:
                 every[chosen] = bends
                 hessian_diagonal(terms.X, chosen, every, told.diagonal)
@@ -182,11 +182,11 @@ def look(
             told.matrix[:] += total
 
 
-def _look_along(terms: Terms, members: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray) -> None:
-    """:func:`look` for a product with the matrix, in the place of the matrix."""
+def _add_product(terms: Terms, members: np.ndarray, ask: Ask, told: RowStatistics, alpha: np.ndarray) -> None:
+    """:func:`add_statistics` for a product with the matrix, in the place of the matrix."""
     bends = np.zeros(terms.y.size)
     for chosen in strips(terms.X, members, STRIP_VALUES):
-        bends[chosen] = _bends(terms, chosen, ask.w) if ask.alone else _look(terms, chosen, ask, told, alpha)
+        bends[chosen] = _bends(terms, chosen, ask.w) if ask.alone else _add_strip(terms, chosen, ask, told, alpha)
         some = chosen[bends[chosen] * terms.norms[chosen] > NEGLIGIBLE]
         if ask.along is not None and ask.along.size:
             hessian_product(terms.X, some, bends, ask.along, told.product)
@@ -199,8 +199,8 @@ def changes_alone(loss: Loss) -> bool:
     return traits_of(loss).parabolic or not is_cornerless(loss)
 
 
-def _look(
-    terms: Terms, chosen: np.ndarray, ask: Ask, told: Told, alpha: np.ndarray, corners: Corners | None = None
+def _add_strip(
+    terms: Terms, chosen: np.ndarray, ask: Ask, told: RowStatistics, alpha: np.ndarray, corners: Corners | None = None
 ) -> np.ndarray:
     """Look at a strip of rows, for everything but the matrix: their second derivatives, or the changes of them.
 

@@ -1,6 +1,6 @@
 """Joint problems whose rows are read block by block, and certificates that need no extra pass over the data.
 
-As in :mod:`saddlesvm.problem.on_disk`, a sweep over the blocks proves the weights that it began with by the dual point
+As in :mod:`saddlesvm.problem.on_files`, a sweep over the blocks proves the weights that it began with by the dual point
 that it ends with, and reads nothing for it.
 """
 
@@ -16,7 +16,7 @@ from scipy import sparse
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.crammer_singer import SIZED_VALUES, JointProblem, dual_sizes, make_joint_problem, rounded
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
-from saddlesvm.problem.on_disk import JudgedPoint, Rooms, StreamedProblem, told_by_sweep
+from saddlesvm.problem.on_files import JudgedPoint, Rooms, StreamedProblem, told_by_sweep
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.rescaling import Candidate, candidates
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights, weights_shape

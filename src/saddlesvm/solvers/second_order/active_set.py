@@ -1,19 +1,19 @@
-"""Narrowing: piecewise linear losses over rows that are elsewhere, by a problem over the undecided rows in memory.
+"""The active-set method: piecewise linear losses over rows elsewhere, by a problem over the free rows in memory.
 
-At weights w, the losses of decided rows are replaced by their linear pieces, ``-a_i z - phi_i*(-a_i)``; the undecided
-rows U (:mod:`saddlesvm.solvers.second_order.undecided`) keep their losses. What comes of it is a problem of the same
+At weights w, the losses of decided rows are replaced by their linear pieces, ``-a_i z - phi_i*(-a_i)``; the free rows
+rows U (:mod:`saddlesvm.solvers.second_order.free_rows`) keep their losses. What comes of it is a problem of the same
 kind over few rows, with a pull f that stands still:
 
     min over w of  R(w) - f.w + C sum_{i in U} s_i phi_i(x_i.w),      f = C sum_{i not in U} a_i x_i,
 
 which the second-order method for rows in memory solves. Its multipliers, together with those of the decided rows, are a
 dual point, whose bound needs no further pass. The next pass judges the solution. Where no decided row has crossed over
-to another piece, it is the optimum of all rows; where some have, the pass finds other undecided rows, and a lower place
+to another piece, it is the optimum of all rows; where some have, the pass finds other free rows, and a lower place
 on the line where the solution went too far.
 
 Far from the optimum decided rows do cross over. So a part of the room is for a sample of them, which weighs as much as
 they all do; a linear term corrects the sample's slope at w to that of all (as variance reduction does in stochastic
-gradients). The sample says how the objective bends beyond the undecided rows.
+gradients). The sample says how the objective bends beyond the free rows.
 
 A free intercept is charged half the square of its way from the point looked at, less where C is small. The
 multipliers' sum is then that way, over C, and goes to zero with it: the rows' own curvature is so much larger that a
@@ -45,17 +45,17 @@ from saddlesvm.rows.layouts import add_rows
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.base import Budget, nothing
-from saddlesvm.solvers.second_order.looks import SIZES, TRIALS
+from saddlesvm.solvers.second_order.free_rows import LADDER, LARGEST, Findings, Piece, Question, width_of
 from saddlesvm.solvers.second_order.newton import Newton
-from saddlesvm.solvers.second_order.undecided import LADDER, LARGEST, Findings, Piece, Question, width_of
-from saddlesvm.solvers.second_order.walk import ENOUGH, ROUNDED
+from saddlesvm.solvers.second_order.over_passes import ENOUGH, ROUNDED
+from saddlesvm.solvers.second_order.row_statistics import SIZES, TRIALS
 
 ROUGH = 1e-3  # relative gap to which a sample is solved
 CAREFUL, SHARE = 0.1, 0.03  # gap of a solution: share of the one asked for, or of the fall so far, if that is larger
 FILLED = 0.8  # share of the room for rows that the next width is expected to fill
 DRAWN = ((1e-2, 0.5), (1e-4, 0.25), (-1.0, 0.1))  # share of the room for decided rows, above a relative gap
 LIGHT = 100.0  # by how much the sum of the losses' slopes is larger than the charge for a free intercept's move by 1
-MOST_STEPS = 400  # Newton steps over the undecided rows
+MOST_STEPS = 400  # Newton steps over the free rows
 
 
 class Posed(NamedTuple):
@@ -89,7 +89,7 @@ class Posed(NamedTuple):
     room: float = 0.0
 
 
-class Settled(NamedTuple):
+class Solved(NamedTuple):
     """The solution over the rows taken along, together with what the decided rows told.
 
     Attributes
@@ -104,7 +104,7 @@ class Settled(NamedTuple):
     alpha, rows : ndarray of shape (k,)
         Multipliers and numbers of the rows taken along.
     width : float
-        At which the undecided rows would fill the room, as a sample tells; 0 where there is no sample.
+        At which the free rows would fill the room, as a sample tells; 0 where there is no sample.
     balanced : bool
         The multipliers have the sum that the intercept asks for, if it does.
     """
@@ -125,14 +125,14 @@ class Settled(NamedTuple):
         return 2 * self.w.nbytes + self.sizes.nbytes + self.alpha.nbytes + self.rows.nbytes + 24
 
 
-def settle(found: Findings, posed: Posed) -> Settled:
+def solve_free_rows(found: Findings, posed: Posed) -> Solved:
     """Solve for the rows taken along; `found` is used up."""
     count, rows = found.taken, np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in found.pieces)])
     pull, sizes, free = posed.C * found.pull, found.sizes.copy(), posed.intercept.constrained
     if not found.pieces and not found.drawn:
         w = np.append(pull[:-1], pull[-1] + (posed.w[-1] if free else 0.0))
         done = not free or _is_balanced(sizes)
-        return Settled(w, pull, found.sums[1], found.sums[3], sizes, np.empty(0), rows, balanced=done)
+        return Solved(w, pull, found.sums[1], found.sums[3], sizes, np.empty(0), rows, balanced=done)
     problem, start, stretch = _problem(found, posed)
     solver = Newton(warm_up=0, memory=posed.memory)
     state = solver.init(problem, 0, Point(np.append(posed.w[:-1], posed.w[-1] / stretch), start))
@@ -157,7 +157,7 @@ def settle(found: Findings, posed: Posed) -> Settled:
     if posed.sampled:
         width = width_of(problem.pointwise, margins(problem, state.best.w), FILLED * posed.room)
     conjugates, charged, done = found.sums[1] + sums[1], found.sums[3] + sums[3], not free or _is_balanced(sizes)
-    return Settled(w, pull, conjugates, charged, sizes, alpha[:count], rows, width, done)
+    return Solved(w, pull, conjugates, charged, sizes, alpha[:count], rows, width, done)
 
 
 def _is_balanced(sizes: np.ndarray) -> bool:
@@ -167,7 +167,7 @@ def _is_balanced(sizes: np.ndarray) -> bool:
 
 
 def _problem(found: Findings, posed: Posed) -> tuple[Problem, np.ndarray, float]:
-    """The problem over the rows taken along, the undecided ones first, and their multipliers at the point looked at.
+    """The problem over the rows taken along, the free rows ones first, and their multipliers at the point looked at.
 
     The rows drawn weigh as much as all decided rows; a linear term lets the slope at that point be that of all. A free
     intercept's virtual feature is stretched where C is small, and its last weight shrinks; the factor is told.
@@ -208,7 +208,7 @@ def _problem(found: Findings, posed: Posed) -> tuple[Problem, np.ndarray, float]
 
 
 @dataclass
-class Narrowing(Group):
+class ActiveSet(Group):
     """Where the method stands between two passes.
 
     Attributes
@@ -228,7 +228,7 @@ class Narrowing(Group):
     dual, conjugates, charged : float
         Its bound, and its sums.
     width : float
-        Of the undecided rows of the next pass; 0 where a sample comes first.
+        Of the free rows of the next pass; 0 where a sample comes first.
     most : int
         Rows that may be taken along.
     room : float
@@ -238,7 +238,7 @@ class Narrowing(Group):
     ended : bool
         Nothing more is to be gained.
     crowded : int
-        Passes in a row in which no width was narrow enough for all undecided rows: a multitude has the same margin.
+        Passes in a row in which no width was narrow enough for all free rows: a multitude has the same margin.
     balanced : bool
         The multipliers of the best dual point have the sum that the intercept asks for, if it does.
     """
@@ -263,7 +263,7 @@ class Narrowing(Group):
     balanced: bool = False
 
     @classmethod
-    def begin(cls, w: np.ndarray, most: int, rows: int) -> Narrowing:
+    def begin(cls, w: np.ndarray, most: int, rows: int) -> ActiveSet:
         """A run that begins at these weights, with room for so many of the rows."""
         return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=min(most / max(rows, 1), 1.0))
 
@@ -311,7 +311,7 @@ class Narrowing(Group):
         return 0.0 if not fall > 0.0 or self.before - primal >= ENOUGH * fall else TRIALS[best]
 
     def _widen(self, found: Findings) -> None:
-        """Choose the width at which about as many rows as there is room for are undecided, by those counted."""
+        """Choose the width at which about as many rows as there is room for are free, by those counted."""
         self.room = min(self.most / max(float(found.rows[0]), 1.0), 1.0)
         if self.room >= 1.0:
             self.width = np.inf
@@ -332,23 +332,23 @@ class Narrowing(Group):
         """What is to be solved over a sample that stands for so many rows."""
         return Posed(self.at, loss, C, intercept, 0.0, ROUGH, memory, rows, 0.5 * self.room)
 
-    def start(self, settled: Settled) -> None:
+    def start(self, solved: Solved) -> None:
         """Begin at the solution of a sample."""
-        self.at, self.width = settled.w, settled.width
+        self.at, self.width = solved.w, solved.width
 
     def posed(self, loss: Loss, C: float, intercept: Intercept, tol: float, memory: float) -> Posed:
         """What is to be solved for the point that was looked at."""
         return Posed(self.at, loss, C, intercept, CAREFUL * tol * abs(self.primal), 0.0, memory)
 
-    def learn(self, C: float, regularizer: Regularizer, settled: Settled) -> bool:
+    def learn(self, C: float, regularizer: Regularizer, solved: Solved) -> bool:
         """Choose the next point from a solution; returns whether its dual point is the best so far."""
-        sums = Sums(0.0, settled.conjugates, 0.0, regularizer.conjugate(settled.pull))
+        sums = Sums(0.0, solved.conjugates, 0.0, regularizer.conjugate(solved.pull))
         dual = objectives(C, sums)[1]
         former = self.dual if self.balanced or not regularizer.intercept.constrained else -np.inf
-        better = settled.balanced and dual > former
+        better = solved.balanced and dual > former
         if better:
-            self.bound_by(dual, settled.pull, settled.conjugates, settled.charged, settled.sizes)
-        self.back, self.at = self.at, settled.w
+            self.bound_by(dual, solved.pull, solved.conjugates, solved.charged, solved.sizes)
+        self.back, self.at = self.at, solved.w
         return better
 
     def bound_by(self, dual: float, pull: np.ndarray, conjugates: float, charged: float, sizes: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Narrowing: what a pass over the rows tells, the problem over undecided rows, the optima of memory, resumed runs."""
+"""The active-set method: what a pass over the rows tells, the problem over free rows, the optima, resumed runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import Free, make_intercept
 from saddlesvm.problem.loss import is_smooth, loss_name
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
-from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
@@ -24,10 +24,10 @@ from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
-from saddlesvm.solvers.second_order.looks import TRIALS
-from saddlesvm.solvers.second_order.narrowing import SHARE, Narrowing, Posed, settle
-from saddlesvm.solvers.second_order.narrowing_on_files import NarrowingOnFiles
-from saddlesvm.solvers.second_order.undecided import Findings, Question, find, undecided, width_of
+from saddlesvm.solvers.second_order.active_set import SHARE, ActiveSet, Posed, solve_free_rows
+from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
+from saddlesvm.solvers.second_order.free_rows import Findings, Question, find, free_rows, width_of
+from saddlesvm.solvers.second_order.row_statistics import TRIALS
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
@@ -86,9 +86,9 @@ def test_decided_rows_keep_their_multiplier_within_the_width(loss: Loss) -> None
     z = np.array([as_dense_row(problem.X, i) @ w for i in range(60)])
     points, every = Pointwise(loss, problem.y, problem.weights), np.arange(60)
     width = width_of(points, z, 0.5)
-    mask = undecided(points, every, z, width)
+    mask = free_rows(points, every, z, width)
     assert mask.mean() <= 0.5
-    assert undecided(points, every, z, 1.3 * width).mean() > 0.5
+    assert free_rows(points, every, z, 1.3 * width).mean() > 0.5
     for move in width * np.linspace(-1.0, 1.0, 7):
         kept = [loss.subgradient(z[i] + move, problem.y[i]) == loss.subgradient(z[i], problem.y[i]) for i in every]
         assert np.array(kept)[~mask].all()
@@ -96,7 +96,7 @@ def test_decided_rows_keep_their_multiplier_within_the_width(loss: Loss) -> None
 
 @pytest.mark.parametrize("loss", KINKED, ids=named)
 def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
-    """Whatever rows are undecided, the dual point is feasible, and its bound lies below the optimum."""
+    """Whatever rows are free, the dual point is feasible, and its bound lies below the optimum."""
     problem, points = at_random(loss, "csr")
     best = fit(problem, DCD(), Limits(tol=1e-9)).certificate
     for w in points:
@@ -105,12 +105,12 @@ def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
             find(problem.terms, problem.members, Question(w, np.empty(0), width, most, drawn), found, alpha)
             before = problem.regularizer.value(w) + problem.C * found.sums[0]
             posed = Posed(w, loss, problem.C, make_intercept("regularized", 1.0), 1e-12, 1e-8, 1e8)
-            settled = settle(found, posed)
-            alpha[settled.rows] = settled.alpha
-            assert settled.pull == pytest.approx(dual_weights(problem, alpha))
+            solved = solve_free_rows(found, posed)
+            alpha[solved.rows] = solved.alpha
+            assert solved.pull == pytest.approx(dual_weights(problem, alpha))
             plain = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
-            assert settled.conjugates == pytest.approx(plain)
-            sums = Sums(0.0, plain, 0.0, problem.regularizer.conjugate(settled.pull))
+            assert solved.conjugates == pytest.approx(plain)
+            sums = Sums(0.0, plain, 0.0, problem.regularizer.conjugate(solved.pull))
             bound = objectives(problem.C, sums)[1]
             assert bound <= best.primal + 1e-9 * abs(best.primal)
             if np.isinf(width):
@@ -124,7 +124,7 @@ def test_every_kinked_loss_ends_at_the_optimum_in_memory(loss: Loss, C: float, i
     X = matrix(N, D)
     y, s = labels(X, loss), np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
     problem = narrow(mapped(X, tmp_path), y, loss, intercept=intercept, weights=s, C=C)
-    found = fit(problem, NarrowingOnFiles(), Limits(tol=1e-6, max_epochs=60))
+    found = fit(problem, ActiveSetOnFiles(), Limits(tol=1e-6, max_epochs=60))
     plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=s, C=C)
     assert found.outcome is Outcome.CERTIFIED
     again = evaluate(plain, Point(np.append(found.coef, found.intercept), found.alpha)).certificate
@@ -165,7 +165,7 @@ def test_blocks_go_on_where_a_multitude_has_one_margin(tmp_path: Path) -> None:
     assert found.certificate.relative_gap <= 1e-3
 
 
-@pytest.mark.parametrize("solver", [NarrowingOnFiles(), AutoOnFiles()], ids=["narrowing", "auto"])
+@pytest.mark.parametrize("solver", [ActiveSetOnFiles(), AutoOnFiles()], ids=["active_set", "auto"])
 def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp_path: Path) -> None:
     X = matrix(N, D)
     file, y = mapped(X, tmp_path), labels(X, Hinge())
@@ -183,17 +183,17 @@ def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:
     for loss, intercept in ((SquaredHinge(), "none"), (Hinge(), Free(1.0, 5.0))):
         problem = streamed(file, labels(X, loss), loss, intercept=intercept)
         with pytest.raises(ValueError, match=f"have no given sum, not {loss_name(loss)} with intercept"):
-            fit(problem, NarrowingOnFiles())
+            fit(problem, ActiveSetOnFiles())
     assert not AutoOnFiles().may_change([streamed(file, labels(X, Hinge()), Hinge())])
     with pytest.raises(ValueError, match="StreamedProblem"):
-        fit(make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0), NarrowingOnFiles())
+        fit(make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0), ActiveSetOnFiles())
 
 
 def test_a_step_back_keeps_the_width_of_the_rows_around_its_beginning() -> None:
-    """A solution may lie far off, as with noisy labels: its margins say nothing of the undecided rows on the way."""
+    """A solution may lie far off, as with noisy labels: its margins say nothing of the free rows on the way."""
     loss = Hinge()
     problem, (ahead, _) = at_random(loss, "dense")
-    run = Narrowing.begin(np.zeros(5), 20, 60)
+    run = ActiveSet.begin(np.zeros(5), 20, 60)
     run.width = 1.5
 
     def look() -> bool:

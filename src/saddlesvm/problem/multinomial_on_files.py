@@ -10,7 +10,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.joint_losses import SOFTMAX
-from saddlesvm.problem.joint_on_disk import StreamedJointProblem, make_streamed_joint_problem
+from saddlesvm.problem.joint_on_files import StreamedJointProblem, make_streamed_joint_problem
 from saddlesvm.problem.multinomial import (
     NOT_KEPT,
     ClassSums,

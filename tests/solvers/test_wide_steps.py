@@ -24,7 +24,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
-from saddlesvm.problem.on_disk import StreamedProblem
+from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
@@ -32,8 +32,8 @@ from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import DESCENT, NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.conjugate import Inner
-from saddlesvm.solvers.second_order.looks import Ask, Told, look
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
@@ -56,9 +56,9 @@ def test_a_look_tells_a_product_in_the_place_of_the_matrix(loss: Loss, layout: s
     w, back, along = np.random.default_rng(1).normal(size=(3, 5))
     members = np.arange(10, 50)
     asks = [Ask(w, back), Ask(w, back, share=0.0, along=along), Ask(w, np.empty(0), share=0.0, along=along, alone=True)]
-    whole, beside, alone = (Told.nothing(ask) for ask in asks)
+    whole, beside, alone = (RowStatistics.nothing(ask) for ask in asks)
     for ask, told in zip(asks, (whole, beside, alone), strict=True):
-        look(problem.terms, members, ask, told, np.empty(0))
+        add_statistics(problem.terms, members, ask, told, np.empty(0))
     dense = np.array([as_dense_row(problem.X, i) for i in members])
     bend = np.array([0.7 * s[i] * loss.curvature(z, problem.y[i]) for i, z in zip(members, dense @ w, strict=True)])
     for told in (beside, alone):
@@ -109,7 +109,7 @@ def test_what_a_sweep_proves_is_true_between_looks_too(tmp_path: Path) -> None:
     before, alone = np.inf, 0
     state = WIDE.init(problem, 0)
     for _ in range(14):
-        alone += state.walk.inner.under_way
+        alone += state.newton.inner.under_way
         for _ in range(problem.reader.n_blocks):
             state = WIDE.step(problem, state, Budget(1))
         seen = evaluate(problem, WIDE.solution(problem, state))

@@ -1,4 +1,4 @@
-"""Narrowing over partitions, and all rows on one worker: the models of memory, whatever the partitions."""
+"""The active-set method over partitions, and all rows on one worker: the models of memory, whatever the partitions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm.cluster.active_set import ActiveSetRounds, Search, room_for, search_part, together
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.methods import chosen
-from saddlesvm.cluster.narrowing import NarrowingRounds, Search, room_for, search_part, together
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.one_worker import OneWorker
 from saddlesvm.cluster.part import Part, make_part
@@ -25,7 +25,7 @@ from saddlesvm.problem.losses import Hinge, Logistic, Loss
 from saddlesvm.problem.problem import is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.second_order.undecided import Question
+from saddlesvm.solvers.second_order.free_rows import Question
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 
 N, D = 400, 5
@@ -48,7 +48,7 @@ def narrowed(parts: list[Part], loss: Loss, C: float, room: float, **options: An
     n = sum(part.size for part in parts)
     given = {"tol": 1e-6, "max_rounds": 60, "free": parts[0].intercept == "free"}
     plan = Training(loss, C, n, options.pop("problems", 1), D, **(given | options))
-    return NarrowingRounds(plan, InProcess(parts, plan.problems), most=int(room * n)).run()
+    return ActiveSetRounds(plan, InProcess(parts, plan.problems), most=int(room * n)).run()
 
 
 def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> FitResult:
@@ -139,7 +139,7 @@ def test_rows_of_one_margin_are_given_up() -> None:
     X, y = np.ones((N, D)), np.tile([1.0, 1.0, -1.0], N)[:N]
     solution = narrowed(split(X, y, [100], Hinge()), Hinge(), 1.0, 0.05, tol=1e-9)
     assert solution.outcome in (Outcome.NO_PROGRESS, Outcome.CERTIFIED)
-    assert "undecided" in solution.reason or solution.outcome is Outcome.CERTIFIED
+    assert "free" in solution.reason or solution.outcome is Outcome.CERTIFIED
 
 
 @pytest.mark.parametrize("kind", ["regularized", "free", "none"])
@@ -169,11 +169,11 @@ def test_the_method_is_chosen_by_what_would_travel() -> None:
     assert method(Logistic(), 60_000, 1000, 2e6) is OneWorker  # fewer bytes than the matrices
     assert method(Logistic(), 10**9, 50_000, 1e12) is NewtonRounds
     assert method(Hinge(), 10**5, 100, 8e7) is OneWorker
-    assert method(Hinge(), 10**7, 100, 8e9) is NarrowingRounds
+    assert method(Hinge(), 10**7, 100, 8e9) is ActiveSetRounds
     assert method(Hinge(), 10**9, 100, 8e11) is Rounds
     with pytest.raises(ValueError, match="memory allows 256 MiB"):
         method(Hinge(), 10**9, 100, 8e11, "gather")
-    assert method(Hinge(), 10**7, 100, 8e9, free=True) is NarrowingRounds
+    assert method(Hinge(), 10**7, 100, 8e9, free=True) is ActiveSetRounds
     with pytest.raises(ValueError, match="all rows fit on a worker"):
         method(Hinge(), 10**9, 100, 8e11, free=True)
     assert room_for(1000, 1000 * 952, 2, 2e6) == 1000

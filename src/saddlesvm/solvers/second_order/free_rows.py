@@ -1,10 +1,10 @@
-"""Undecided rows: those whose multiplier a small change of the weights would move, found in one pass over all rows.
+"""Free rows: those whose multiplier a small change of the weights would move, found in one pass over all rows.
 
 A piecewise linear loss gives nearly every row a multiplier that stays as it is for all weights in some neighbourhood:
 the hinge gives 0 to rows beyond the margin, and their weight to rows on the wrong side of it. Such rows are decided.
 Their part of the objective is linear there, and one vector stands for all of them, their pull ``sum_i a_i x_i``. A pass
 takes the other rows along, up to a number that the memory allows; what is left to solve is a problem over these alone
-(:mod:`saddlesvm.solvers.second_order.narrowing`).
+(:mod:`saddlesvm.solvers.second_order.active_set`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saddlesvm.rows.files import chosen_rows
 from saddlesvm.rows.layouts import Rows, dot_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.solvers.second_order.kernels import combine
-from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, STRIP_VALUES, TRIALS, strips
+from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, SIZES, STRIP_VALUES, TRIALS, strips
 
 LADDER = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0, 64.0)  # widths at which rows are counted, per width asked
 NARROWEST = 1e-12, 1e12  # widths
@@ -39,9 +39,9 @@ class Question(NamedTuple):
     back : ndarray of shape (d + 1,) or (0,)
         The point that the line to w comes from; empty for none.
     width : float
-        A row is undecided where a change of its margin by this much may change its multiplier.
+        A row is free where a change of its margin by this much may change its multiplier.
     most : int
-        Undecided rows that a part may take along.
+        Free rows that a part may take along.
     drawn : float
         The share of the decided rows that is taken along too, drawn at random.
     """
@@ -81,7 +81,7 @@ class Findings:
     line : ndarray of shape (len(TRIALS),)
         ``sum_i s_i phi_i`` at the places of the line; zeros where there is none.
     counts : ndarray of shape (len(LADDER) + 1,)
-        How many of the rows that were counted are undecided at each width, and how many were counted.
+        How many of the rows that were counted are free at each width, and how many were counted.
     rows : ndarray of shape (1,)
         The number of rows.
     pull : ndarray of shape (d + 1,)
@@ -89,7 +89,7 @@ class Findings:
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of their multipliers.
     pieces : list of Piece
-        The undecided rows taken along.
+        The free rows taken along.
     drawn : list of Piece
         The decided rows taken along, as a sample of all decided ones.
     """
@@ -128,7 +128,7 @@ class Findings:
 
     @property
     def taken(self) -> int:
-        """Undecided rows taken along."""
+        """Free rows taken along."""
         return sum(piece.y.size for piece in self.pieces)
 
     @property
@@ -173,12 +173,12 @@ def find(
         )
         dot_rows(terms.X, chosen, question.w, z)
         at = _multipliers(points, every, z)
-        mask = undecided(points, every, z, question.width)
+        mask = free_rows(points, every, z, question.width)
         mask[np.flatnonzero(mask)[max(room, 0) :]] = False
         taken, decided = np.flatnonzero(mask), np.flatnonzero(~mask)
         room -= taken.size
         if number % COUNTED == 0:
-            found.counts[:-1] += [undecided(points, every, z, step * question.width).sum() for step in LADDER]
+            found.counts[:-1] += [free_rows(points, every, z, step * question.width).sum() for step in LADDER]
             found.counts[-1] += chosen.size
         found.rows[0] += chosen.size
         found.sums += loss_sums(points, decided, z[decided], 0.0, at)
@@ -203,20 +203,20 @@ def find(
             alpha[chosen] = at
 
 
-def undecided(points: Pointwise, every: np.ndarray, z: np.ndarray, width: float) -> np.ndarray:
+def free_rows(points: Pointwise, every: np.ndarray, z: np.ndarray, width: float) -> np.ndarray:
     """Whether a change of each margin by `width` may change the row's multiplier, shape (n,): losses are convex, and so
     it cannot where both ends have the same."""
     return np.asarray(_multipliers(points, every, z - width) != _multipliers(points, every, z + width))
 
 
 def width_of(points: Pointwise, z: np.ndarray, share: float) -> float:
-    """The largest width, roughly, at which at most this share of rows with margins z is undecided; never none."""
+    """The largest width, roughly, at which at most this share of rows with margins z is free; never none."""
     every, (low, high) = np.arange(z.size), NARROWEST
     if share >= 1.0:
         return np.inf
     while high > 1.1 * low:
         middle = np.sqrt(low * high)
-        if undecided(points, every, z, middle).mean() > share:
+        if free_rows(points, every, z, middle).mean() > share:
             high = middle
         else:
             low = middle

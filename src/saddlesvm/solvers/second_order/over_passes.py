@@ -1,10 +1,10 @@
-"""The walk: from what a pass over all rows tells to the next point, for Newton's method wherever the rows are.
+"""Newton's method over passes: from the statistics of one pass over all rows to the next point, wherever the rows are.
 
-The driver has one point at a time and what the rows tell of it (:mod:`saddlesvm.solvers.second_order.looks`): the
-objective, the gradient ``Rw - C sum_i a_i x_i``, and the matrix ``R + C sum_i s_i phi_i'' x_i x_i'``. It factors the
-matrix, and the next pass looks at the point one full step further. That pass also sums the losses at a few other places
-of the line. Where one of them promises a much lower objective, the pass after it looks there instead: the objective
-falls with every point that is taken.
+The driver has one point at a time and what the rows tell of it (:mod:`saddlesvm.solvers.second_order.row_statistics`):
+the objective, the gradient ``Rw - C sum_i a_i x_i``, and the matrix ``R + C sum_i s_i phi_i'' x_i x_i'``. It factors
+the matrix, and the next pass looks at the point one full step further. That pass also sums the losses at a few other
+places of the line. Where one of them promises a much lower objective, the pass after it looks there instead: the
+objective falls with every point that is taken.
 
 The multipliers at any point are dual feasible, and the pass pulls them anew from the rows. So each pass proves a bound
 by itself, with the gap ``1/2 ||w - w(a)||^2``.
@@ -19,7 +19,7 @@ Where a matrix of all features has no room, conjugate gradients solve the equati
 
 Where the loss' derivative has corners, and some steps have not come near the optimum, the rows about to come to a
 corner are taken along in a pass, and the step goes past their corners
-(:mod:`saddlesvm.solvers.second_order.past_corners`).
+(:mod:`saddlesvm.solvers.second_order.over_kinks`).
 
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs", with
 places to choose from instead of an exact search.
@@ -45,8 +45,8 @@ from saddlesvm.solvers.second_order.conjugate import Inner
 from saddlesvm.solvers.second_order.corners import Near
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky
-from saddlesvm.solvers.second_order.looks import LOSS_SUMS, SIZES, TRIALS, Ask, Told, changes_alone
-from saddlesvm.solvers.second_order.past_corners import Model, Step
+from saddlesvm.solvers.second_order.over_kinks import Model, Step
+from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, SIZES, TRIALS, Ask, RowStatistics, changes_alone
 
 MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point looked at is taken
@@ -60,12 +60,12 @@ ALIKE = 1e-3  # share of a diagonal entry left to its pivot below which sums in 
 
 
 def is_wide(width: int, memory: float) -> bool:
-    """Whether the matrices of a walk over w of this length take more than `memory`, in bytes."""
+    """Whether the matrices of a run over w of this length take more than `memory`, in bytes."""
     return MATRICES * 8.0 * width**2 > memory
 
 
 @dataclass
-class Walk(Group):
+class NewtonOverPasses(Group):
     """Where Newton's method over passes stands between two passes.
 
     Attributes
@@ -80,7 +80,7 @@ class Walk(Group):
     model, pull : ndarray of shape (d + 1,) or (0,)
         The point that the last pass looked at, and ``C sum_i a_i x_i`` of its multipliers.
     sums : ndarray of shape (5,) or (0,)
-        The sums of its certificate, see :class:`~saddlesvm.solvers.second_order.looks.Told`.
+        The sums of its certificate, see :class:`~saddlesvm.solvers.second_order.row_statistics.RowStatistics`.
     sizes : ndarray of shape (SIZES,) or (0,)
         The sizes of its multipliers.
     signed : ndarray of shape (4,) or (0,)
@@ -155,12 +155,12 @@ class Walk(Group):
         demand(sizes in ({0}, {width}), "its conjugate gradients have another width")
 
     @classmethod
-    def begin(cls, w: np.ndarray, loss: Loss, wide: bool = False, room: float = 0.0) -> Walk:
-        """A walk that begins at these weights, with room for a share of the rows; a wide one has none for a matrix."""
-        walk = cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), sums=np.zeros(LOSS_SUMS), sizes=np.zeros(SIZES))
-        walk.signed, walk.changes = np.zeros(4), changes_alone(loss) and not wide
-        walk.wide, walk.room = wide, room
-        return walk
+    def begin(cls, w: np.ndarray, loss: Loss, wide: bool = False, room: float = 0.0) -> NewtonOverPasses:
+        """A run that begins at these weights, with room for a share of the rows; a wide one has none for a matrix."""
+        newton = cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), sums=np.zeros(LOSS_SUMS), sizes=np.zeros(SIZES))
+        newton.signed, newton.changes = np.zeros(4), changes_alone(loss) and not wide
+        newton.wide, newton.room = wide, room
+        return newton
 
     def draw(self, rows: float) -> None:
         """Let the squares of a share of the rows do, of which so many bend: before the first pass."""
@@ -181,7 +181,7 @@ class Walk(Group):
             near = Near(self.back if np.array_equal(self.model, self.back) else self.model, self.room)
         return Ask(self.at, self.back, base=base, precise=self.precise, share=self.share, near=near)
 
-    def take(self, C: float, regularizer: Regularizer, told: Told) -> float:
+    def take(self, C: float, regularizer: Regularizer, told: RowStatistics) -> float:
         """Learn from a pass, and choose the point of the next one; returns an estimate of the relative gap.
 
         `told` is used up: its matrix may be kept.
@@ -238,7 +238,7 @@ class Walk(Group):
             self.matrix = np.empty((0, 0))
         return gap
 
-    def _solve(self, regularizer: Regularizer, told: Told, primal: float, dual: float) -> float:
+    def _solve(self, regularizer: Regularizer, told: RowStatistics, primal: float, dual: float) -> float:
         """Begin conjugate gradients at the point looked at; returns what is known of the relative gap."""
         self.back, self.before = self.model, primal
         self.estimate = np.inf
@@ -248,7 +248,7 @@ class Walk(Group):
         self.inner.begin(gradient, penalty, told.diagonal, told.product)
         return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
 
-    def _solve_on(self, regularizer: Regularizer, told: Told) -> float:
+    def _solve_on(self, regularizer: Regularizer, told: RowStatistics) -> float:
         """Go on with conjugate gradients."""
         self.looks += 1
         gradient, penalty = self._equations(regularizer)
@@ -274,7 +274,7 @@ class Walk(Group):
         if alike < ALIKE and not self.precise:
             self.precise, self.matrix = True, np.empty((0, 0))
 
-    def _use_more_rows(self, told: Told, gap: float, fall: float, primal: float) -> None:
+    def _use_more_rows(self, told: RowStatistics, gap: float, fall: float, primal: float) -> None:
         """Draw more rows from now on, where few of those drawn bend; or all, where near the end a step gains little."""
         if self.share >= 1.0:
             return
@@ -289,7 +289,7 @@ class Walk(Group):
             share = 1.0
         self.share = share
 
-    def _better_place(self, C: float, regularizer: Regularizer, told: Told, primal: float) -> float:
+    def _better_place(self, C: float, regularizer: Regularizer, told: RowStatistics, primal: float) -> float:
         """The place on the line where the objective falls much lower than at the point looked at; 0 for none."""
         if not self.back.size:
             return 0.0
@@ -310,7 +310,7 @@ class Walk(Group):
         """What a pass with balanced multipliers is to find out, which proves the last point of a free intercept."""
         return Ask(self.model, nothing(), shortening(self.signed.tolist(), 0.0), share=0.0, along=nothing())
 
-    def balanced(self, facts: Facts, told: Told) -> Sums:
+    def balanced(self, facts: Facts, told: RowStatistics) -> Sums:
         """The sums of the certificate of that point, from what such a pass has told."""
         paid, conjugates, _, charged, _ = told.sums.tolist()
         point, pull = PointSizes(*told.sizes.tolist()), facts.C * told.pull

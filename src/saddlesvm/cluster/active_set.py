@@ -1,8 +1,8 @@
-"""Narrowing over partitions: rounds that find the undecided rows, brought together on one worker and solved there.
+"""The active-set method over partitions: rounds that find the free rows, which one worker collects and solves for.
 
 A round looks at every row, where it is. It judges a point; of nearly all rows their pull is enough, and the others, a
 bounded number, go to one worker, which solves the problem over them
-(:mod:`saddlesvm.solvers.second_order.narrowing`) and sends back weights and the sums of a dual point. No row reaches
+(:mod:`saddlesvm.solvers.second_order.active_set`) and sends back weights and the sums of a dual point. No row reaches
 the client: from a round it gets sums, and from a solution two vectors of the size of w. A partition keeps nothing from
 one round to the next, so that a worker that dies takes nothing with it. Where there is room for all rows,
 :mod:`saddlesvm.cluster.one_worker` needs no rounds at all.
@@ -25,11 +25,11 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Intercept, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.rounding import RowSizes, add_sizes, largest_among
-from saddlesvm.solvers.second_order.narrowing import Narrowing, Posed, Settled, settle
-from saddlesvm.solvers.second_order.undecided import Findings, Question, find
+from saddlesvm.solvers.second_order.active_set import ActiveSet, Posed, Solved, solve_free_rows
+from saddlesvm.solvers.second_order.free_rows import Findings, Question, find
 
 A_ROW = 48  # bytes of a row brought together, besides its values: label, weight, norm, multiplier, number
-UNEVEN = 2.0  # times its share of the room that a partition may use: undecided rows are not spread evenly
+UNEVEN = 2.0  # times its share of the room that a partition may use: free rows are not spread evenly
 FACTORS = 2.5e8  # bytes that factored matrices of the problem over them may take
 CROWDED = 3  # rounds in a row, each at a 64th of the width, that find too many rows of the same margin
 MOST_LOOKS = 60  # rounds at most
@@ -88,13 +88,13 @@ class Found(NamedTuple):
 class SettledThere(NamedTuple):
     """A solution as it comes to the client, and the seconds that it took."""
 
-    settled: Settled
+    solved: Solved
     seconds: float
 
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
-        return self.settled.nbytes + 8
+        return self.solved.nbytes + 8
 
 
 def search_part(part: Part, asked: Search) -> Found:
@@ -143,12 +143,12 @@ def findings_of(found: Found, position: int) -> Findings:
     return found.findings[position]
 
 
-def settle_there(found: Findings, posed: Posed, until: Until = ANY_TIME) -> SettledThere:
+def solve_there(found: Findings, posed: Posed, until: Until = ANY_TIME) -> SettledThere:
     """Solve for the rows brought together; the multipliers of these rows stay here."""
     began = time.perf_counter()
     with working_until(until):
-        settled = settle(found.copy(), posed)
-    kept = settled._replace(alpha=np.empty(0), rows=np.empty(0, dtype=np.int64))
+        solved = solve_free_rows(found.copy(), posed)
+    kept = solved._replace(alpha=np.empty(0), rows=np.empty(0, dtype=np.int64))
     return SettledThere(kept, time.perf_counter() - began)
 
 
@@ -157,13 +157,13 @@ def room_for(n: int, n_bytes: int, problems: int, memory: float) -> int:
     return max(int(memory / problems / (n_bytes / max(n, 1) + A_ROW)), 1)
 
 
-def gives_up(run: Narrowing) -> bool:
-    """Whether narrowing does not suit the rows: more of them have the same margin than there is room for."""
+def gives_up(run: ActiveSet) -> bool:
+    """Whether the active set does not suit the rows: more of them have the same margin than there is room for."""
     return run.crowded >= CROWDED or run.ended or run.looks >= MOST_LOOKS
 
 
-class NarrowingRounds(Rounds):
-    """Narrowing under way, a batch for the loop like :class:`~saddlesvm.cluster.rounds.Rounds`.
+class ActiveSetRounds(Rounds):
+    """The active-set method under way, a batch for the loop like :class:`~saddlesvm.cluster.rounds.Rounds`.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class NarrowingRounds(Rounds):
         super().__init__(plan, engine, watch)
         kind = "none" if not plan.scale else "free" if plan.free else "regularized"
         self.intercept: Intercept = make_intercept(kind, plan.scale)
-        self.runs = [Narrowing.begin(w.copy(), most, plan.n) for w in self.W]
+        self.runs = [ActiveSet.begin(w.copy(), most, plan.n) for w in self.W]
         for run in self.runs:
             run.width = np.inf if run.room >= 1.0 else 0.0
 
@@ -197,14 +197,14 @@ class NarrowingRounds(Rounds):
         began = time.perf_counter()
         left = np.flatnonzero(self.live).tolist()
         asked = Search(left, [self.question(k) for k in left], self.plan.loss, self.plan.C, self.plan.n)
-        there = self.engine.leave(search_part, together, asked)
-        found = self.engine.told(there, without_rows)
+        there = self.engine.persist(search_part, together, asked)
+        found = self.engine.returned(there, without_rows)
         posed = [(place, one) for place, k in enumerate(left) if (one := self.pose(k, found.findings[place]))]
-        solve = functools.partial(settle_there, until=self.until(len(posed)))
-        solved = self.engine.told_each(there, findings_of, solve, posed)
+        solve = functools.partial(solve_there, until=self.until(len(posed)))
+        solved = self.engine.map_each(there, findings_of, solve, posed)
         self.restarts = self.engine.restarts
         for (place, _), solution in zip(posed, solved, strict=True):
-            self.learn(left[place], solution.settled)
+            self.learn(left[place], solution.solved)
         for place, k in enumerate(left):
             self.judge(k, found.sizes[place])
         self.rounds += 1
@@ -219,7 +219,7 @@ class NarrowingRounds(Rounds):
         if self.plan.tol > 0.0 and all(self.best[k].limited(self.plan.tol) for k in open_ones):
             return Outcome.LIMITED_BY_ROUNDING
         if any(gives_up(self.runs[k]) for k in open_ones):
-            self.end = Outcome.NO_PROGRESS, "more rows are undecided than may be brought together on a worker"
+            self.end = Outcome.NO_PROGRESS, "more rows are free than may be brought together on a worker"
         return None
 
     def question(self, k: int) -> Question:
@@ -238,13 +238,13 @@ class NarrowingRounds(Rounds):
             return run.posed(plan.loss, plan.C, self.intercept, plan.tol, FACTORS)
         return None
 
-    def learn(self, k: int, settled: Settled) -> None:
+    def learn(self, k: int, solved: Solved) -> None:
         """Choose the next point of a problem."""
         run = self.runs[k]
         if run.width == 0.0:
-            run.start(settled)
+            run.start(solved)
         else:
-            run.learn(self.plan.C, self.plan.regularizer, settled)
+            run.learn(self.plan.C, self.plan.regularizer, solved)
         self.W[k] = run.at
 
     def judge(self, k: int, sizes: np.ndarray) -> None:
