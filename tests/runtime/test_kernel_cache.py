@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core import config as numba_config
 from numba.core.caching import IndexDataCacheFile
 
 from saddlesvm.runtime import kernel_cache
+from saddlesvm.runtime.compiled import PLAIN
+from saddlesvm.runtime.compiler import dispatcher_of
 from saddlesvm.runtime.kernel_cache import CheckedCacheFile
 
 
@@ -96,3 +99,29 @@ def test_every_loss_is_certified_without_a_compiler() -> None:
         assert said.returncode == 0, said.stderr
         found.append(np.array(said.stdout.split(), dtype=float))
     assert np.all(np.abs(found[0] - found[1]) <= 1e-4 * np.abs(found[1]))  # tol of the estimators
+
+
+def tripled(x: float) -> float:
+    return 3.0 * x
+
+
+def test_a_shipped_kernel_serves_where_there_is_no_own_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fresh(cache: str) -> Any:
+        monkeypatch.setattr(numba_config, "CACHE_DIR", str(tmp_path / cache))
+        return dispatcher_of(tripled, PLAIN, True)
+
+    monkeypatch.setattr(kernel_cache.SHIPPING, "into", tmp_path / "shipped")
+    assert fresh("maker")(2.0) == 6.0
+    monkeypatch.setattr(kernel_cache.SHIPPING, "into", None)
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path / "shipped")
+    for fits, hits in ((True, 1), (False, 0)):
+        monkeypatch.setattr(kernel_cache, "fits_this_processor", lambda fits=fits: fits)
+        kernel = fresh(f"user {fits}")
+        assert kernel(2.0) == 6.0 and sum(kernel.stats.cache_hits.values()) == hits
+    monkeypatch.setattr(kernel_cache, "fits_this_processor", lambda: True)
+    with kernel_cache.only_own_kernels():
+        own = fresh("warmed")
+        assert own(2.0) == 6.0 and not sum(own.stats.cache_hits.values())
+    monkeypatch.setattr(kernel_cache, "stamp_of", lambda file: "another text")
+    other = fresh("another")
+    assert other(2.0) == 6.0 and not sum(other.stats.cache_hits.values())

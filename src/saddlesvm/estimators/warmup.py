@@ -23,9 +23,12 @@ from saddlesvm.problem.losses import make_loss, traits_of
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiling import seconds_compiling
+from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.words import DTYPES, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
 from saddlesvm.solvers.base import one_of
 from saddlesvm.solvers.threaded.descent import ParallelDCD
+
+only_own_kernels = Later("saddlesvm.runtime.kernel_cache:only_own_kernels")
 
 # Newton's equations over features, and over rows; more values than small problems have, which need no kernels.
 TALL, WIDE = (8_000, 8), (300, 600)
@@ -50,6 +53,7 @@ def warmup(
 
     Kernels are kept on disk, for each combination of loss, layout and precision, beside the package or in the folder
     that the environment variable ``NUMBA_CACHE_DIR`` names, and belong to the processor that they were compiled on.
+    From then on they take the place of those that a wheel brought along, in new processes.
 
     Parameters
     ----------
@@ -93,7 +97,7 @@ def warmup(
     began = seconds_compiling()
     for name, one_layout, one_dtype in product(*asked):
         before = seconds_compiling()
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), only_own_kernels():
             warnings.simplefilter("ignore", NotCertifiedWarning)
             _fit_all(makers[name], one_layout, one_dtype)
         if watch is not None:

@@ -11,8 +11,8 @@ import hashlib
 import os
 import pickle
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,34 @@ from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from saddlesvm.runtime.class_sources import classes_in, is_outside, source_of
+from saddlesvm.runtime.shipped_kernels import FOLDER, PROCESSOR, fits_this_processor, stamp_of
 
-__all__ = ["CheckedCacheFile", "KernelCache", "OwnNames", "clear_cache"]
+__all__ = ["SHIPPING", "CheckedCacheFile", "KernelCache", "OwnNames", "clear_cache", "only_own_kernels"]
 
 PACKAGE = Path(__file__).parents[1]
 MAGIC = b"saddlesvm kernel 1\n"
 DIGEST_BYTES = 32
 TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
+
+
+class Shipping:
+    """What this process does with kernels that a wheel brings along: it uses them, or it makes them in a folder."""
+
+    uses = True
+    into: Path | None = None
+
+
+SHIPPING = Shipping()
+
+
+@contextmanager
+def only_own_kernels() -> Iterator[None]:
+    """Kernels that a wheel brought along are not used meanwhile: this processor's own are compiled, and kept."""
+    before, SHIPPING.uses = SHIPPING.uses, False
+    try:
+        yield
+    finally:
+        SHIPPING.uses = before
 
 
 class CheckedCacheFile(IndexDataCacheFile):
@@ -103,11 +124,36 @@ class KernelCache(FunctionCache):
         self._indices: dict[str, CheckedCacheFile] = {}
 
     def _load_overload(self, signature: Any, target: Any) -> Any:
-        return super()._load_overload(signature, target) if self._turn_to(signature) else None
+        if not self._turn_to(signature):
+            return None
+        found = super()._load_overload(signature, target)
+        return self._load_shipped(signature, target) if found is None else found
 
     def _save_overload(self, signature: Any, data: Any) -> None:
-        if self._turn_to(signature):
-            super()._save_overload(signature, data)
+        if not self._turn_to(signature):
+            return
+        super()._save_overload(signature, data)
+        if SHIPPING.into is not None and self._impl.check_cachable(data):
+            files = self._shipped_in(SHIPPING.into)
+            Path(files._cache_path).mkdir(parents=True, exist_ok=True)
+            files.save(self._portable_key(signature, data.codegen), self._impl.reduce(data))
+
+    def _load_shipped(self, signature: Any, target: Any) -> Any:
+        """The kernel that a wheel brought along; None where there is none for this processor and signature."""
+        if not (SHIPPING.uses and fits_this_processor() and self._cache_file is self._indices.get("")):
+            return None
+        found = self._shipped_in(FOLDER).load(self._portable_key(signature, target.codegen()))
+        return None if found is None else self._impl.rebuild(target, found)
+
+    def _shipped_in(self, folder: Path) -> CheckedCacheFile:
+        code = self._py_func.__code__
+        place = os.fspath(folder / self._py_func.__module__)
+        return CheckedCacheFile(place, self._impl.filename_base, stamp_of(code.co_filename))
+
+    def _portable_key(self, signature: Any, codegen: Any) -> Any:
+        """The key of a kernel, with a name that stands for the processor."""
+        signature, _, text = self._index_key(signature, codegen)
+        return signature, PROCESSOR, text
 
     def _turn_to(self, signature: Any) -> bool:
         """Use the index for the classes of a signature; False where one of them cannot stand in any."""
