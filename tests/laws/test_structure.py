@@ -21,7 +21,7 @@ FILES = {name: ast.parse(text) for name, text in TEXTS.items()}
 MOST_ARGUMENTS, MOST_LINES = 8, 60
 # What the source may measure at most. Who makes it smaller lowers a number; nobody raises one.
 BUDGET = {"lines of code": 47_059, "files": 468, "lines of imports": 5_456, "numbers in constants of solvers": 437}
-TRIP = {"functions": 360, "files": 57, "depth": 26}  # of one warm LinearSVC().fit of 200 x 5
+TRIP = {"functions": 356, "files": 57, "depth": 26}  # of one warm LinearSVC().fit of 200 x 5
 # What may be imported inside a function: heavy or optional packages, and what only some systems have.
 LATE = {
     "contourpy", "cyanure", "dask", "distributed", "fcntl", "liblinear", "lightning", "matplotlib", "pandas", "plotly",

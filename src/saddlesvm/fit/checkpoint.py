@@ -20,7 +20,7 @@ from saddlesvm.data.archives import DAMAGE, open_archive, short
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.sources import refuse_special
-from saddlesvm.fit.restored import check_header, check_points, restored_state, weigh
+from saddlesvm.fit.restored import check_header, check_points, restored_state, verify
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.rows.files import mapping_of
@@ -203,7 +203,7 @@ class Checkpoint:
             )
             for name, one in header["points"].items()
         }
-        weigh(problem, points)
+        verify(problem, points)
         state = restored_state(problem, solver, state, part_of(arrays, "state.") | header["state"])
         if problem.stored_points == "made anew":
             found = evaluate(problem, solver.solution(problem, state))

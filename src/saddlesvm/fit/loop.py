@@ -185,7 +185,7 @@ class Fit:
         if checkpoint:
             stored_fields(self.state)  # an error, where no checkpoint can hold them, is one before any work
         stored = checkpoint.read(problem, solver, self.mark, self.state) if checkpoint else None
-        self.unweighed = stored is not None and problem.stored_points == "checked later"
+        self.unverified = stored is not None and problem.stored_points == "checked later"
         self.pending = stored is not None and stored.numbers["pending"]  # what follows a step is still to come
         self.leaving: Saved | None = None
         if stored is not None:
@@ -222,8 +222,8 @@ class Fit:
         going_on, self.pending, self.leaving = self.end is None, False, None
         if going_on:
             self._look(stopped)
-        if self.end is not None and self.unweighed:
-            self._weigh()
+        if self.end is not None and self.unverified:
+            self._verify()
         if self.end is not None and not self._is_as_asked(self.end[0]):
             self._improve()
         written = self.leaving is not None and self.leaving.numbers["pending"]
@@ -257,10 +257,10 @@ class Fit:
         if self.end is not None or run.look_due(self.state):
             self._certify()
 
-    def _weigh(self) -> None:
+    def _verify(self) -> None:
         """Prove anew what may rest on figures of a checkpoint over files; a fit that ended by them alone goes on."""
-        self.unweighed = False
-        if not self.run.weigh() and self.end is not None and self.end[0] is Outcome.CERTIFIED:
+        self.unverified = False
+        if not self.run.verify() and self.end is not None and self.end[0] is Outcome.CERTIFIED:
             self.end = None
 
     def _is_as_asked(self, outcome: Outcome) -> bool:

@@ -20,7 +20,7 @@ from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.durable import Leaf, demand, leaves, restored
 
-__all__ = ["check_header", "check_points", "is_borne_out", "restored_state", "weigh", "weighed"]
+__all__ = ["certified_anew", "check_header", "check_points", "is_confirmed", "restored_state", "verify"]
 
 POINTS = ("best", "bound", "improved", "last")
 PRECISIONS = {np.dtype(np.float32), np.dtype(np.float64)}
@@ -106,7 +106,7 @@ def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, n
         demand(certificate.get("form", "C") == ("lambda" if problem.uses_lambda else "C"), "it is of the other form")
 
 
-def weighed(problem: Any, model: Evaluation, alpha: np.ndarray) -> Evaluation:
+def certified_anew(problem: Any, model: Evaluation, alpha: np.ndarray) -> Evaluation:
     """A model and a dual point with the certificate that the data give them, whatever was claimed."""
     intercept = np.asarray(model.intercept) / problem.scale if problem.scale else 0.0 * np.asarray(model.intercept)
     w = np.concatenate([model.coef, intercept[..., None]], axis=-1)
@@ -114,23 +114,23 @@ def weighed(problem: Any, model: Evaluation, alpha: np.ndarray) -> Evaluation:
         return evaluate(problem, Point(w, alpha), given_offset=True)
 
 
-def is_borne_out(claim: Certificate, found: Certificate) -> bool:
+def is_confirmed(claim: Certificate, found: Certificate) -> bool:
     """Whether a claim says no more than its points do, rounding apart."""
     size = SAME * max(abs(found.primal), abs(found.dual))
     lowest, highest = found.primal - 2.0 * found.primal_rounding - size, found.dual + 2.0 * found.dual_rounding + size
     return bool(claim.primal >= lowest and claim.dual <= highest)
 
 
-def weigh(problem: Any, points: Mapping[str, Evaluation]) -> None:
+def verify(problem: Any, points: Mapping[str, Evaluation]) -> None:
     """Raise ValueError where the data contradict a point's certificate: a stored proof is always checked.
 
-    Rows in files are not read for the check when a run begins again, but when it ends (:func:`weighed`).
+    Rows in files are not read for the check when a run begins again, but when it ends (:func:`certified_anew`).
     """
     if problem.stored_points != "checked":
         return
     accuracy = ACCURACY[dtype_of(problem.X).itemsize]
     for name, point in points.items():
-        found = weighed(problem, point, point.alpha).certificate
+        found = certified_anew(problem, point, point.alpha).certificate
         claim, size = point.certificate, accuracy * max(abs(found.primal), abs(found.dual))
         true = abs(claim.primal - found.primal) <= size and claim.dual <= found.dual + size
         demand(true, f"its {name} point does not have the objectives that it claims")

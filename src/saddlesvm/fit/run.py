@@ -14,7 +14,7 @@ import numpy as np
 from saddlesvm.fit.checkpoint import Saved
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.restored import is_borne_out, weighed
+from saddlesvm.fit.restored import certified_anew, is_confirmed
 from saddlesvm.fit.stall import StallWatch
 from saddlesvm.fit.trace import Record, Trace, read_only
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
@@ -256,17 +256,17 @@ class Run:
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
 
-    def weigh(self) -> bool:
-        """Read the rows for the model and the dual point that the fit would return: whether their claims are borne out.
+    def verify(self) -> bool:
+        """Read the rows for the model and the dual point that the fit would return: whether their claims are confirmed.
 
         Where they are not, what the rows say takes the place of all points so far.
         """
         if self.told is None:
             return True
         model, bound = self.told
-        found = weighed(self.problem, model, bound.alpha)
+        found = certified_anew(self.problem, model, bound.alpha)
         self.watches.lap("certifying")
-        if is_borne_out(proof(model, bound), found.certificate):
+        if is_confirmed(proof(model, bound), found.certificate):
             return True
         self.last = self.best = found
         self.bound = replace(found, alpha=self.problem.kept_duals(found.alpha))

@@ -331,7 +331,7 @@ def best_scale(
         sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
         return problem.C * sums + conjugate(factor)
 
-    one, two, three = (negated_dual(most * (1.0 - k * PARABOLA_STEP)) for k in range(3))
+    one, two, three = map(negated_dual, (most, most * (1.0 - PARABOLA_STEP), most * (1.0 - 2.0 * PARABOLA_STEP)))
     bend = one - 2.0 * two + three
     factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one < three)
     parabola = problem.penalty.identity() and traits_of(problem.loss).parabolic

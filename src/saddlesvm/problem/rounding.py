@@ -277,7 +277,7 @@ def stretching(point: PointSizes, count: int, room: float, total: float) -> floa
 
 def steepest(loss: Loss) -> float:
     """The largest slope of a loss; infinite for one without."""
-    return max(abs(end) for y in (-1.0, 1.0) for end in loss.bounds(y, 1.0))
+    return max(map(abs, (*loss.bounds(-1.0, 1.0), *loss.bounds(1.0, 1.0))))
 
 
 def loss_units(loss: Loss) -> int:

@@ -405,7 +405,7 @@ def _mirror(state: AutoState) -> AutoState:
     state.epochs = state.base_epochs + inner.epochs
     state.estimate, state.proven = inner.estimate, inner.proven
     state.active, state.change = inner.active, inner.change
-    state.remark = " | ".join(part for part in (state.decision, inner.remark) if part)
+    state.remark = " | ".join(filter(None, (state.decision, inner.remark)))
     return state
 
 

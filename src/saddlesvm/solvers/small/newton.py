@@ -40,7 +40,8 @@ class SmallNewton(SmallSolver):
     name: ClassVar[str] = "dense_newton"
 
     def begin(self, small: Small, u: np.ndarray) -> At:
-        at, nowhere = (response(small, w, small.Z @ w) for w in (u, np.zeros_like(u)))
+        zero = np.zeros_like(u)
+        at, nowhere = response(small, u, small.Z @ u), response(small, zero, small.Z @ zero)
         # So far out that the objective is above that of zero, a smooth loss may have no curvature to use.
         return nowhere if own(small, nowhere) < own(small, at) else at
 
