@@ -7,12 +7,31 @@ A label without proof is that of the middle of the bounds.
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
 from saddlesvm.multiclass.one_vs_one import vote
 
 Labels = tuple[np.ndarray, np.ndarray]
+Rule = Literal["largest", "votes", "each"]
+
+
+def labels_between(low: np.ndarray, high: np.ndarray, n_classes: int, rule: Rule) -> Labels:
+    """The labels by bounds on scores, and whether they are proven, each of shape (n,).
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n, k)
+    n_classes : int
+    rule : {"largest", "votes", "each"}
+        The largest score of the classes decides (the sign of the score of two); or the most votes of the scores of
+        pairs; or each column of the scores is a label of its own: both arrays then have the shape (n, k).
+    """
+    if rule == "each" or low.shape[1] == 1:
+        label, proven = signs_of(low, high)
+        return (label, proven) if rule == "each" else (label[:, 0], proven[:, 0])
+    return most_votes_of(low, high, n_classes) if rule == "votes" else largest_of(low, high)
 
 
 def middle_of(low: np.ndarray, high: np.ndarray) -> np.ndarray:

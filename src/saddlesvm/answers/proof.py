@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
-from saddlesvm.answers.labels import Labels, largest_of, most_votes_of, signs_of
+from saddlesvm.answers.labels import Labels, Rule, labels_between
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.answers.zeros import certain_zeros
 from saddlesvm.multiclass.splits import each_class
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.problem import Problem
-
-Rule = Literal["largest", "votes", "each"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +49,11 @@ class Proof:
         X : ndarray or CSR matrix of shape (m, d)
         n_classes : int
         rule : {"largest", "votes", "each"}
-            The largest score of the classes decides (the sign of the score of two); or the most votes of the scores of
-            pairs; or each column of the scores is a label of its own: both arrays then have the shape (m, n_classes).
+            See :func:`~saddlesvm.answers.labels.labels_between`.
         """
         if self.joint is not None and len(self.parts) > 1:
             return self.joint.labels(X)
-        low, high = self.score_bounds(X)
-        if rule == "each" or len(self.parts) == 1:
-            label, proven = signs_of(low, high)
-            return (label, proven) if rule == "each" else (label[:, 0], proven[:, 0])
-        return most_votes_of(low, high, n_classes) if rule == "votes" else largest_of(low, high)
+        return labels_between(*self.score_bounds(X), n_classes, rule)
 
     def weight_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Between what the optimum's weights lie, each of shape (len(parts), d + 1), the intercept last."""

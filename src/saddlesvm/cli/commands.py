@@ -17,6 +17,7 @@ from saddlesvm.cli.facts_of import described, done, line_of, model_facts, qualit
 from saddlesvm.cli.kernel_values import kernel_values, values_for, width_read
 from saddlesvm.cli.missing import Filling
 from saddlesvm.cli.places import is_pattern
+from saddlesvm.cli.proven import check_until_proven, settled
 from saddlesvm.cli.reading import (
     Reading,
     check_classes,
@@ -141,6 +142,7 @@ def train(options: argparse.Namespace) -> int:
     task, entry = task_of(options), estimator_kind(options)
     check_possible(options.report)
     check_choice(options)
+    check_until_proven(options, entry)
     check_asked(options, entry)
     check_scaling(options)
     if options.dask and is_pattern(options.data):
@@ -168,7 +170,8 @@ def train(options: argparse.Namespace) -> int:
     else:
         model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
-    facts["worth"] = worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
+    settling = settled(model, test) if options.until_proven and test is not None else {}
+    facts["worth"] = settling | worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
     for part, name in ((apart, "validation"), (test, "test")):
         if part is not None:
             facts["worth"] |= quality(model, part.X, part.y, name)

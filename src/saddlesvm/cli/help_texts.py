@@ -21,6 +21,7 @@ TEXTS = {
     "(pegasos:batch_size=64,output=average), or MODULE:CLASS of your own",
     "tol": "relative duality gap to prove; 1e-4 by default",
     "gap": "duality gap that ends the fit, too, in the units of the objective; 0 by default",
+    "until_proven": "data to train on for until each label is proven to be that of the exact optimum, and to test on",
     "keep": "the best certified model (default), or the solver's last point",
     "max_iter": "epochs at most; no limit by default",
     "max_time": "seconds at most; no limit by default",
@@ -84,7 +85,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "probability", "break_ties", "decision_function_shape",
     ),
     "solving": (
-        "tol", "gap", "max_time", "max_iter", "solver", "keep", "seed", "checkpoint", "n_jobs", "memory", "dask",
+        "tol", "gap", "until_proven", "max_time", "max_iter", "solver", "keep", "seed", "checkpoint", "n_jobs",
+        "memory", "dask",
     ),
     "output": ("model", "report", "liblinear", "libsvm", "json", "help", "help_all"),
 }  # fmt: skip

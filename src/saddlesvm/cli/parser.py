@@ -157,6 +157,7 @@ def fill_train(parser: Parser) -> None:
     add_shared(parser, texts)
     parser.add_argument("--gap", type=float, help=texts["gap"])
     parser.add_argument("--keep", choices=KEPT, help=texts["keep"])
+    parser.add_argument("--until-proven", dest="until_proven", metavar="DATA", help=texts["until_proven"])
     parser.add_argument("--dask", metavar="local:N|ADDRESS", help=texts["dask"])
     parser.add_argument("--model", metavar="PATH", help=texts["model"])
     parser.add_argument("--report", metavar="PATH", help=texts["report"])
@@ -168,7 +169,7 @@ def fill_train(parser: Parser) -> None:
     parser.add_argument("--help-all", dest="help_all", action=HelpAll, help="show every option and exit")
     parser.set_defaults(
         run=Later("saddlesvm.cli.commands:train"),
-        reads=("data", "test"),
+        reads=("data", "test", "until_proven"),
         writes=("model", "liblinear", "libsvm", "checkpoint", "report"),
     )
 
@@ -255,10 +256,14 @@ def fill_predict(parser: Parser) -> None:
         "--probabilities", action="store_true",
         help="the probability of each class beside the prediction, after a line with the classes, as LIBSVM's -b 1",
     )  # fmt: skip
+    parser.add_argument(
+        "--proven", metavar="TRAINING", help="the data that the model was trained on: adds 'proven' to each prediction "
+        "that is that of the exact optimum, and 'open' to others",
+    )  # fmt: skip
     add_own_loss(parser)
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
     add_reading(parser, columns=False)
-    parser.set_defaults(run=Later("saddlesvm.cli.predict:predict"), reads=("data",), models=("model",))
+    parser.set_defaults(run=Later("saddlesvm.cli.predict:predict"), reads=("data", "proven"), models=("model",))
 
 
 def fill_certify(parser: Parser) -> None:

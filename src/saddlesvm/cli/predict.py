@@ -14,6 +14,7 @@ from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.facts_of import worth_of
 from saddlesvm.cli.kernel_values import values_for, width_read
 from saddlesvm.cli.missing import Filling
+from saddlesvm.cli.proven import WORDS, prove_from
 from saddlesvm.cli.reading import Reading, check_features, read_like
 from saddlesvm.cli.standardized import applied
 from saddlesvm.data import DataError, atomic_write
@@ -38,6 +39,8 @@ def predict(options: argparse.Namespace) -> int:
         )
     table = applied(before, filling.applied(table, every_row=True))
     kept = []
+    if options.proven:
+        prove_from(options, model, before)
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
         for start in range(0, table.n_rows, PREDICTED_ROWS):
             X = table.X[start : start + PREDICTED_ROWS]
@@ -45,7 +48,8 @@ def predict(options: argparse.Namespace) -> int:
             kept.append(predicted.toarray() if sparse.issparse(predicted) else predicted)
             terminal = file is None and sys.stdout.isatty()
             beside = beside_of(model, X, options)
-            text = predicted_lines(model, kept[-1], beside, terminal)
+            proven = np.atleast_2d(WORDS[model.is_proven(X).astype(int)].T) if options.proven else ()
+            text = predicted_lines(model, kept[-1], beside, terminal, proven)
             if options.probabilities and start == 0:
                 names = (safe_label(str(label), terminal) for label in model.classes_.tolist())
                 text = f"labels {' '.join(names)}\n{text}"
@@ -78,12 +82,15 @@ def beside_of(model: Any, X: Any, options: argparse.Namespace) -> np.ndarray | N
     return None
 
 
-def predicted_lines(model: Any, predicted: np.ndarray, beside: np.ndarray | None, terminal: bool) -> str:
-    """One line per row: the prediction, and what stands beside it."""
+def predicted_lines(
+    model: Any, predicted: np.ndarray, beside: np.ndarray | None, terminal: bool, words: Any = ()
+) -> str:
+    """One line per row: the prediction, and what stands beside it, numbers and then words, each of shape (k, rows)."""
     columns = [*predicted.astype(str).T] if predicted.ndim > 1 else [predicted.astype(str)]
     if predicted.dtype.kind == "U":
         labels = {label: safe_label(label, terminal) for label in model.classes_.tolist()}
         columns = [np.array([labels[label] for label in predicted.tolist()])]
     if beside is not None:
         columns += [np.char.mod("%.9g", column) for column in beside]
+    columns += [*words]
     return "".join(" ".join(line) + "\n" for line in zip(*columns, strict=True))

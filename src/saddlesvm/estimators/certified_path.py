@@ -15,9 +15,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 
+from saddlesvm.answers.along import Stretch, stretch_to
+from saddlesvm.answers.labels import labels_between
 from saddlesvm.data import inputs
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.proven import closer
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Absent, Regularized
 from saddlesvm.problem.path_bounds import Interval, Knot
@@ -181,6 +185,98 @@ class CertifiedPath:
         """The C with the best score on X and y, the smallest in a tie; see :meth:`score`."""
         grid = self.grid() if Cs is None else np.asarray(Cs, dtype=np.float64)
         return float(grid[int(np.argmax(self.score(X, y, grid, scoring)))])
+
+    def decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds on the scores of the exact optima for every C between the ends, rounding counted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a regression
+            Between them lies the score that an exact solution gives, whatever C is. With ``multi_class="ovo"`` one
+            column a pair.
+
+        Raises
+        ------
+        ValueError
+            The models are joint machines, have another penalty than half the square, or no training data any more.
+
+        Notes
+        -----
+        Each fit is solved to rounding, and a step from it bounds the optima half-way to its neighbours: a smaller `gap`
+        makes more fits, and narrower bounds. Nothing is proven of a free intercept.
+        """
+        bands = self.decision_bands(X)
+        low, high = np.min([low for low, _ in bands], axis=0), np.max([high for _, high in bands], axis=0)
+        return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
+
+    def is_constant(self, X: Any) -> np.ndarray:
+        """Whether the label of each row is proven to be the same for the exact optimum at every C between the ends.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (m,), or (m, n_labels) of models of several labels a row
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_bounds`; or the models are regressions.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> path = LinearSVC.path(notes.X, notes.y, C=(0.5, 1.0), gap=1e-3, random_state=0)
+        >>> bool(path.is_constant(notes.X).mean() > 0.9)
+        True
+        """
+        first = self.models[0]
+        if not hasattr(first, "classes_"):
+            raise ValueError("a regression has no labels: use decision_bounds(X)")
+        given = first.classes_.size, first.label_rule()
+        found = [labels_between(low, high, *given) for low, high in self.decision_bands(X)]
+        labels, proven = np.array([one for one, _ in found]), np.array([one for _, one in found])
+        return np.asarray(proven.all(axis=0) & (labels == labels[0]).all(axis=0))
+
+    def decision_bands(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Bounds on scores, each of shape (m, k), for the stretches of C of :meth:`band_edges`, one after the other.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+        """
+        design = self.models[0].checked_rows(X)
+        found = []
+        for stretches in self._stretches:
+            low, high = zip(*(one.score_bounds(design) for one in stretches), strict=True)
+            found.append((np.column_stack(low), np.column_stack(high)))
+        return found
+
+    def band_edges(self) -> np.ndarray:
+        """The edges of the stretches of C of :meth:`decision_bands`, ascending: fits, and means of neighbours."""
+        Cs = self.Cs
+        return np.sort(np.concatenate([Cs, np.sqrt(Cs[1:] * Cs[:-1])]))
+
+    @cached_property
+    def _stretches(self) -> list[list[Stretch]]:
+        """For each stretch of C, where the optima of all sub-problems lie."""
+        Cs, found = self.Cs, []
+        if getattr(self.models[0], "multi_class", "ovr") in JOINT or self.models[0].penalty != "l2":
+            raise ValueError("bounds for every C need penalty='l2', and multi_class='ovr' or 'ovo'")
+        for k, model in enumerate(self.models):
+            near = closer(model, model.training_data())
+            ends = [math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])]
+            parts = list(zip(near.problems, near.proof.parts, strict=True))
+            found += [[stretch_to(one, part, one.C * end / Cs[k]) for one, part in parts] for end in ends]
+        return found
 
     def grid(self, size: int = GRID) -> np.ndarray:
         """Values of C evenly spaced in log C from end to end, shape (size,)."""

@@ -10,8 +10,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.answers.proof import Proof, Rule, proof_of
+from saddlesvm.answers.labels import Rule
+from saddlesvm.answers.proof import Proof, proof_of
 from saddlesvm.data import inputs
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.internal import internal
@@ -26,8 +29,7 @@ AFRESH = {
     "random_state": 0,
 }  # fmt: skip
 TAKEN = (
-    "coef_", "intercept_", "dual_coef_", "certificates_", "certificate_", "outcome_", "n_iter_", "trace_", "phases_",
-    "_phases", "_fitted_C",
+    "coef_", "intercept_", "dual_coef_", "certificates_", "certificate_", "_fitted_C"
 )  # fmt: skip
 
 
@@ -75,7 +77,7 @@ class ProvesAnswers:
         check_is_fitted(self)
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=False)
-        self._proof = closer(self, Data(X, y, sample_weight), CLOSE)[1]
+        self._proof = closer(self, Data(X, y, sample_weight)).proof
         self._proven_with = self._asked_of_fits()
         return self
 
@@ -113,7 +115,7 @@ class ProvesAnswers:
         >>> bool((upper - lower).max() < 1e-6)
         True
         """
-        low, high = self._known().score_bounds(self._asked(X))
+        low, high = self._known().score_bounds(self.checked_rows(X))
         return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
 
     def coef_bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -158,7 +160,7 @@ class ProvesAnswers:
         check_is_fitted(self)
         asked: dict[str, Any] = self._asked_of_fits()
         if vars(self).get("_proof") is None or self._proven_with != asked:
-            self._proof, self._proven_with = closer(self, self._training(), CLOSE)[1], asked
+            self._proof, self._proven_with = closer(self, self.training_data()).proof, asked
         return self._proof
 
     def _asked_of_fits(self) -> dict[str, Any]:
@@ -166,7 +168,15 @@ class ProvesAnswers:
         model: Any = self
         return dict(model.get_params(deep=False))
 
-    def _training(self) -> Data:
+    @internal
+    def training_data(self) -> Data:
+        """The data of the fit.
+
+        Raises
+        ------
+        ValueError
+            The model has none.
+        """
         data = vars(self).get("_data")
         if data is None:
             raise ValueError(
@@ -175,7 +185,9 @@ class ProvesAnswers:
             )
         return data
 
-    def _asked(self, X: Any) -> Any:
+    @internal
+    def checked_rows(self, X: Any) -> Any:
+        """Rows to be asked about, as an array or a CSR matrix; ValueError for bad ones."""
         X = inputs.check_design(self, X, reset=False)
         inputs.finite_norms(as_rows(X))
         return X
@@ -186,6 +198,9 @@ class ProvesLabels(ProvesAnswers):
 
     classes_: np.ndarray
     multilabel_: Any
+    certificate_: Any
+    outcome_: Outcome
+    tol: float
 
     def is_proven(self, X: Any) -> np.ndarray:
         """Whether the predicted label of each row is that of the exact optimum, whatever the fit's tolerance.
@@ -216,7 +231,7 @@ class ProvesLabels(ProvesAnswers):
         1.0
         """
         found = self._known()
-        X = self._asked(X)
+        X = self.checked_rows(X)
         return self._agrees(found, X)
 
     def settle(self, X: Any) -> np.ndarray:
@@ -250,15 +265,23 @@ class ProvesLabels(ProvesAnswers):
         >>> bool(model.settle(notes.X).all())
         True
         """
-        data, rows = self._training(), self._asked(X)
+        data, rows = self.training_data(), self.checked_rows(X)
         for tol in TOWARDS:
-            model, found = closer(self, data, tol)
+            model, _, found = closer(self, data, tol)
             vars(self).update({name: vars(model)[name] for name in TAKEN if name in vars(model)})
             self._proof, self._proven_with = found, self._asked_of_fits()
+            if self.certificate_.relative_gap <= self.tol:
+                self.outcome_ = Outcome.CERTIFIED
             proven = self._agrees(found, rows)
             if proven.all():
                 break
         return proven
+
+    @internal
+    def label_rule(self) -> Rule:
+        """How labels follow from scores."""
+        model: Any = self
+        return "each" if model.multilabel_ else "votes" if model.multi_class == "ovo" else "largest"
 
     def _agrees(self, found: Proof, X: Any) -> np.ndarray:
         """Whether the model's labels are proven to be the optimum's."""
@@ -268,16 +291,23 @@ class ProvesLabels(ProvesAnswers):
                 "probability=True takes labels from calibrated curves, of which nothing is proven: use "
                 "decision_bounds(X), or a model without it"
             )
-        rule: Rule = "each" if model.multilabel_ else "votes" if model.multi_class == "ovo" else "largest"
-        number, proven = found.labels(X, self.classes_.size, rule)
+        number, proven = found.labels(X, self.classes_.size, self.label_rule())
         told = model.predict(X)
         if model.multilabel_:
             return proven & (number == (told.toarray() if hasattr(told, "toarray") else told))
         return np.asarray(proven & (self.classes_[number] == told))
 
 
-def closer(model: Any, data: Data, tol: float) -> tuple[Any, Proof]:
-    """A copy of a fitted model that goes on to the relative gap `tol` from its weights, and its proof."""
+class Closer(NamedTuple):
+    """A model that went on from the weights of another, its problems, and its proof."""
+
+    model: Any
+    problems: list[Problem]
+    proof: Proof
+
+
+def closer(model: Any, data: Data, tol: float = CLOSE) -> Closer:
+    """A copy of a fitted model that goes on to the relative gap `tol` from its weights."""
     own = clone(model)
     fresh = {name: value for name, value in AFRESH.items() if name in own.get_params(deep=False)}
     C = {"C": model.C_} if hasattr(model, "C_") else {}
@@ -298,4 +328,4 @@ def closer(model: Any, data: Data, tol: float) -> tuple[Any, Proof]:
     W = np.column_stack([dense_weights(own.coef_), np.ravel(own.intercept_) / (problems[0].scale or 1.0)])
     known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
     duals = [own.duals_of(k) if known else None for k in range(len(problems))]
-    return own, proof_of(problems, W, own.certificates_, duals)
+    return Closer(own, problems, proof_of(problems, W, own.certificates_, duals))
