@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from saddlesvm import solvers as solvers
     from saddlesvm import svm as svm
     from saddlesvm.data.store import Store
+    from saddlesvm.estimators.audit import Audit, audit
     from saddlesvm.estimators.automatic_C import AutomaticC, Choice
     from saddlesvm.estimators.certified_path import CertifiedPath
     from saddlesvm.estimators.certify import certify
@@ -47,6 +48,7 @@ __all__ = [
     "SDCA",
     "SVC",
     "SVR",
+    "Audit",
     "Auto",
     "AutomaticC",
     "C_max",
@@ -72,6 +74,7 @@ __all__ = [
     "Pegasos",
     "RegularizationPath",
     "Store",
+    "audit",
     "bfloat16",
     "certify",
     "certify_kernel",
@@ -86,6 +89,7 @@ __all__ = [
 ]
 
 HOMES = {
+    "Audit": "saddlesvm.estimators.audit",
     "AutomaticC": "saddlesvm.estimators.automatic_C",
     "C_max": "saddlesvm.estimators.first_weight",
     "Certificate": "saddlesvm.problem.certificate",
@@ -116,6 +120,7 @@ HOMES = {
     "SVR": "saddlesvm.estimators.svr",
     "Store": "saddlesvm.data.store",
     "bfloat16": "saddlesvm.rows.small_types",
+    "audit": "saddlesvm.estimators.audit",
     "certify": "saddlesvm.estimators.certify",
     "certify_kernel": "saddlesvm.estimators.certify_kernel",
     "leave_one_out": "saddlesvm.estimators.leave_one_out",

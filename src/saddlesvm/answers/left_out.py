@@ -10,11 +10,11 @@ from scipy import sparse
 from saddlesvm.answers.changed import together
 from saddlesvm.answers.changed_groups import ChangedGroups
 from saddlesvm.answers.changed_rows import ChangedRows, without_each
-from saddlesvm.answers.vicinity import Vicinity, vicinity_of
+from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.problem.loss import is_cornerless
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import n_values
-from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates, row_estimates
+from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, row_estimates
 
 REFINED_VALUES = 2**29  # stored values that the passes for undecided rows may read once; each takes some four passes
 
@@ -50,10 +50,17 @@ class LeftOut:
 
 
 def rows_left_out(
-    problem: Problem, X: np.ndarray | sparse.csr_array, w: np.ndarray, beta: np.ndarray, gap: float
+    problem: Problem,
+    X: np.ndarray | sparse.csr_array,
+    w: np.ndarray,
+    beta: np.ndarray,
+    gap: float,
+    near: Vicinity | None,
 ) -> LeftOut:
-    """Estimates and bounds of every row's margin without it; :func:`~.row_estimates` has the parameters."""
-    near = vicinity_of(problem, w) if problem.n_features <= FACTORED else None
+    """Estimates and bounds of every row's margin without it.
+
+    `near` is the vicinity of the optimum, if there is one; :func:`~.row_estimates` has the other parameters.
+    """
     if near is None:
         return LeftOut(row_estimates(problem, X, w, beta, gap), None)
     bounds = without_each(near)
@@ -69,21 +76,15 @@ def rows_left_out(
     return LeftOut(replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near)
 
 
-def groups_left_out(problem: Problem, w: np.ndarray, groups: list[np.ndarray]) -> RowEstimates | None:
-    """The margins of the rows of each group for the model without the group; None without curvature.
+def groups_left_out(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
+    """The margins of the rows of each group for the model without the group.
 
     Parameters
     ----------
-    problem : Problem
-        All rows are members.
-    w : ndarray of shape (d + 1,)
-        Weights near the optimum.
+    near : Vicinity
     groups : list of ndarray
         The numbers of the rows of each group; each row in one of them.
     """
-    near = vicinity_of(problem, w) if problem.n_features <= FACTORED else None
-    if near is None:
-        return None
     margins, error, share = np.empty(near.z.size), np.empty(near.z.size), 1.0
     size = together(near)
     for start in range(0, len(groups), size):

@@ -121,7 +121,7 @@ class ConformalSVC(ClassifierMixin, _Conformal):
         own = self._fit(LinearSVC(loss="logistic") if self.estimator is None else self.estimator, X, y)
         assert own.codes is not None
         self.classes_, self._own = self.estimator_.classes_, own
-        near = own.vicinities()
+        near = own.all_vicinities
         self._conformal = None if near is None else Conformal(near, own.codes)
         return self
 
@@ -266,7 +266,7 @@ class ConformalSVR(RegressorMixin, _Conformal):
         if name != "squared":
             raise ValueError(f"ConformalSVR needs loss='squared', whose intervals have a closed form; got {name!r}")
         own = self._fit(template, X, y)
-        near = own.vicinities()
+        near = own.all_vicinities
         if near is None:
             raise ValueError(
                 f"ConformalSVR needs the factor of a matrix of all features; of {own.design.shape[1]:,} features on "

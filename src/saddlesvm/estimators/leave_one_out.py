@@ -165,7 +165,9 @@ class Estimation:
     def _of(self, k: int) -> LeftOut:
         """The estimates of sub-problem k."""
         problem, w = self.own.problem(k)
-        return rows_left_out(problem, self.own.design, w, self.model.duals_of(k), self.own.gap(k))
+        return rows_left_out(
+            problem, self.own.design, w, self.model.duals_of(k), self.own.gap(k), self.own.vicinities[k]
+        )
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""
@@ -175,14 +177,14 @@ class Estimation:
         members = [np.flatnonzero(codes == k) for k in range(names.size)]
         found = []
         for k in range(len(self.posed.problems)):
-            one = groups_left_out(*self.own.problem(k), members)
-            if one is None:
+            near = self.own.vicinities[k]
+            if near is None:
                 raise ValueError(
                     "leaving groups out needs a loss with curvature (logistic, squared_hinge, ...) and at most "
                     f"{FACTORED:,} features; this model has loss={loss_name(self.posed.loss)!r} and "
                     f"{self.own.design.shape[1]:,} features: use cross-validation with LeaveOneGroupOut"
                 )
-            found.append(one)
+            found.append(groups_left_out(near, members))
         return found
 
     def _verdicts(self, low: np.ndarray, high: np.ndarray) -> Verdicts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -95,14 +96,15 @@ class OwnRows:
         scale = self.design.shape[0] * self.model._fitted_C if certificate.form == "lambda" else 1.0
         return max(certificate.gap * scale, 0.0)
 
-    def vicinities(self) -> list[Vicinity] | None:
-        """The vicinity of each sub-problem's optimum; None where some has none, or there are too many features."""
+    @cached_property
+    def vicinities(self) -> list[Vicinity | None]:
+        """The vicinity of each sub-problem's optimum; None where it has none, or there are too many features."""
         if self.design.shape[1] > FACTORED:
-            return None
-        found = []
-        for k in range(self.count):
-            one = vicinity_of(*self.problem(k))
-            if one is None:
-                return None
-            found.append(one)
-        return found
+            return [None] * self.count
+        return [vicinity_of(*self.problem(k)) for k in range(self.count)]
+
+    @property
+    def all_vicinities(self) -> list[Vicinity] | None:
+        """The vicinities; None where some sub-problem has none."""
+        found = [one for one in self.vicinities if one is not None]
+        return found if len(found) == self.count else None
