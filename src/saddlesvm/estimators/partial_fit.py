@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.certificate import Certificate, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import Penalty
+from saddlesvm.problem.problem import Problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
+from saddlesvm.solvers.pegasos_on_few import FewFeatures, continued
 
 
 def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight: Any) -> np.ndarray:
@@ -87,28 +89,36 @@ class PegasosStream:
     ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
         """One pass over the rows for each of the sub-problems: coefficients, intercepts and certificates."""
         design = rows.as_rows(X, self.scaling if intercept_kind(self.intercept).present else 0.0)
+        few = FewFeatures.of(design, self.solver, self.penalty is None or self.penalty.identity())
         coefs, intercepts, certificates = [], [], []
         for k, sub in enumerate(problems):
             problem = sub.problem(
-                design, self.loss, lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty
-            )
+                few.X if few else design, self.loss,
+                lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty,
+            )  # fmt: skip
             check_penalty(problem, self.solver)
             solver = dataclasses.replace(self.solver, batch_size=min(self.solver.batch_size, problem.members.size))
-            fresh = solver.init(problem, self.seed + k + 7919 * self.passes)
-            state = fresh if k >= len(self.states) else _continued(self.states[k], fresh)
-            goal = state.rows_touched + problem.members.size
-            while state.rows_touched < goal:
-                state = solver.step(problem, state, Budget(goal - state.rows_touched))
-            self.states[k : k + 1] = [state]
-            evaluation = evaluate(problem, solver.solution(problem, state))
-            coefs.append(evaluation.coef)
+            coef, evaluation = self._learnt(k, solver, problem, few)
+            coefs.append(coef)
             intercepts.append(evaluation.intercept)
             certificates.append(evaluation.certificate)
         self.passes += 1
-        return np.stack(coefs), np.array(intercepts), certificates
+        return coefs[0][None] if len(coefs) == 1 else np.stack(coefs), np.array(intercepts), certificates
 
-
-def _continued(old: PegasosState, fresh: PegasosState) -> PegasosState:
-    """The old iterates with room for the new rows."""
-    kept = ("w", "u", "numbers", "earlier", "chosen", "iteration", "rows_touched", "window_start", "earlier_start")
-    return dataclasses.replace(fresh, **{name: getattr(old, name) for name in kept})
+    def _learnt(
+        self, k: int, solver: Pegasos, problem: Problem, few: FewFeatures | None
+    ) -> tuple[np.ndarray, Evaluation]:
+        """The weights of a sub-problem after a pass over its rows, and what they are worth on these rows."""
+        fresh, known = solver.init(problem, self.seed + k + 7919 * self.passes), self.states[k : k + 1]
+        whole = known[0] if known else few.whole(fresh) if few else fresh
+        state = few.part(whole, fresh) if few else continued(whole, fresh)
+        goal = state.rows_touched + problem.members.size
+        while state.rows_touched < goal:
+            state = solver.step(problem, state, Budget(goal - state.rows_touched))
+        if few is None:
+            self.states[k : k + 1] = [state]
+            evaluation = evaluate(problem, solver.solution(problem, state))
+            return evaluation.coef, evaluation
+        model = few.taken_back(solver, whole, state)
+        self.states[k : k + 1] = [model.state]
+        return model.coef, evaluate(problem, few.point(solver, problem, state, model))

@@ -71,6 +71,7 @@ class Pace(NamedTuple):
     delay: float  # iterations by which the step sizes are put off
     radius: float  # radius of the ball that w stays in; infinite without projection
     lift: float  # squared value of the virtual feature where the intercept is free (and moves apart from w), else zero
+    horizon: float  # iterations after which the steps shrink no more; infinite as published
     steepest: float  # largest second derivative of a row's loss, above which a free intercept's steps would overshoot
 
 
@@ -98,7 +99,7 @@ def take_steps(
 ) -> int:
     """Do iterations `iteration` + 1 to `iteration` + `iterations`; the place in the order afterwards."""
     order, sampling, random, slopes, chosen, position = draws
-    delay, radius, lift, steepest = pace
+    delay, radius, lift, horizon, steepest = pace
     v, u, numbers = iterate.v, iterate.u, iterate.numbers[0]
     size, batch = order.size, chosen.size
     lam = 1.0 / (size * terms.C)
@@ -121,14 +122,15 @@ def take_steps(
             slopes[k] = weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
             seen.slope_sums[i] += slopes[k]
             seen.visits[i] += 1.0
-        keep = 1.0 - 1.0 / (t + delay)
+        age = min(t + delay, horizon)
+        keep = 1.0 - 1.0 / age
         if keep > 0.0:
             numbers.scale *= keep
             numbers.squared_norm *= keep * keep
         else:
             v[:] = 0.0
             numbers.scale, numbers.squared_norm = 1.0, 0.0
-        eta = 1.0 / (lam * (t + delay) * batch)
+        eta = 1.0 / (lam * age * batch)
         if numbers.scale < SMALLEST_SCALE:
             for j in range(u.size):
                 u[j] -= numbers.gathered * v[j]
@@ -145,7 +147,7 @@ def take_steps(
                 if u.size:
                     axpy(terms.X, chosen[k], c / numbers.scale * numbers.gathered, u)
                 if lift > 0.0:
-                    numbers.intercept -= slopes[k] / (batch * max(math.sqrt(t), steepest))
+                    numbers.intercept -= slopes[k] / (batch * max(math.sqrt(min(t, horizon)), steepest))
         if radius < np.inf and numbers.squared_norm > radius * radius:
             numbers.scale *= radius / math.sqrt(numbers.squared_norm)
             numbers.squared_norm = radius * radius
@@ -207,6 +209,11 @@ class Pegasos(SolverBase):
         published, the first iteration multiplies the start by zero, after it has judged its rows by it; a start that is
         worth keeping needs about as many as it would have taken to get there, such as an epoch's. Losses with unbounded
         slopes have a delay of their own, the larger one counts.
+    horizon : float, default=0.0
+        Iterations after which the steps shrink no more: :math:`\eta_t \ge 1 / (\lambda\, \text{horizon})`, for streams
+        whose rows change over time (``partial_fit``). The iterates then forget: a sub-gradient of `horizon` iterations
+        ago counts :math:`1/e` of the present one. Averages are of the last half to whole horizon. Such a run follows
+        drift, and does not converge. 0, as published, for steps that shrink forever; at least the delay counts.
 
     Examples
     --------
@@ -228,6 +235,7 @@ class Pegasos(SolverBase):
     sampling: str = "permutation"
     output: str = "tail_average"
     delay: float = 0.0
+    horizon: float = 0.0
 
     def check(self) -> None:
         if not isinstance(self.batch_size, (int, np.integer)) or self.batch_size < 1:
@@ -236,6 +244,8 @@ class Pegasos(SolverBase):
         one_of("output", self.output, ("tail_average", "last", "average", "random"))
         if not 0.0 <= self.delay < np.inf:
             raise ValueError(f"delay must be a finite number of iterations, at least 0; got {self.delay!r}")
+        if not (self.horizon == 0.0 or 2.0 <= self.horizon < np.inf):
+            raise ValueError(f"horizon must be a finite number of iterations, at least 2, or 0; got {self.horizon!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PegasosState:
         """Begin at w_1 = 0, or at the weights of `start`: the first iteration takes their sub-gradient, and multiplies
@@ -282,9 +292,9 @@ class Pegasos(SolverBase):
                 state.chosen[:] = _iterate_of(state)
             iterations -= cut
         if self.output == "tail_average":
-            if state.iteration >= _window_end(state):
+            if state.iteration >= self._window_end(state):
                 self._next_window(state)
-            iterations = min(iterations, _window_end(state) - state.iteration)
+            iterations = min(iterations, self._window_end(state) - state.iteration)
         self._iterate(problem, state, iterations)
         return state
 
@@ -293,10 +303,12 @@ class Pegasos(SolverBase):
         if lift:
             terms = terms._replace(X=terms.X._replace(bias=0.0))
         slopes, chosen = np.empty(self.batch_size), np.empty(self.batch_size, dtype=np.int64)
+        delay = self._delay(problem)
+        horizon = max(self.horizon, delay) if self.horizon else np.inf
         state.position = take_steps(
             terms,
             Draws(state.order, SAMPLINGS[self.sampling], state.random, slopes, chosen, state.position),
-            Pace(self._delay(problem), self.radius(problem), lift, steepest(problem)),
+            Pace(delay, self.radius(problem), lift, horizon, steepest(problem)),
             Iterate(state.w, state.u, state.numbers),
             Seen(state.slope_sums, state.visits),
             state.iteration,
@@ -305,6 +317,11 @@ class Pegasos(SolverBase):
         state.iteration += iterations
         state.rows_touched += iterations * self.batch_size
         state.epochs = state.rows_touched / problem.members.size
+
+    def _window_end(self, state: PegasosState) -> int:
+        """The iteration at which the current window of the tail average ends."""
+        end = int(WINDOW_GROWTH * state.window_start) + 1
+        return min(end, state.window_start + int(self.horizon) // 2) if self.horizon else end
 
     def _delay(self, problem: Problem) -> float:
         return max(float(self.delay), first_steps(problem))
@@ -342,6 +359,14 @@ class Pegasos(SolverBase):
             total += state.first - _iterate_of(state)
         return total / (state.iteration - state.earlier_start)
 
+    def shares(self, state: PegasosState) -> tuple[float, float, float]:
+        """What `output` takes of ``w``, ``u`` and ``earlier`` for its pull, in a run that began at zero."""
+        scale, gathered = float(state.numbers["scale"][0]), float(state.numbers["gathered"][0])
+        if self.output == "last" or state.iteration == state.earlier_start:
+            return scale, 0.0, 0.0
+        count = state.iteration - state.earlier_start
+        return (gathered - (scale if self.output == "average" else 0.0)) / count, -1.0 / count, 1.0 / count
+
     @staticmethod
     def mean_dual(state: PegasosState) -> np.ndarray:
         """Minus the mean sub-gradient of each row, recent ones weigh more; zero for rows not visited yet."""
@@ -354,11 +379,6 @@ class Pegasos(SolverBase):
         state.u[:] = 0.0
         state.numbers["gathered"] = state.numbers["intercept_sum"] = 0.0
         state.earlier_start, state.window_start = state.window_start, state.iteration
-
-
-def _window_end(state: PegasosState) -> int:
-    """The iteration at which the current window of the tail average ends."""
-    return int(WINDOW_GROWTH * state.window_start) + 1
 
 
 def first_steps(problem: Problem) -> float:
