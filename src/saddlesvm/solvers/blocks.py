@@ -43,10 +43,10 @@ from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.durable import Group, Workspace, demand, growing
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
-from saddlesvm.solvers.base import FINE_GAP, Budget, SolverBase, nothing, start_offset
+from saddlesvm.solvers.base import FINE_GAP, Budget, nothing, start_offset
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
-from saddlesvm.solvers.sweeps import SweepState
+from saddlesvm.solvers.sweeps import OverFiles, SweepState
 
 READING = 2.0  # cost of reading a row, in row visits: a guess between fast and slow disks
 MOST_VISITS = 2.0  # visits per row, at most, while its block is in memory: with more, only slow disks would gain
@@ -163,7 +163,7 @@ class BlocksState(SweepState):
 
 
 @dataclass(frozen=True)
-class Blocks(SolverBase):
+class Blocks(OverFiles):
     """Block minimisation of the dual over rows that are read block by block.
 
     Parameters
@@ -205,7 +205,7 @@ class Blocks(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlocksState:
         """Begin at zero, without reading any row, or at the given dual point."""
-        streamed = _streamed(problem)
+        streamed = self.suited(problem)
         alpha = streamed.duals
         alpha[:] = 0.0 if start is None or start.alpha is None else start.alpha
         w = dual_weights(streamed, alpha) if start is not None and alpha.any() else np.zeros(problem.n_features + 1)
@@ -214,10 +214,6 @@ class Blocks(SolverBase):
             w[-1] += offset[0]
         state = BlocksState(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)
         return begin_sweep(streamed, state)
-
-    def step(self, problem: Problem, state: BlocksState, budget: Budget) -> BlocksState:
-        """Read and improve one block."""
-        return self.step_together([problem], [state], [budget])[0]
 
     def step_together(
         self, problems: Sequence[Problem], states: Sequence[BlocksState], budgets: Sequence[Budget]
@@ -237,10 +233,9 @@ class Blocks(SolverBase):
             state.target = budget.relative_gap
         return [self.visit(problem, state, block) for problem, state in zip(streamed, states, strict=True)]
 
-    @staticmethod
-    def settled(problem: Problem, state: BlocksState) -> StreamedProblem:
+    def settled(self, problem: Problem, state: BlocksState) -> StreamedProblem:
         """Adapt the state of a resumed run: use the problem's array of dual variables, and its present blocks."""
-        streamed = _streamed(problem)
+        streamed = self.suited(problem)
         if state.alpha is not streamed.duals:
             streamed.duals[:] = state.alpha
             state.alpha = streamed.duals
@@ -398,7 +393,7 @@ class Blocks(SolverBase):
 
     def solution(self, problem: Problem, state: BlocksState) -> Point:
         """The last iterate, with the certificate of the best weights that a sweep judged."""
-        streamed = _streamed(problem)
+        streamed = self.suited(problem)
         if not state.last.model.size:
             return Point(state.w, state.alpha, tracks=True)
         judged = self._judged(streamed, state)
@@ -444,9 +439,3 @@ def begin_sweep(problem: StreamedProblem, state: BlocksState) -> BlocksState:
     state.judged, state.epochs = problem.regularizer.weights(state.w).copy(), float(state.sweeps)
     state.paid = state.conjugates = 0.0
     return state
-
-
-def _streamed(problem: Problem) -> StreamedProblem:
-    if not isinstance(problem, StreamedProblem):
-        raise ValueError("the solver 'blocks' reads rows from files: use it in an estimator, or with a StreamedProblem")
-    return problem

@@ -95,11 +95,12 @@ class JointBlocks(Blocks):
     """
 
     any_penalty: ClassVar[bool] = False
+    kind: ClassVar[type[StreamedProblem]] = StreamedJointProblem
     memory: float = field(default=np.inf, repr=False)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> JointBlocksState:
         """Begin at zero, without reading any row, or at the given dual point."""
-        streamed = _streamed(problem)
+        streamed = self.suited(problem)
         alpha = streamed.duals
         if start is None or start.alpha is None:
             alpha[:] = 0.0
@@ -211,7 +212,7 @@ class JointBlocks(Blocks):
 
     def solution(self, problem: Problem, state: BlocksState) -> Point:
         """The last iterate, with the certificate of the last sweep."""
-        streamed, last = _streamed(problem), state.last
+        streamed, last = self.suited(problem), state.last
         W = streamed.each_class(state.w)
         if not last.model.size:
             return Point(W, state.alpha, tracks=True)
@@ -221,7 +222,7 @@ class JointBlocks(Blocks):
 
     def last_point(self, problem: Problem, state: BlocksState) -> Point:
         """The last iterate, whose certificate reads all rows; not the weights that the last sweep judged."""
-        return Point(_streamed(problem).each_class(state.w), state.alpha, tracks=True)
+        return Point(self.suited(problem).each_class(state.w), state.alpha, tracks=True)
 
 
 def several_between(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
@@ -249,9 +250,3 @@ def ascend_rows(problem: JointProblem, alpha: np.ndarray, W: np.ndarray, seed: i
         place, scored = Place(position, active), scored + done
         gains.append(float(meters["residual"][0]))
     return scored // K
-
-
-def _streamed(problem: Problem) -> StreamedJointProblem:
-    if not isinstance(problem, StreamedJointProblem):
-        raise ValueError("these blocks are a joint machine's over rows in files: use them with a StreamedJointProblem")
-    return problem

@@ -68,8 +68,8 @@ class SweepState(State):
 
 
 @dataclass(frozen=True)
-class Sweeps(SolverBase):
-    """The base class of solvers whose epoch is one sweep over rows in files."""
+class OverFiles(SolverBase):
+    """The base class of solvers over rows in files, which work on several problems at once."""
 
     kind: ClassVar[type[StreamedProblem]] = StreamedProblem
 
@@ -81,13 +81,22 @@ class Sweeps(SolverBase):
             )
         return problem
 
-    def resumed(self, problem: Problem, state: Any) -> Any:
-        """Begin the sweep again."""
-        return at_sweep_start(state)
-
     def step(self, problem: Problem, state: Any, budget: Budget) -> Any:
         """Read one block."""
         return self.step_together([problem], [state], [budget])[0]
+
+    def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
+        """Read one block for several problems over the same files, whose runs are at the same block."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Sweeps(OverFiles):
+    """The base class of solvers whose epoch is one sweep over all blocks, at the end of which they take a step."""
+
+    def resumed(self, problem: Problem, state: Any) -> Any:
+        """Begin the sweep again."""
+        return at_sweep_start(state)
 
     def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
         """Read one block for several problems over the same files, whose sweeps are at the same block."""

@@ -38,7 +38,7 @@ from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles
 from saddlesvm.solvers.second_order.on_files import room_for as corner_room
 from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
-from saddlesvm.solvers.sweeps import SweepWork, at_sweep_start
+from saddlesvm.solvers.sweeps import OverFiles, SweepWork, at_sweep_start
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
 BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
@@ -75,7 +75,7 @@ class OnFilesState(BlocksState, FilesState, ActiveSetState):
 
 
 @dataclass(frozen=True)
-class AutoOnFiles(SolverBase):
+class AutoOnFiles(OverFiles):
     """Blocks of coordinate descent, then Newton's method over sweeps where that is predicted to be quicker.
 
     Estimators choose this solver for rows in files with ``solver="auto"``.
@@ -112,10 +112,6 @@ class AutoOnFiles(SolverBase):
     def resumed(self, problem: Problem, state: OnFilesState) -> OnFilesState:
         """Begin the sweep again where it is one of Newton's method."""
         return at_sweep_start(state) if state.phase == NEWTON else state
-
-    def step(self, problem: Problem, state: OnFilesState, budget: Budget) -> OnFilesState:
-        """Read one block."""
-        return self.step_together([problem], [state], [budget])[0]
 
     def step_together(
         self, problems: Sequence[Problem], states: Sequence[OnFilesState], budgets: Sequence[Budget]
