@@ -110,6 +110,13 @@ class Run:
         return self.best, self.highest
 
     @property
+    def tries_multiples(self) -> bool:
+        """Whether each certificate tries multiples of its model, as the end does: over files, where the certificates
+        that are asked for make ends comparable. A run stopped later then never returns a worse model.
+        """
+        return self.limits.certify_every is not None and self.problem.stored_points == "checked later"
+
+    @property
     def keeps_last(self) -> bool:
         """Whether the fit returns the solver's last point, whatever its objective."""
         return self.limits.keep == "last"
@@ -209,6 +216,10 @@ class Run:
         for known in point.known:
             self.keep(known)
         self.keep(evaluation)
+        if self.tries_multiples and not self.limits.prove(proof(*self.chosen)):
+            self.improve(evaluation)
+            if getattr(point, "judged", evaluation) is not evaluation:
+                self.improve(point.judged)
         self.watches.lap("certifying")
         self.glance = (self.watches.certifying - before) / getattr(state, "heaviness", 1.0)
         return state
@@ -273,8 +284,9 @@ class Run:
         self.improved = None
         return self.limits.prove(found.certificate)
 
-    def improve(self) -> None:
-        """Look for a better model among the multiples of the best one, and the best intercept alone.
+    def improve(self, model: Evaluation | None = None) -> None:
+        """Look for a better model among the multiples of one, of the best where none is given, and the best intercept
+        alone.
 
         It stands apart from the best one: a fit that goes on from here goes the way of an undisturbed one. A fit that
         keeps the last point leaves it as it is.
@@ -282,7 +294,7 @@ class Run:
         if self.keeps_last:
             return
         with working_for((self.limits.max_time or np.inf) - self.watches.total):
-            point = better(self.problem, self.best)
+            point = better(self.problem, model or self.best)
         if point is not None:
             found = evaluate(self.problem, point)
             lowest = self.improved or self.best
