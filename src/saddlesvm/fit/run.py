@@ -96,6 +96,8 @@ class Run:
         self.ratio = 1.0
         self.glance = 0.0  # seconds of the last certificate, by the state's own measure of how heavy it is
         self.stall = StallWatch()
+        # As the end does, so that a run stopped later never returns a worse model; over files, where that is asked for.
+        self.tries_multiples = limits.certify_every is not None and problem.stored_points == "checked later"
 
     @property
     def chosen(self) -> tuple[Evaluation, Evaluation]:
@@ -108,13 +110,6 @@ class Run:
         if self.last is not None and (self.keeps_last or self.limits.prove(self.last.certificate)):
             return self.last, self.last
         return self.best, self.highest
-
-    @property
-    def tries_multiples(self) -> bool:
-        """Whether each certificate tries multiples of its model, as the end does: over files, where the certificates
-        that are asked for make ends comparable. A run stopped later then never returns a worse model.
-        """
-        return self.limits.certify_every is not None and self.problem.stored_points == "checked later"
 
     @property
     def keeps_last(self) -> bool:
