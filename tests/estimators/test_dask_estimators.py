@@ -88,6 +88,23 @@ def test_predictions_stay_lazy(client: Any) -> None:
     assert float(score) == local.score(X, np.where(y > 0, "yes", "no"))
 
 
+def test_lists_of_delayed_blocks_and_of_futures(client: Any) -> None:
+    X, y = data()
+    parts = [slice(k, k + 300) for k in range(0, N, 300)]
+    whole = LinearSVC(C=0.002, tol=1e-3, random_state=0).fit(da.from_array(X, chunks=(300, -1)), y)
+    for make in (dask.delayed, client.scatter):
+        A, b = ([make(one[part]) for part in parts] for one in (X, y))
+        model = LinearSVC(C=0.002, tol=1e-3, random_state=0).fit(A, b)
+        assert near(model, whole)
+        assert np.array_equal(model.predict(A).compute(), model.predict(X))
+    with pytest.raises(ValueError, match="y must be a list with a block for each; got a ndarray"):
+        LinearSVC().fit(A, y)
+    X = X.copy()
+    X[512, 3] = np.nan
+    with pytest.raises(ValueError, match=r"row 212, column 3 .* That is row 512 of all, in partition 1"):
+        LinearSVC().fit([dask.delayed(X[part]) for part in parts], b)
+
+
 def test_many_classes_with_weights(client: Any) -> None:
     X, _ = data()
     y = np.digitize(X @ np.ones(D), [-1.0, 1.0])

@@ -28,6 +28,7 @@ from saddlesvm.cluster.part import labels_of, make_part, rows_of_problems, weigh
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.cluster.sources import PartTasks
 from saddlesvm.cluster.splits import Split
+from saddlesvm.data.inputs import BadRowError
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.rows import layouts as rows
@@ -125,13 +126,24 @@ class Partitions:
         kind, scale = intercept
         tasks = [make(X, y, s, classes, scale, kind, factors, place=place) for place, (X, y, s) in enumerate(blocks)]
         parts = client.compute(tasks)
-        shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
+        try:
+            shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
+        except BadRowError as error:
+            raise among_all_rows(client, blocks, error) from None
         n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
         if widths.size != 1:
             raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
         if same_lambda and split.has_subsets(0):
             parts = with_same_lambda(client, parts, n)
         return cls(client, parts, split, n, int(widths[0]), int(shapes[:, 2].sum()))
+
+
+def among_all_rows(client: Client, blocks: list[PartTasks], error: BadRowError) -> ValueError:
+    """The error about a row of a partition, with the row's number among all rows."""
+    count = dask.delayed(len)
+    before = sum(client.gather(client.compute([count(y) for _, y, _ in blocks[: error.place]])))
+    where = f"That is row {before + error.row} of all, in partition {error.place} (from 0)."
+    return ValueError(f"{error.message} {where}")
 
 
 @dataclass(frozen=True)

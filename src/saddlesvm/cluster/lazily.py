@@ -23,7 +23,7 @@ def lazily(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray, apar
 
     Parameters
     ----------
-    X : Dask array or DataFrame, or list of files or stores
+    X : Dask array or DataFrame, or list of files, stores, delayed blocks or futures
     function : callable
         Takes a block of rows.
     like : ndarray of shape (0,) or (0, k)
@@ -49,8 +49,9 @@ def of_block(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray) ->
 
 
 def of_file(function: Callable[[Any], np.ndarray], like: np.ndarray, source: Any, apart: tuple[Any, Any]) -> np.ndarray:
-    """`function` of the rows of a file."""
-    return of_block(read_part(source, *apart)[0], function, like)
+    """`function` of the rows of a file, or of a block that a task made."""
+    rows = source if hasattr(source, "ndim") or hasattr(source, "columns") else read_part(source, *apart)[0]
+    return of_block(rows, function, like)
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any = None) -> Any:

@@ -242,7 +242,10 @@ def make_part(
     X = as_matrix(X)
     n = X.shape[0]
     design = rows.as_rows(X, scale)
-    norms = inputs.finite_norms(design) if n else np.empty(0)
+    try:
+        norms = inputs.finite_norms(design) if n else np.empty(0)
+    except inputs.BadRowError as error:
+        raise inputs.BadRowError(error.message, error.row, place) from None
     if classes is None:
         codes, count = inputs.check_targets(y, n) if n else np.empty(0), 0
     else:

@@ -17,8 +17,9 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
 
     Parameters
     ----------
-    X : Dask array (dense, or of scipy CSR blocks), Dask DataFrame, or list of paths or stores
-    y : Dask array or Series, or an array; for a list of paths the label column, or None
+    X : Dask array (dense, or of scipy CSR blocks), Dask DataFrame, or list of paths, stores, delayed blocks or futures
+    y : Dask array or Series, or an array; a list of delayed blocks or futures for such a list; for paths the label
+        column, or None
     weights : like y, optional
         For a list of paths the name of a column, or an array a file, or a Dask array or Series with a partition a file.
 
@@ -27,6 +28,9 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     ValueError
         It is none of these, or the partitions do not fit together.
     """
+    if isinstance(X, (list, tuple)) and X and all(map(is_task, X)):
+        labels, shares = (_tasks_like(X, one, name) for one, name in ((y, "y"), (weights, "sample_weight")))
+        return list(zip([delayed(block) for block in X], labels, shares, strict=True))
     if isinstance(X, (list, tuple)):
         return _from_files(X, y, weights)
     rows = _row_blocks(X)
@@ -35,6 +39,21 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     labels = _aligned(y, X, len(rows), "y")
     shares = [None] * len(rows) if weights is None else _aligned(weights, X, len(rows), "sample_weight")
     return list(zip(rows, labels, shares, strict=True))
+
+
+def is_task(block: Any) -> bool:
+    """Whether a block of rows is to be computed, or is being computed, on a cluster: a delayed value or a future."""
+    return hasattr(block, "__dask_graph__") or (hasattr(block, "key") and hasattr(block, "client"))
+
+
+def _tasks_like(X: Sequence[Any], values: Any, name: str) -> list[Any]:
+    """The labels, or the weights, of each of a list of delayed blocks or futures."""
+    if values is None and name == "sample_weight":
+        return [None] * len(X)
+    if not isinstance(values, (list, tuple)) or len(values) != len(X):
+        what = f"{len(values)} of them" if isinstance(values, (list, tuple)) else f"a {type(values).__name__}"
+        raise ValueError(f"X is a list of {len(X)} blocks: {name} must be a list with a block for each; got {what}")
+    return [delayed(one) for one in values]
 
 
 def _from_files(sources: Sequence[Any], label: Any, weights: Any) -> list[PartTasks]:
@@ -107,7 +126,8 @@ def _row_blocks(X: Any) -> list[Any]:
     named = isinstance(X, (str, os.PathLike)) or hasattr(X, "sample_weight")
     advice = "Put it into a list (of a pattern, glob.glob gives one)" if named else "For data in memory use saddlesvm"
     raise ValueError(
-        f"X must be a Dask array or DataFrame, or a list of files or stores; got {type(X).__name__}. {advice}"
+        "X must be a Dask array or DataFrame, or a list of files, stores, delayed blocks or futures; got "
+        f"{type(X).__name__}. {advice}"
     )
 
 

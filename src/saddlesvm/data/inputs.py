@@ -16,7 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from saddlesvm.data.blame import naming_columns, unordered
+from saddlesvm.data.columns import check_names
 from saddlesvm.data.dicts import are_dicts, rows_of_dicts
+from saddlesvm.data.door import opened
 from saddlesvm.data.store import Store
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_repeat, first_repeat_of_few
@@ -26,6 +28,26 @@ from saddlesvm.rows.memory_plan import does_not_fit
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widened
 from saddlesvm.runtime.small import is_little
+
+
+class BadRowError(ValueError):
+    """A row holds a value that cannot be used.
+
+    Parameters
+    ----------
+    message : str
+    row : int
+        Its number, from 0.
+    place : int, optional
+        The number of its partition, of rows on a cluster.
+    """
+
+    def __init__(self, message: str, row: int = 0, place: int = 0) -> None:
+        super().__init__(message, row, place)
+        self.message, self.row, self.place = message, row, place
+
+    def __str__(self) -> str:
+        return self.message
 
 
 def parts_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -45,7 +67,9 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     ValueError
         No rows or features, a wrong number of features, indices out of range.
     """
-    X = X.X if isinstance(X, Store) else X
+    X, names = opened(X.X if isinstance(X, Store) else X, getattr(estimator, "memory", None))
+    if names is not None:
+        return check_named(estimator, X, names, reset=reset)
     if are_dicts(X):
         return check_dicts(estimator, X, reset=reset)
     kept = usable(X, getattr(estimator, "memory", None))
@@ -66,6 +90,27 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     if not sparse.issparse(checked) or (repeats and in_range(checked)):
         return checked
     return canonical(checked)
+
+
+def check_named(estimator: Any, X: Any, names: list[str], *, reset: bool) -> Any:
+    """Rows of Arrow columns, whose names are noted, or compared with those that were noted.
+
+    Raises
+    ------
+    ValueError
+        A name is missing, or has another place.
+    """
+    if reset:
+        checked = check_design(estimator, X, reset=True)
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+        return checked
+    check_names("X", names, "the fit", getattr(estimator, "feature_names_in_", None))
+    if X.shape[1] != estimator.n_features_in_:
+        kind = type(estimator).__name__
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {kind} is expecting {estimator.n_features_in_} features as input"
+        )
+    return as_design(X)
 
 
 def check_dicts(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -142,7 +187,7 @@ def as_floats(X: Any) -> Any:
 
 def as_design(X: Any) -> Any:
     """Like :func:`check_design` for functions, which have no estimator to note the features on."""
-    X = X.X if isinstance(X, Store) else X
+    X, _ = opened(X.X if isinstance(X, Store) else X)
     if are_dicts(X):
         raise ValueError(
             "rows that are dicts are for fits and predictions; here, make a matrix by DictVectorizer first"
@@ -205,7 +250,7 @@ def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
 
     Raises
     ------
-    ValueError
+    BadRowError
         X holds NaN, infinity, or values whose square overflows; the message names row and column.
     """
     norms = squared_norms(X, rows.n_rows(X), threads)
@@ -215,7 +260,7 @@ def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
         kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
         where = f"row {i}, column {_worst_column(X, i)} (from 0)"
         advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
-        raise ValueError(f"Input X contains {kind} in {where}: all values must be finite.{advice}")
+        raise BadRowError(f"Input X contains {kind} in {where}: all values must be finite.{advice}", i)
     return norms
 
 

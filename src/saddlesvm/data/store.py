@@ -13,9 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from saddlesvm.data.columns import position_of
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.store_format import HEADER, PARTIAL, ArrayFile, expected_arrays, read_store_header
-from saddlesvm.data.store_writer import write_arrays
+from saddlesvm.data.store_format import HEADER, NOTE, PARTIAL, ArrayFile, expected_arrays, read_store_header
+from saddlesvm.data.store_writer import StoreWriter, write_arrays
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
 from saddlesvm.rows.passes import squared_norms
@@ -23,6 +24,10 @@ from saddlesvm.rows.passes import squared_norms
 __all__ = ["Store", "is_store"]
 
 _BLOCK_BYTES = 1 << 24
+_OWN = frozenset((  # fields of the header that a writer writes itself
+    "format", "version", "written by", "layout", "shape", "dtype", "n_values", "n_nonzero", "labels", "row_norms",
+    "feature_names", "label_name", "arrays", "sources", "read with",
+))  # fmt: skip
 
 
 class Store:
@@ -116,6 +121,79 @@ class Store:
         """
         write_arrays(path, X, y, sample_weight, overwrite=overwrite)
         return cls(path)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The rows of a dense store as an array, mapped, so that it can be X of scikit-learn's transformers."""
+        if self.layout != "dense":
+            raise TypeError(f"{self.path}: holds sparse rows: give its X, a CSR matrix over its files")
+        rows = np.asarray(self.X)
+        return rows.astype(dtype) if copy or (dtype is not None and rows.dtype != dtype) else rows
+
+    def append(self, X: Any, y: Any = None, sample_weight: Any = None) -> Store:
+        """The store with more rows: written anew, block by block, and put in its place when it is complete.
+
+        Processes that have the store open keep the rows that they have. It takes the time and, until the end, the disk
+        of a copy; the checksums and norms of the old rows are computed again.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,), optional
+            As the store has labels or not.
+        sample_weight : array-like of shape (n,), optional
+            As the store has weights or not.
+
+        Returns
+        -------
+        Store
+            Opened anew.
+
+        Raises
+        ------
+        DataError
+            Rows of another width or layout, labels that are missing or too many, or a full disk.
+        """
+        self._rewritten(self.path, None, (X, y, sample_weight), overwrite=True)
+        return Store(self.path)
+
+    def narrow(
+        self, path: str | os.PathLike[str], columns: Sequence[str | int] | slice, *, overwrite: bool = False
+    ) -> Store:
+        """A store of some of the columns, with the same labels and weights.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder to make.
+        columns : sequence of str or int, or slice
+            By name or position, in the order that they are to have.
+        overwrite : bool, default=False
+
+        Raises
+        ------
+        DataError
+            There is no such column, or the path exists.
+        """
+        places = narrowed(columns, self.header.get("feature_names"), self.shape[1], str(self.path))
+        self._rewritten(path, places, None, overwrite=overwrite)
+        return Store(path)
+
+    def _rewritten(self, path: str | os.PathLike[str], places: list[int] | None, more: Any, *, overwrite: bool) -> None:
+        """Write the rows to a store, some columns of them, or with more rows after them."""
+        names = self.header.get("feature_names")
+        names = names if places is None or names is None else [names[place] for place in places]
+        known = {"n_features": self.shape[1] if places is None else len(places), "feature_names": names}
+        options: dict[str, Any] = known | {"dtype": self.dtype, "label_name": self.header.get("label_name")}
+        with StoreWriter(path, overwrite=overwrite, **options) as writer:
+            for start, stop in self.blocks(_BLOCK_BYTES):
+                X = self.X[start:stop] if places is None else self.X[start:stop][:, places]
+                weights = None if self.sample_weight is None else self.sample_weight[start:stop]
+                writer.append(X, self.labels(start, stop), weights)
+            if more is not None:
+                writer.append(*more)
+            writer.sources = list(self.header.get("sources", ()))
+            own = _OWN if places is None else _OWN | {NOTE, "encoder"}  # what says what each column is
+            writer.further = {name: one for name, one in self.header.items() if name not in own}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -273,6 +351,24 @@ class Store:
             part = rows.as_rows(self.X[start:stop])
             if not np.isfinite(squared_norms(part, stop - start)).all():
                 raise DataError(f"{path}: holds a value that is not finite, in rows {start + 1} to {stop}")
+
+
+def narrowed(columns: Sequence[str | int] | slice, names: list[str] | None, width: int, source: str) -> list[int]:
+    """The positions of chosen columns.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or none is chosen.
+    """
+    if isinstance(columns, slice):
+        places = list(range(*columns.indices(width)))
+    else:
+        places = [position_of(one, names, width, source, "column") for one in columns]
+    if not places or len(set(places)) != len(places):
+        what = "a column twice" if places else "none"
+        raise DataError(f"{source}: columns={columns!r} chooses {what}; different columns are needed, one at least")
+    return places
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:

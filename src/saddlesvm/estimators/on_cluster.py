@@ -57,10 +57,17 @@ NO_WEIGHTS = np.empty(0)  # the record of a round has none
 
 
 def is_distributed(X: Any) -> bool:
-    """Whether rows are on a cluster: a Dask collection, or a list of files or stores for workers to read."""
+    """Whether rows are on a cluster: a Dask collection, or a list of files or stores for workers to read, or of blocks
+    that workers compute (delayed values or futures)."""
     if hasattr(X, "__dask_graph__"):
         return True
+    if isinstance(X, (list, tuple)) and X and all(_is_task(one) for one in X):
+        return True
     return isinstance(X, (list, tuple)) and bool(X) and all(isinstance(x, (str, os.PathLike, Store)) for x in X)
+
+
+def _is_task(block: Any) -> bool:
+    return hasattr(block, "__dask_graph__") or (hasattr(block, "key") and hasattr(block, "client"))
 
 
 def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any:
@@ -168,7 +175,7 @@ def _note_columns(model: Any, names: Sequence[str] | None, X: Any, y: Any, sampl
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     model._columns = (None, None)
-    if isinstance(X, (list, tuple)):
+    if isinstance(X, (list, tuple)) and not _is_task(X[0]):
         model._columns = (y, sample_weight if isinstance(sample_weight, str) else None)
 
 
