@@ -67,11 +67,12 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     ValueError
         No rows or features, a wrong number of features, indices out of range.
     """
-    X, names = opened(X.X if isinstance(X, Store) else X, getattr(estimator, "memory", None))
-    if names is not None:
-        return check_named(estimator, X, names, reset=reset)
-    if are_dicts(X):
-        return check_dicts(estimator, X, reset=reset)
+    if not isinstance(X, np.ndarray):
+        X, names = opened(X.X if isinstance(X, Store) else X, getattr(estimator, "memory", None))
+        if names is not None:
+            return check_named(estimator, X, names, reset=reset)
+        if are_dicts(X):
+            return check_dicts(estimator, X, reset=reset)
     kept = usable(X, getattr(estimator, "memory", None))
     if kept is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
