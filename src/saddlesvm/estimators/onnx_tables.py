@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from saddlesvm.data.column_kinds import kind_of
 from saddlesvm.estimators.onnx_graph import Graph, onnx_ops
 from saddlesvm.estimators.table import TableEncoder
-from saddlesvm.estimators.table_parts import MONTHS, WEEKDAYS, members_of
+from saddlesvm.estimators.table_parts import A_MOMENT, HOURS, MONTHS, WEEKDAYS, members_of
 
 __all__ = ["inputs_of", "with_frame"]
 
@@ -126,8 +126,9 @@ def dates(graph: Graph, transformer: Any, columns: list[Any]) -> list[Any]:
         weekday = _rest(graph, graph.op("Add", whole, np.array([[3.0]])), float(WEEKDAYS))
         made += [_one_hot(graph, month_of(graph, whole), MONTHS, known), _one_hot(graph, weekday, WEEKDAYS, known)]
         if transformer.timed_[k]:
-            turn = graph.op("Mul", graph.op("Sub", days, whole), np.array([[2.0 * np.pi]]))
-            made += [graph.op("Mul", graph.op(wave, turn), known) for wave in ("Sin", "Cos")]
+            hours = graph.op("Mul", graph.op("Sub", days, whole), np.array([[float(HOURS)]]))
+            hour = graph.op("Floor", graph.op("Add", hours, np.array([[A_MOMENT]])))
+            made.append(_one_hot(graph, hour, HOURS, known))
     return made
 
 

@@ -150,7 +150,7 @@ def encoder(frame: Any, columns: Mapping[str, str] | None = None) -> TableEncode
     -------
     TableEncoder
         Numbers are filled in with their mean, with a feature that says where, and scaled; categories become a feature
-        each; texts become TF-IDF; dates become the date, the month, the day of the week and the time of the day.
+        each; texts become TF-IDF; dates become the date, the month, the day of the week and the hour.
 
     Raises
     ------

@@ -15,11 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.column_kinds import Kind, kind_of
 
-__all__ = ["ANALYZERS", "HASHED", "YEAR", "DateParts", "Lists", "Member", "made_for", "members_of"]
+__all__ = [
+    "ANALYZERS",
+    "A_MOMENT",
+    "HASHED",
+    "HOURS",
+    "MONTHS",
+    "WEEKDAYS",
+    "DateParts",
+    "Lists",
+    "Member",
+    "made_for",
+    "members_of",
+]
 
 HASHED = 1 << 18  # features of hashed texts
-YEAR = 365.2425  # days
-MONTHS, WEEKDAYS = 12, 7
+MONTHS, WEEKDAYS, HOURS = 12, 7, 24
+A_MOMENT = 1e-6  # hours: more than the rounding of a time of the day, in days since 1970, and less than a second
 ANALYZERS = {"text": "word", "chars": "char_wb", "hashed": "word"}
 MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -78,7 +90,7 @@ def made_for(kind: Kind) -> Any:
 
 
 class DateParts(TransformerMixin, BaseEstimator):
-    """Dates as numbers: years since the mean date, month, day of the week, and the time of the day where there is one.
+    """Dates as numbers: time since the mean date, month, day of the week, and the hour where there is one.
 
     Attributes
     ----------
@@ -90,7 +102,7 @@ class DateParts(TransformerMixin, BaseEstimator):
     Notes
     -----
     A column becomes 20 features: the date, brought to mean 0 and variance 1; one for each month and each day of the
-    week. A column with times has two more, sine and cosine of the time of the day. A missing date is zero in all.
+    week. A column with times of the day has one more for each hour. A missing date is zero in all.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -105,7 +117,7 @@ class DateParts(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The features of dates, shape (n, 20 or 22 for each column)."""
+        """The features of dates, shape (n, 20 or 44 for each column)."""
         check_is_fitted(self)
         days = _days(X)
         return np.hstack([self._column(column, k) for k, column in enumerate(days.T)])
@@ -121,8 +133,8 @@ class DateParts(TransformerMixin, BaseEstimator):
             (weekday[:, None] == np.arange(WEEKDAYS)) & known[:, None],
         ]
         if self.timed_[k]:
-            turn = 2.0 * np.pi * (np.where(known, days, 0.0) - whole)
-            parts += [np.where(known, wave(turn), 0.0)[:, None] for wave in (np.sin, np.cos)]
+            hour = np.floor(HOURS * (np.where(known, days, 0.0) - whole) + A_MOMENT)
+            parts.append((hour[:, None] == np.arange(HOURS)) & known[:, None])
         return np.hstack([part.astype(np.float64) for part in parts])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -131,7 +143,7 @@ class DateParts(TransformerMixin, BaseEstimator):
         found = []
         for name, timed in zip(names, self.timed_, strict=True):
             found += [f"{name}", *(f"{name}={part}" for part in (*MONTH_NAMES, *DAY_NAMES))]
-            found += [f"{name}: sine of the time", f"{name}: cosine of the time"] if timed else []
+            found += [f"{name}={hour}h" for hour in range(HOURS)] if timed else []
         return np.array(found, dtype=object)
 
 
