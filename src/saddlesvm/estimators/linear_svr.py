@@ -21,8 +21,7 @@ from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass.given_start import given_start
-from saddlesvm.multiclass.several import each_target
-from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.multiclass.sub_problems import SubProblem, each_target
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import ClusterSolver, DualOption, Intercept, Keep, Penalty, RegressionLoss, SolverName

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_indicator
-from saddlesvm.multiclass.several import each_label
-from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.multiclass.sub_problems import SubProblem, each_label
 from saddlesvm.problem.intercepts import intercept_kind
 
 

@@ -14,10 +14,10 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, Softmax, TopKHinge
-from saddlesvm.problem.joint_on_files import make_streamed_joint_problem
+from saddlesvm.problem.joint_on_files import StreamedJointProblem, make_streamed_joint_problem
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
-from saddlesvm.problem.multinomial import make_multinomial_problem
-from saddlesvm.problem.multinomial_on_files import make_streamed_multinomial_problem
+from saddlesvm.problem.multinomial import MultinomialProblem
+from saddlesvm.problem.multinomial_on_files import StreamedMultinomialProblem
 from saddlesvm.problem.on_files import Rooms, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.files import BlockReader
@@ -58,17 +58,16 @@ class JointSubProblem(SubProblem):
         return self.n_classes if self.n_classes > 2 else 1
 
     def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
-        if isinstance(self.joint, Softmax):
-            return make_multinomial_problem(X, self.y, self.n_classes, loss, members=self.members, **options)
-        return make_joint_problem(X, self.y, self.n_classes, loss, self.joint, members=self.members, **options)
+        kind = MultinomialProblem if isinstance(self.joint, Softmax) else JointProblem
+        given = {"members": self.members, **options}
+        return make_joint_problem(X, self.y, self.n_classes, loss, self.joint, kind=kind, **given)
 
     def problem_on_files(
         self, X: Rows, loss: Loss, reader: BlockReader, rooms: Rooms, **options: Any
     ) -> StreamedProblem:
+        kind = StreamedMultinomialProblem if isinstance(self.joint, Softmax) else StreamedJointProblem
         given = {"reader": reader, "rooms": rooms, **options}
-        if isinstance(self.joint, Softmax):
-            return make_streamed_multinomial_problem(X, self.y, self.n_classes, loss, **given)
-        return make_streamed_joint_problem(X, self.y, self.n_classes, loss, self.joint, **given)
+        return make_streamed_joint_problem(X, self.y, self.n_classes, loss, self.joint, kind=kind, **given)
 
     def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
         """The duals of an earlier fit, shape (n_classes, n_all); for two classes their difference, shape (1, n_all)."""

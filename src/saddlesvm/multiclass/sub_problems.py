@@ -195,6 +195,35 @@ def _against_rest(codes: np.ndarray, k: int) -> np.ndarray:
     return 2 * (codes == k).view(np.int8) - np.int8(1)
 
 
+def each_label(indicator: sparse.csc_array) -> list[Callable[[], SubProblem]]:
+    """Each label against its absence, made when its turn comes.
+
+    Parameters
+    ----------
+    indicator : CSC array of shape (n, k)
+        Entries only where a row has the label of the column.
+    """
+
+    def signs(k: int) -> np.ndarray:
+        column = np.full(indicator.shape[0], -1, dtype=np.int8)
+        column[indicator.indices[indicator.indptr[k] : indicator.indptr[k + 1]]] = 1
+        return column
+
+    def make(k: int) -> Callable[[], SubProblem]:
+        return lambda: SubProblem(k, f"label {k}", signs(k))
+
+    return [make(k) for k in range(indicator.shape[1])]
+
+
+def each_target(targets: np.ndarray) -> list[Callable[[], SubProblem]]:
+    """Each column of targets, shape (n, k), alone."""
+
+    def make(k: int) -> Callable[[], SubProblem]:
+        return lambda: SubProblem(k, f"target {k}", np.ascontiguousarray(targets[:, k]))
+
+    return [make(k) for k in range(targets.shape[1])]
+
+
 def workers(problems: int, n_jobs: int | None) -> int:
     """Threads over `problems` sub-problems, as `n_jobs` asks."""
     return 1 if problems == 1 else max(1, min(effective_n_jobs(n_jobs), problems))
