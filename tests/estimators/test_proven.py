@@ -171,3 +171,16 @@ def test_any_scores_between_the_bounds_have_the_proven_label():
     assert label.tolist() == [[0, 1, 0, 0]]
     assert proven.tolist() == [[False, True, False, True]]
     assert largest_by_differences(np.array([[1.0, 2.0]]), np.array([0.5]))[1].all()
+
+
+def test_top_features_have_bounds():
+    X, y = cloud(classes=3)
+    for options in ({"multi_class": "ovr"}, {"multi_class": "ovo"}):
+        model = LinearSVC(random_state=0, **options).fit(X, y)
+        plain, bounded = model.top_features(2), model.top_features(2, bounds=True)
+        assert plain.keys() == bounded.keys()
+        for key, told in bounded.items():
+            assert [one[:2] for one in told] == plain[key]
+            assert all(low - 0.1 <= weight <= high + 0.1 and low <= high for _, weight, low, high in told)
+    target = LinearSVR(random_state=0).fit(X, X[:, 0])
+    assert [len(one) for one in target.top_features(1, bounds=True)[0]] == [4]

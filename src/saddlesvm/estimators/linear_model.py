@@ -93,7 +93,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
             self.coef_ = self.coef_.toarray() if np.ndim(self.intercept_) else self.coef_.toarray()[0]
         return self
 
-    def top_features(self, n: int = 10, names: Any = None) -> Top:
+    def top_features(self, n: int = 10, names: Any = None, bounds: bool = False) -> Top:
         """The features with the largest weights, largest first.
 
         Parameters
@@ -103,6 +103,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         names : sequence of shape (d,), optional
             Of the features, such as a vectorizer's ``get_feature_names_out()``; by default ``feature_names_in_``, or
             numbers.
+        bounds : bool, default=False
+            Add bounds on the exact optimum's weight, see :meth:`coef_bounds`: (name, weight, lower, upper).
 
         Returns
         -------
@@ -118,7 +120,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
             `n` is no positive number, or the names are not those of the features.
         """
         check_is_fitted(self)
-        return strongest(self, n, names)
+        return strongest(self, n, names, bounds)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
