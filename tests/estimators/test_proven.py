@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
 from functools import partial
 
@@ -13,6 +14,7 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, load, save
 from saddlesvm.answers.labels import largest_by_differences, largest_of, most_votes_of, signs_of
+from saddlesvm.estimators import certified_path, proven
 from saddlesvm.multiclass.one_vs_one import vote
 
 WAYS = ["ovr", "ovo", "crammer_singer", "multinomial", "top_k"]
@@ -184,3 +186,8 @@ def test_top_features_have_bounds():
             assert all(low - 0.1 <= weight <= high + 0.1 and low <= high for _, weight, low, high in told)
     target = LinearSVR(random_state=0).fit(X, X[:, 0])
     assert [len(one) for one in target.top_features(1, bounds=True)[0]] == [4]
+
+
+def test_the_examples_of_methods_run():
+    for module in (proven, certified_path):
+        assert doctest.testmod(module).failed == 0

@@ -139,7 +139,7 @@ class ProvesAnswers:
         >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
         >>> lower, upper = model.coef_bounds()
         >>> (upper < 0).tolist()
-        [[True, True, True, False]]
+        [[True, True, True, True]]
         """
         bounds = self._known().weight_bounds()
         shape = np.shape(dense_weights(self.coef_) if hasattr(self.coef_, "toarray") else self.coef_)
