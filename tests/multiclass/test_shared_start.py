@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 import numpy as np
@@ -13,7 +14,10 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.multiclass import shared_start
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.problem.losses import Hinge
+from saddlesvm.multiclass.class_newton import ClassNewton
+from saddlesvm.problem.certificate import evaluate
+from saddlesvm.problem.losses import Hinge, Logistic
+from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from support import csr, distance_bound
@@ -90,3 +94,26 @@ def test_blocks_fit_the_problems_and_the_threads():
     assert shared_start.block_size(X, 10, 2) == 5
     assert shared_start.block_size(X, 1000, 2) <= 32
     assert shared_start.block_size(as_rows(np.zeros((100, 4))), 1000, 1) == 1
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_newton_steps_of_a_block_solve_each_of_its_problems(kind):
+    """What each class reaches is certified alone, over the stored rows."""
+    X, y = blobs(k=6, n=300)
+    factors, weights = np.array([1.0, 3.0, 1.0, 0.5, 1.0, 1.0]), 0.5 + np.arange(300) % 2
+    labels = np.where(y[:, None] == np.unique(y), 1, -1).astype(np.int8)
+    made = [
+        make_problem(as_rows(X.astype(kind), 1.0), one, Logistic(), C=2.0, weights=own, intercept="regularized")
+        for one, own in (
+            (labels[:, k].astype(float), weights * np.where(labels[:, k] > 0, factors[k], 1.0)) for k in range(6)
+        )
+    ]
+    block = ClassNewton(dataclasses.replace(made[0], weights=weights), labels, np.zeros(labels.shape), factors)
+    passes, estimates = block.run(1e-3, 0, lambda: False)
+    assert 1 < passes < 100
+    assert (estimates <= 1e-3).all()
+    for k, problem in enumerate(made):
+        proof = evaluate(problem, block.point(k)).certificate
+        assert proof.relative_gap <= 1e-3
+    stopped = ClassNewton(block.problem, labels, np.zeros(labels.shape), factors)
+    assert stopped.run(1e-3, 0, lambda: True)[0] == 1

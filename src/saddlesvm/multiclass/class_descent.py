@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import conjugate, dual_step, slopes, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
@@ -222,6 +223,10 @@ class ClassDescent:
                 place, whole, counts[:] = Place(0, order.size), True, B
                 meters["bound_M"], meters["bound_m"], meters["aside"] = np.inf, -np.inf, 0.0
         return scored / visits, meters["estimate"].copy()
+
+    def point(self, column: int) -> Point:
+        """The dual variables that a problem has reached."""
+        return Point(alpha=self.alpha[:, column].copy())
 
 
 def stops(event: threading.Event, seconds: float | None) -> Callable[[], bool]:

@@ -21,7 +21,7 @@ from saddlesvm.multiclass.class_sweep import ClassSweep, FileRows
 from saddlesvm.multiclass.fits import Fits, bundles_of, drive_all
 from saddlesvm.multiclass.given_start import GivenStart
 from saddlesvm.multiclass.not_begun import WithoutWeights
-from saddlesvm.multiclass.shared_start import SharedStart, block_size
+from saddlesvm.multiclass.shared_start import SharedStart, block_size, by_newton
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each, workers
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
@@ -212,13 +212,15 @@ class LinearFits(Fits):
         self.together = 1
         self.shared: SharedStart | None = None
         if isinstance(self.rows, MemoryRows) and self.may_start_together:
-            self.together = block_size(self.rows.X, count, jobs)
+            auto = isinstance(self.solver, Auto) and count > 1
+            newton = auto and by_newton(self.problem(self.makers[0]()))
+            self.together = block_size(self.rows.X, count, jobs, newton)
         if self.together > 1:
             most = np.inf
             if isinstance(self.solver, Auto):
                 most = self.solver.epochs_from_samples(self.problem(self.makers[0]()), self.limits.tol)
             self.shared = SharedStart(
-                self.makers, self.together, self.limits.tol, self.seed, most, self.options["weights"]
+                self.makers, self.together, self.limits.tol, self.seed, most, self.options["weights"], newton
             )
         if self.side_by_side:
             self.clock = SharedTime(self.limits.max_time, 1, jobs)

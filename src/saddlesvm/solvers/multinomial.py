@@ -30,13 +30,16 @@ from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import by_class, new_weights
 from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.second_order.class_factors import Inverse, make_inverse
 
-KEPT_BYTES = 2**30  # bytes that the probabilities of all rows may take; beyond, each product computes them anew
+# Bytes that the probabilities of all rows may take: of many classes at most as many as the rows themselves. Beyond,
+# each product computes them anew, which takes half as long again.
+KEPT_BYTES, ALWAYS_KEPT = 2**30, 2**24
 COARSE = 1e-3  # relative gap above which evaluations are in the precision of the data
 COARSE_NOISE = 1e-6  # relative error of an objective that was evaluated so
 NOISE = 1e-13  # the same in float64
@@ -235,7 +238,8 @@ class Multinomial(SolverBase):
         """Where the probabilities of all rows are kept; empty if they would take too much memory."""
         if state.work.kept is None:
             shape = (problem.y.size, problem.n_classes)
-            state.work.kept = np.empty(shape if 4 * shape[0] * shape[1] <= KEPT_BYTES else (0, 0), dtype=np.float32)
+            allowed = min(KEPT_BYTES, max(ALWAYS_KEPT, matrix_bytes(problem.X)))
+            state.work.kept = np.empty(shape if 4 * shape[0] * shape[1] <= allowed else (0, 0), dtype=np.float32)
         return state.work.kept
 
     def _inverse(self, problem: MultinomialProblem, state: MultinomialState) -> Inverse:
