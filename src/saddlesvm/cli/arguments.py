@@ -9,6 +9,7 @@ from saddlesvm.runtime.words import Calibration
 
 COUNT = 13  # values of C of a grid
 MISSING = ("error", "drop", "mean", "median")  # what may happen to missing values
+MOST_DIGITS = 24  # of a range of rows
 FOLDS = 5  # folds where several values of C are given, and no number of folds
 
 
@@ -28,6 +29,17 @@ def whole_or_name(text: str) -> int | str:
 def whole_or_number(text: str) -> float:
     """A whole number where the text is one, else a number."""
     return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+def row_numbers(text: str) -> list[int]:
+    """The numbers in a text such as "3,7-9"."""
+    found: list[int] = []
+    for one in text.split(","):
+        first, _, last = one.partition("-")
+        if not (first.isascii() and first.isdigit() and (last or first).isdigit() and len(one) < MOST_DIGITS):
+            raise argparse.ArgumentTypeError(f"{one!r}: numbers of rows are allowed, and ranges such as 7-9")
+        found += range(int(first), int(last or first) + 1)
+    return found
 
 
 def truth(text: str) -> bool:

@@ -37,6 +37,7 @@ TEXTS = {
     "l1_ratio": "share of the l1 norm in the elastic net; 0.15 by default",
     "width": "width of the smooth hinge; 1 by default",
     "multi_class": "ovr (default), ovo, crammer_singer, multinomial or top_k",
+    "canonical": "round the exact optimum's weights to so many bits, proven: the same for any solver and machine",
     "top_k": "classes that may rank before the right one, with --multi-class top_k; 5 by default",
     "class_weight": "balanced, or LABEL=FACTOR,LABEL=FACTOR",
     "checkpoint": "save the state of the fit here, and resume from it",
@@ -85,8 +86,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "probability", "break_ties", "decision_function_shape",
     ),
     "solving": (
-        "tol", "gap", "until_proven", "max_time", "max_iter", "solver", "keep", "seed", "checkpoint", "n_jobs",
-        "memory", "dask",
+        "tol", "gap", "until_proven", "max_time", "max_iter", "solver", "keep", "seed", "canonical", "checkpoint",
+        "n_jobs", "memory", "dask",
     ),
     "output": ("model", "report", "liblinear", "libsvm", "json", "help", "help_all"),
 }  # fmt: skip
@@ -119,6 +120,10 @@ EXAMPLES = {
         "saddlesvm prove data.model data.csv --label outcome --drop-columns name -o proof.json",
     ),
     "verify": ("saddlesvm verify proof.json data.csv", "saddlesvm verify proof.json data.parquet --json"),
+    "forget": (
+        "saddlesvm forget data.model data.csv --rows 17 -o without.model",
+        "saddlesvm forget data.model data.csv --rows 3,7-9,120 -o without.model --json",
+    ),
     "info": ("saddlesvm info data.csv", "saddlesvm info data.model"),
     "convert": (
         "saddlesvm convert day-1.svm.bz2 day-2.svm.bz2 days.store",

@@ -105,6 +105,7 @@ OF_ESTIMATORS: dict[str, dict[str, Any]] = {
     "probability": {"type": kinds.probability, "metavar": "yes|no|METHOD"},
     "approximation": {"type": kinds.whole_or_name, "metavar": "LANDMARKS"},
     "exact_tol": {"type": float},
+    "canonical": {"type": int, "metavar": "BITS"},
 }
 
 
@@ -301,6 +302,19 @@ def fill_verify(parser: Parser) -> None:
     parser.set_defaults(run=Later("saddlesvm.cli.proofs:verify"), reads=("data",), models=("proof",))
 
 
+def fill_forget(parser: Parser) -> None:
+    """``saddlesvm forget``."""
+    parser.add_argument("model", metavar="MODEL", help="a saved linear model")
+    parser.add_argument("data", metavar="DATA", help="the data that it was trained on")
+    parser.add_argument("--rows", type=kinds.row_numbers, required=True, metavar="3,7-9", help="rows, from 0 on")
+    parser.add_argument("-o", "--output", metavar="PATH", required=True, help="write the model to this file")
+    parser.add_argument("--json", action="store_true", help="print the facts as JSON")
+    add_reading(parser)
+    parser.set_defaults(
+        run=Later("saddlesvm.cli.proofs:forget"), reads=("data",), models=("model",), writes=("output",)
+    )
+
+
 def fill_info(parser: Parser) -> None:
     """``saddlesvm info``."""
     parser.add_argument("source", metavar="MODEL|DATA", help=DATA_HELP)
@@ -337,6 +351,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], Any]]] = {
     "certify": ("prove how far a model is from the optimum on some data", fill_certify),
     "prove": ("write a proof of a linear model, for others to check", fill_prove),
     "verify": ("check a proof in fractions, with nothing of a fit", fill_verify),
+    "forget": ("make a linear model one of its data without some rows", fill_forget),
     "info": ("describe a model or a data set", fill_info),
     "convert": ("write data files of any size into one store, for fast and repeated training", fill_convert),
 }

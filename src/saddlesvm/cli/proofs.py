@@ -1,4 +1,4 @@
-"""``saddlesvm prove`` and ``saddlesvm verify``."""
+"""``saddlesvm prove``, ``saddlesvm verify`` and ``saddlesvm forget``."""
 
 from __future__ import annotations
 
@@ -18,24 +18,16 @@ from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.proofs import verified
 from saddlesvm.estimators.scaling import parted
+from saddlesvm.fit.outcome import Outcome
 
 OK, REFUSED = 0, 3
 
 
 def prove(options: argparse.Namespace) -> int:
     """``saddlesvm prove``: write the proof of a saved model."""
-    loaded, scaler = parted(persistence.load(options.model))
-    if not isinstance(loaded, Accountable):
-        raise DataError(f"{options.model}: there are proofs of linear models only, not of a {type(loaded).__name__}")
-    model: Any = loaded
-    if scaler is not None or options.scale != 1.0:
+    model, table = linear_model(options)
+    if options.scale != 1.0:
         raise DataError(f"{options.model}: the checker takes numbers as the data have them: scale them in the file")
-    zero_based = model.notes_.get("zero_based")
-    width = int(model.n_features_in_)
-    entry = register.entry_of(model)
-    task = "regression" if entry is not None and entry.task == "regression" else None
-    table = read_table(options, options.data, width, task, zero_based)
-    check_features(model, options.model, table)
     found = model.proof(table.X, labels_of(table), table.sample_weight, read=how_read(options, table))
     text = json.dumps(found, indent=1)
     with atomic_write(options.output) as file:
@@ -44,6 +36,35 @@ def prove(options: argparse.Namespace) -> int:
     told = {"objective at most": high, "least possible at least": low, "gap at most": gap}
     show({"proven": told, "done": {"proof written to": options.output, "bytes": len(text)}}, options.json)
     return OK
+
+
+def linear_model(options: argparse.Namespace) -> tuple[Any, Table]:
+    """A saved linear model, and the data."""
+    model, scaler = parted(persistence.load(options.model))
+    if not isinstance(model, Accountable) or scaler is not None:
+        kind = type(model).__name__ if scaler is None else "model behind a scaler"
+        raise DataError(f"{options.model}: this is for linear models on the numbers of the data, not for a {kind}")
+    return model, training_table(options, model)
+
+
+def training_table(options: argparse.Namespace, model: Any) -> Table:
+    """The data that a model was trained on."""
+    entry = register.entry_of(model)
+    task = "regression" if entry is not None and entry.task == "regression" else None
+    table = read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
+    check_features(model, options.model, table)
+    return table
+
+
+def forget(options: argparse.Namespace) -> int:
+    """``saddlesvm forget``: write the model of the data without some rows."""
+    model, table = linear_model(options)
+    model.forget(options.rows, table.X, labels_of(table), table.sample_weight)
+    persistence.save(model, options.output, model.notes_)
+    worth = {"relative gap": model.certificate_.relative_gap, "outcome": str(model.outcome_)}
+    worth |= {"digest": getattr(model, "digest_", None), "log": model.log_.tolist()[-1]}
+    show({"worth": worth, "done": {"model written to": options.output}}, options.json)
+    return OK if model.outcome_ is Outcome.CERTIFIED else REFUSED
 
 
 def how_read(options: argparse.Namespace, table: Table) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.diagnosis import scale_hint, separability
-from saddlesvm.estimators.proven import KEPT_HERE, ProvesAnswers
+from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
 from saddlesvm.estimators.sklearn_callbacks import CallbackSupport, FitTasks
 from saddlesvm.estimators.top_features import Top, strongest
 from saddlesvm.fit.loop import Fit
@@ -403,7 +403,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         return ""
 
     def _keep(self, results: list[FitResult]) -> None:
-        for name in KEPT_HERE:
+        for name in (*KEPT_HERE, *OF_LAST_FIT):
             self.__dict__.pop(name, None)
         self.coef_ = np.vstack([result.coef for result in results])
         self.intercept_ = np.hstack([result.intercept for result in results])

@@ -14,6 +14,7 @@ from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatical
 from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.calibrated import calibrated
 from saddlesvm.estimators.calibration import METHODS
+from saddlesvm.estimators.canonical import check_canonical, gathered, make_canonical
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_classifier import LinearClassifier
@@ -56,6 +57,7 @@ from saddlesvm.solvers.base import SolverBase
         "probability",
         "checkpoint",
         "memory",
+        "canonical",
         "liblinear",
     ),
 )
@@ -155,6 +157,11 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         CSR over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default
         more than half of the available memory, are read and trained on block by block. Rows in memory are always used
         in place. For rows on a cluster: bytes of other workers' rows that a worker may take, 256 MiB by default.
+    canonical : int, optional
+        Train on to rounding, and round each weight and intercept of the exact optimum to this many bits below the power
+        of two above the largest of them, proven: the weights are then the same bytes for any solver, order of rows,
+        number of threads or machine. For "ovr" and "ovo" with rows that fit into memory. Where the rounding of a
+        weight is not proven, a warning says so, and the weights are as without this option.
 
     Attributes
     ----------
@@ -181,6 +188,13 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
     calibration_ : ndarray of shape (k, 2), (k, 2, m) or (1,)
         With `probability`: slope and offset of each sub-problem's sigmoid, the corners of its isotonic curve, or the
         inverse temperature (with several labels, one for each).
+    digest_ : str
+        With `canonical`, where every rounding is proven: a SHA-256 of the rounded weights. With names of the features
+        it does not depend on the order of the columns.
+    ambiguous_ : int
+        With `canonical`: how many weights have a rounding that is not proven.
+    log_ : ndarray of str
+        What :meth:`update` and :meth:`forget` added and removed: JSON with counts and hashes, no data.
     C_, choice_, path_ : float, Choice, CertifiedPath
         With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
     phases_ : dict of str to float
@@ -270,6 +284,7 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         callbacks: Sequence[Any] | None = None,
         checkpoint: Any = None,
         memory: int | str | None = None,
+        canonical: int | None = None,
     ) -> None:
         store(locals())
 
@@ -326,11 +341,16 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         """
         if is_distributed(X):
             given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
-            return fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
+            check_canonical(self)
+            fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
+            if self.canonical is not None:
+                make_canonical(self, gathered(X, y, sample_weight))
+            return self
         start = given_start(coef_init, intercept_init, dual_coef_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
                 raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
+            check_canonical(self)
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         loss = self.check_options()
@@ -350,6 +370,8 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks, start)
         self._data = None if self.reads_blocks else Data(X, y, sample_weight)
         tasks.end()
+        if self.canonical is not None:
+            make_canonical(self, self._data)
         self.__dict__.pop("calibration_", None)
         if self.probability:
             self.calibration_ = calibrated(self, X, y, sample_weight)
@@ -400,6 +422,8 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         """The loss; every option that does not depend on the data is checked."""
         self._check_common()
         self._penalty()
+        if self.canonical is not None:
+            check_canonical(self)
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         kind = self.intercept if self.fit_intercept else "none"

@@ -13,6 +13,7 @@ from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
 from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import all_or_nothing, store
+from saddlesvm.estimators.canonical import check_canonical, gathered, make_canonical
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
@@ -30,7 +31,7 @@ from saddlesvm.solvers.base import SolverBase
 
 @register_estimator(
     task="regression",
-    options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "liblinear"),
+    options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "canonical", "liblinear"),
 )
 class LinearSVR(HasPath, Accountable, TakesClusters, RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
@@ -46,7 +47,7 @@ class LinearSVR(HasPath, Accountable, TakesClusters, RegressorMixin, LinearModel
     epsilon : float, default=0.0
         Half-width of the tube without loss, for the two epsilon losses. It has the target's units.
     tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
-certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
+certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory, canonical
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
@@ -61,6 +62,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (k, n)
     certificate_, certificates_, outcome_, trace_, n_iter_, phases_
     seconds_solving_, seconds_certifying_, seconds_compiling_, n_features_in_, feature_names_in_
+    digest_, ambiguous_, log_
         As in :class:`LinearSVC`.
 
     Examples
@@ -109,6 +111,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         callbacks: Sequence[Any] | None = None,
         checkpoint: Any = None,
         memory: int | str | None = None,
+        canonical: int | None = None,
     ) -> None:
         store(locals())
 
@@ -141,11 +144,16 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         """
         if is_distributed(X):
             given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
-            return fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
+            check_canonical(self)
+            fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
+            if self.canonical is not None:
+                make_canonical(self, gathered(X, y, sample_weight))
+            return self
         start = given_start(coef_init, intercept_init, dual_coef_init)
         if (how := made_automatic(self.C)) is not None:
             if start is not None:
                 raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
+            check_canonical(self)
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         self.check_options()
@@ -159,12 +167,16 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         if not several:
             self.coef_, self.intercept_ = self.coef_[0], float(np.ravel(self.intercept_)[0])
         tasks.end()
+        if self.canonical is not None:
+            make_canonical(self, self._data)
         return self
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_common()
         self._penalty()
+        if self.canonical is not None:
+            check_canonical(self)
         if self.dual not in ("auto", True, False):
             raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")

@@ -108,6 +108,7 @@ NUMBERS: dict[str, Callable[[str, Any], None]] = {
     "n_iter_": whole,
     "n_features_in_": whole,
     "n_samples_fit_": whole,
+    "ambiguous_": whole,
     "seconds_solving_": positive,
     "seconds_certifying_": positive,
     "seconds_compiling_": positive,

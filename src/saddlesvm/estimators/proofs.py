@@ -26,6 +26,7 @@ from saddlesvm.problem.losses import Loss, loss_name
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.rounding import UNIT
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.scores import dense_weights
@@ -249,9 +250,10 @@ def _centred(problem: MultinomialProblem, W: np.ndarray) -> np.ndarray | None:
     for _ in range(CENTRING):
         p = softmax(z + offsets, axis=1)
         slope = s @ p - wanted
-        if np.abs(slope).max() <= SAME * s.sum():
+        if np.abs(slope).max() <= UNIT * s.sum():
             break
-        offsets -= np.linalg.pinv(np.diag(s @ p) - (p * s[:, None]).T @ p, hermitian=True) @ slope
+        step = np.linalg.pinv(np.diag(s @ p) - (p * s[:, None]).T @ p, hermitian=True) @ slope
+        offsets -= step / max(1.0, np.abs(step).max())
     return W[:, -1] * problem.scale + offsets
 
 

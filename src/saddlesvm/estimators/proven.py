@@ -26,13 +26,14 @@ TOWARDS = (1e-6, 1e-9, CLOSE)  # relative gaps to which a model that is to be se
 AFRESH = {
     "warm_start": True, "gap": 0.0, "max_iter": None, "max_time": None, "certify_every": None, "keep": "best",
     "callbacks": None, "checkpoint": None, "memory": None, "verbose": 0, "solver": "auto", "probability": False,
-    "random_state": 0,
+    "random_state": 0, "canonical": None,
 }  # fmt: skip
 TAKEN = (
     "coef_", "intercept_", "dual_coef_", "certificates_", "certificate_", "_fitted_C"
 )  # fmt: skip
 
 
+OF_LAST_FIT = ("digest_", "ambiguous_", "log_")  # attributes that only some fits leave behind
 KEPT_HERE = ("_data", "_proof", "_proven_with")  # attributes that are neither saved nor pickled
 
 

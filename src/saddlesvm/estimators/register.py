@@ -44,10 +44,13 @@ class Saved:
     numbers: tuple[str, ...] = (
         "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_",
         "phases_", "_phases", "_fitted_C", "C_", "indicator_", "n_samples_fit_",
+        "ambiguous_",
     )  # fmt: skip
 
 
-LINEAR = Saved(("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_"))
+LINEAR = Saved(
+    ("intercept_", "classes_", "feature_names_in_", "calibration_", "digest_", "log_"), ("coef_", "dual_coef_")
+)
 KERNEL = Saved(
     ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"),
     ("dual_coef_", "support_vectors_", "multipliers_"),

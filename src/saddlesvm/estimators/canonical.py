@@ -1,0 +1,101 @@
+"""Canonical models: the weights of the exact optimum, correctly rounded, and their digest."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.answers.canonical import Rounded, digest, polished, rounded
+from saddlesvm.data import inputs
+from saddlesvm.estimators.automatic_C import made_automatic
+from saddlesvm.estimators.proven import CLOSE, Data, closer
+from saddlesvm.fit.outcome import NotCertifiedWarning
+from saddlesvm.problem.certificate import Certificate, Point, evaluate
+from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.rows.scores import dense_weights
+from saddlesvm.runtime.allowed import WHOLE, Allowed, check
+
+MOST_BITS = 44  # of a rounded weight: eight fewer than a float's, for what rounding hides
+BITS = Allowed(
+    f"a whole number of bits from 1 to {MOST_BITS}, or None",
+    lambda given: given is None or (isinstance(given, WHOLE) and bool(1 <= given <= MOST_BITS)),
+)
+HANDED_ON = ("dual_coef_", "_phases", "_fitted_C")
+
+
+def check_canonical(model: Any) -> None:
+    """Raise ValueError for an option `canonical` that no fit could have."""
+    check("canonical", model.canonical, BITS)
+    if model.canonical is not None and (made_automatic(model.C) is not None or getattr(model, "probability", False)):
+        raise ValueError("canonical rounds the optimum of one given problem: give a number as C, and no probability")
+
+
+def make_canonical(model: Any, data: Data | None) -> None:
+    """Round the weights of a model that was just fitted to those of the exact optimum.
+
+    Warns
+    -----
+    NotCertifiedWarning
+        A boundary of the grid is within what is proven of a weight: the model stays as it was fitted.
+    """
+    if data is None:
+        raise ValueError("canonical needs the training rows in memory, as arrays")
+    own, problems, found = _rounded(model, data)
+    model.ambiguous_ = found.ambiguous
+    if found.ambiguous:
+        told = f"canonical={model.canonical}: the rounding of {found.ambiguous} of {found.places.size} weights is not "
+        told += "proven, and the weights are left as they were fitted. Ask for fewer bits, or for a smooth loss."
+        warnings.warn(told, NotCertifiedWarning, stacklevel=5)
+        return
+    values = found.values
+    W = np.column_stack([values[:, :-1], values[:, -1] / (problems[0].scale or 1.0)])
+    duals = [own.duals_of(k) / one.C if hasattr(own, "dual_coef_") else None for k, one in enumerate(problems)]
+    each = [
+        evaluate(one, Point(w, alpha), given_offset=True).certificate
+        for one, w, alpha in zip(problems, W, duals, strict=True)
+    ]
+    vars(model).update({name: vars(own)[name] for name in HANDED_ON if name in vars(own)})
+    model.coef_ = values[:, :-1].reshape(np.shape(dense_weights(model.coef_)) if np.ndim(model.coef_) > 1 else -1)
+    model.intercept_ = values[:, -1] if np.ndim(model.intercept_) else float(values[0, -1])
+    model.certificates_, model.certificate_ = each, Certificate.total(each)
+    model.digest_ = digest_of(model, found)
+
+
+def _rounded(model: Any, data: Data) -> tuple[Any, list[Any], Rounded]:
+    """A closer model, its problems, and the rounded weights."""
+    own, known = closer(model, data, CLOSE)
+    posed = own.training_problems(data.y, data.sample_weight, data.X.shape[0])
+    ready = own.rows_for_parts(data.X, len(posed.problems))
+    problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
+    if isinstance(problems[0], JointProblem):
+        raise ValueError(f"canonical is for multi_class 'ovr' and 'ovo'; got {model.multi_class!r}")
+    found = rounded(*known.weight_bounds(), model.canonical)
+    if found.ambiguous:
+        W = np.column_stack([dense_weights(own.coef_), np.ravel(own.intercept_) / (problems[0].scale or 1.0)])
+        known.parts[:] = [polished(*given) for given in zip(problems, known.parts, W, strict=True)]
+        found = rounded(*known.weight_bounds(), model.canonical)
+    return own, problems, found
+
+
+def digest_of(model: Any, found: Rounded) -> str:
+    """The digest of a model's rounded weights: classes as JSON has them, features by name, or by number."""
+    classes = [json.dumps(one) for one in getattr(model, "classes_", np.empty(0)).tolist()]
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return digest(found, classes, [json.dumps(str(one)) for one in names])
+
+
+def gathered(X: Any, y: Any, sample_weight: Any) -> Data:
+    """Rows of a cluster, brought together.
+
+    Raises
+    ------
+    ValueError
+        They are files that the workers read.
+    """
+    if not hasattr(X, "compute"):
+        raise ValueError("canonical needs the training rows in memory: read the files into arrays")
+    here = [one.compute() if hasattr(one, "compute") else one for one in (X, y, sample_weight)]
+    return Data(inputs.as_design(here[0]), *here[1:])
