@@ -71,7 +71,7 @@ def how_read(options: argparse.Namespace, table: Table) -> dict[str, Any]:
     """How the checker is to read a text file as it was read here; empty for other formats."""
     if table.format == "libsvm":
         return {"zero_based": bool(table.zero_based)}
-    if table.format != "csv":
+    if table.format != "csv" or not Path(options.data).is_file():
         return {}
     with open_text(Path(options.data)) as file:
         first = next(line for line in file if line.strip())

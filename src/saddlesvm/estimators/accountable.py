@@ -175,7 +175,7 @@ class Accountable:
         """The training data: those given, checked, or those of the last fit."""
         check_is_fitted(self)
         if X is None:
-            known: Data = self._training()  # type: ignore[attr-defined]
+            known: Data = self.training_data()  # type: ignore[attr-defined]
             return known
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         return Data(inputs.check_design(self, X, reset=False), y, sample_weight)

@@ -11,7 +11,7 @@ import numpy as np
 from saddlesvm.answers.canonical import Rounded, digest, polished, rounded
 from saddlesvm.data import inputs
 from saddlesvm.estimators.automatic_C import made_automatic
-from saddlesvm.estimators.proven import CLOSE, Data, closer
+from saddlesvm.estimators.proven import Data, closer
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
@@ -66,10 +66,7 @@ def make_canonical(model: Any, data: Data | None) -> None:
 
 def _rounded(model: Any, data: Data) -> tuple[Any, list[Any], Rounded]:
     """A closer model, its problems, and the rounded weights."""
-    own, known = closer(model, data, CLOSE)
-    posed = own.training_problems(data.y, data.sample_weight, data.X.shape[0])
-    ready = own.rows_for_parts(data.X, len(posed.problems))
-    problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
+    own, problems, known = closer(model, data)
     if isinstance(problems[0], JointProblem):
         raise ValueError(f"canonical is for multi_class 'ovr' and 'ovo'; got {model.multi_class!r}")
     found = rounded(*known.weight_bounds(), model.canonical)
