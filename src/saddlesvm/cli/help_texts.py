@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["COMMON", "EXAMPLES", "GROUPS", "TEXTS", "WHOLE_HELP"]
 
-WHOLE_HELP = ("train", "path")  # commands whose --help shows the common options, and --help-all every one
+WHOLE_HELP = ("train", "path", "audit")  # commands whose --help shows the common options, and --help-all every one
 
 # Of the commands that fit models; an estimator's option that is missing here has the text of its docstring.
 TEXTS = {
@@ -74,7 +74,7 @@ TEXTS = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "data": (
-        "data", "test", "validation", "label", "columns", "drop_columns", "header", "scale",
+        "data", "test", "validation", "groups", "label", "columns", "drop_columns", "header", "scale",
         "standardize", "index_base", "missing", "cache",
     ),
     "model": (
@@ -106,6 +106,10 @@ EXAMPLES = {
     "path": (
         "saddlesvm path heart --leave-one-out --report heart-path.html",
         "saddlesvm path data.csv --C 0.01,100 --gap 1e-3 --model data.model",
+    ),
+    "audit": (
+        "saddlesvm audit heart --loss logistic --report heart-audit.html",
+        "saddlesvm audit data.csv --label outcome --loss logistic --groups patients.txt --json",
     ),
     "predict": (
         "saddlesvm predict data.model new.csv",

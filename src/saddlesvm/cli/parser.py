@@ -204,6 +204,24 @@ def fill_path(parser: Parser) -> None:
     )
 
 
+def fill_audit(parser: Parser) -> None:
+    """``saddlesvm audit``."""
+    faces = known_faces()
+    texts = texts_of(faces)
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    strength = parser.add_mutually_exclusive_group()
+    strength.add_argument("--C", type=kinds.strength, help=texts["C"])
+    strength.add_argument("--lambda", dest="lam", type=float, help=texts["lam"])
+    parser.add_argument("--groups", metavar="PATH", help="a text file with the name of each row's group, one a line")
+    parser.add_argument("--report", metavar="PATH", help="write an HTML page with tables, pictures and the rows")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_shared(parser, texts)
+    add_options_of_estimators(parser, faces, texts)
+    add_reading(parser)
+    parser.add_argument("--help-all", dest="help_all", action=HelpAll, help="show every option and exit")
+    parser.set_defaults(run=Later("saddlesvm.cli.audit:run"), keep=None, gap=None, reads=("data",), writes=("report",))
+
+
 def add_shared(parser: argparse.ArgumentParser, texts: dict[str, str]) -> None:
     """The options of a fit that all estimators have."""
     parser.add_argument("--loss", type=loss_argument, help=texts["loss"])
@@ -347,6 +365,7 @@ def fill_convert(parser: Parser) -> None:
 COMMANDS: dict[str, tuple[str, Callable[[Parser], Any]]] = {
     "train": ("train a model, and prove how far it is from the optimum", fill_train),
     "path": ("fit every C between two ends with a proof, and choose one", fill_path),
+    "audit": ("list rows that are probably mislabelled, and what rows and groups do to a model", fill_audit),
     "predict": ("print the predictions of a model, one line a row", fill_predict),
     "certify": ("prove how far a model is from the optimum on some data", fill_certify),
     "prove": ("write a proof of a linear model, for others to check", fill_prove),
