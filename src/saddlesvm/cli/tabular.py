@@ -29,7 +29,7 @@ from saddlesvm.estimators.table_files import as_store, kinds_of, labels_from, na
 from saddlesvm.rows.memory_plan import available_memory, memory_bytes
 
 PROBED_ROWS, PROBED_BYTES = 1_000, 1 << 16  # of a file, whose columns tell whether they need an encoder
-PART_BYTES = 1 << 20  # of a file that is encoded as it is read; words take some fifty times their text
+PART_BYTES = 1 << 20  # of a file that is encoded as it is read; its words take many times as much (guessed)
 IN_MEMORY = 12  # memory over bytes of a file whose cells are all held at once, as Python's texts
 WORDS = ("category", "text", "date")  # kinds that numbers alone cannot be
 LABEL = "label column"  # the note of a model with the name of its labels
