@@ -6,6 +6,7 @@ import hashlib
 import os
 import signal
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,25 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("laws")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--nightly`` runs the tests that take too long, or compile too much, for every change."""
+    parser.addoption("--nightly", action="store_true", help="run the tests that are marked nightly as well")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests for the night out, unless they are asked for."""
+    if not config.getoption("--nightly"):
+        late = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=late)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Whole files for each process: two that share a file's tests would compile its kernels at the same time, twice."""
+    return import_module("xdist.scheduler").LoadFileScheduling(config, log)
 
 
 COMPILED = ("problem", "rows", "runtime", "solvers")  # rooms whose tests are about compiled code, on little data

@@ -24,7 +24,7 @@ from saddlesvm.problem.penalties import L1, L2, Penalty, elastic_net
 from saddlesvm.problem.problem import is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import Auto
-from support import KINDS_OF_LOSSES, distance_bound, labels, matrix, named
+from support import LOSSES_BY_KIND, distance_bound, labels, matrix, named
 
 N, D, K = 300, 6, 3
 NET = elastic_net(0.6)
@@ -44,7 +44,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return X, np.digitize(X.sum(axis=1), [-0.7, 0.7])
 
 
-@pytest.mark.parametrize("loss", KINDS_OF_LOSSES, ids=named)
+@pytest.mark.parametrize("loss", LOSSES_BY_KIND, ids=named)
 def test_the_elastic_net_in_rounds_has_the_model_of_memory(loss: Loss) -> None:
     X = matrix(N, D)
     y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)

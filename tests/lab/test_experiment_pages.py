@@ -21,12 +21,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.makers import experiment_pages as maker
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["rates", "vlfeat-sdca"])
 def test_a_page_is_what_a_run_gives(name):
     """The others take minutes or need data: ``python -m benchmarks.makers.experiment_pages --check --data DIR``."""
     assert maker.stale_blocks(maker.PAGES / f"{name}.md", reproduce(name)[name]) == []
 
 
+@pytest.mark.nightly
 def test_the_tables_of_descent_are_what_a_run_on_the_bundled_sets_gives():
     """All their rows but those of the digits, which do not come with the package."""
     tables = experiment("dcd-tables", Options(bundled=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 
 import numpy as np
@@ -20,8 +21,10 @@ from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
-from support import csr, distance_bound
+from support import csr, distance_bound, others_nightly
 from support.classes import blobs
+
+LOSSES, FORMS = ("hinge", "squared_hinge", "smooth_hinge", "logistic"), ("dense", "csr")
 
 
 @pytest.fixture
@@ -29,8 +32,13 @@ def always_shared(monkeypatch):
     monkeypatch.setattr(shared_start, "LEAST_VALUES", 0)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smooth_hinge", "logistic"])
-@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize(
+    ("loss", "form"),
+    others_nightly(
+        itertools.product(LOSSES, FORMS),
+        {("hinge", "csr"), ("squared_hinge", "dense"), ("logistic", "dense")}.__contains__,
+    ),
+)
 def test_problems_that_begin_together_end_as_alone(loss, form, always_shared):
     X, y = blobs(k=6, n=200)
     weights = np.where(np.arange(200) % 7 == 0, 0.0, 1.0 + np.arange(200) % 2)

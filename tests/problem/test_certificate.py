@@ -24,6 +24,7 @@ from saddlesvm.solvers import SDCA
 from saddlesvm.solvers.base import Budget
 from support import (
     ALL_LOSSES,
+    LOSSES_BY_KIND,
     features,
     labels,
     matrix,
@@ -36,6 +37,7 @@ from support import (
 )
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+by_kind = pytest.mark.parametrize("loss", LOSSES_BY_KIND, ids=named)
 every_intercept = pytest.mark.parametrize("intercept", list(INTERCEPTS))
 seeds = st.integers(0, 10**6)
 
@@ -111,7 +113,7 @@ def test_no_bound_is_above_the_optimum(loss: Loss, intercept: str) -> None:
     assert best.fun >= own.primal - own.gap
 
 
-@every_loss
+@by_kind
 @settings(max_examples=15)
 @given(seed=seeds, weighted=st.booleans())
 def test_balance_keeps_feasible_and_sums_to_zero(loss: Loss, seed: int, weighted: bool) -> None:
@@ -130,7 +132,7 @@ def test_balance_keeps_feasible_and_sums_to_zero(loss: Loss, seed: int, weighted
     assert again == pytest.approx(alpha, abs=1e-11 * (1.0 + np.abs(before).sum()))
 
 
-@every_loss
+@by_kind
 @settings(max_examples=10)
 @given(seed=seeds, weighted=st.booleans(), start=st.floats(-20.0, 20.0))
 def test_best_offset_is_as_good_as_scipys(loss: Loss, seed: int, weighted: bool, start: float) -> None:

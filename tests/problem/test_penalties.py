@@ -24,7 +24,7 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers import DCD, SDCA, Newton
-from support import csr, features, labels, matrix, named
+from support import csr, features, labels, matrix, named, others_nightly
 
 
 class Heavier(NamedTuple):
@@ -203,8 +203,18 @@ def test_the_scale_of_a_dual_point_keeps_to_the_domain_and_is_nearly_best(penalt
 
 @every_square
 @every_kind
-@pytest.mark.parametrize("solver", [SDCA(), SDCA(output="average"), DCD()], ids=["sdca", "average", "dcd"])
-@pytest.mark.parametrize(("loss", "sparse"), [(SquaredHinge(), False), (Hinge(), True)])
+@pytest.mark.parametrize(
+    ("solver", "loss", "sparse"),
+    others_nightly(
+        [
+            (solver, loss, sparse)
+            for solver in (SDCA(), SDCA(output="average"), DCD())
+            for loss, sparse in ((SquaredHinge(), False), (Hinge(), True))
+        ],
+        lambda case: case[2] == (case[0] == DCD()),
+    ),
+    ids=str,
+)
 def test_dual_solvers_certify_every_penalty_that_holds_a_square(
     penalty: Penalty, kind: str, solver: Any, loss: Loss, sparse: bool
 ) -> None:

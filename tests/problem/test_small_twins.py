@@ -18,10 +18,10 @@ from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.runtime.on_arrays import NotOnArrays, on_arrays
 from saddlesvm.solvers.second_order import array_kernels, kernels
 from saddlesvm.solvers.second_order.kernels import Answers, Line, SmoothedTerms
-from support import ALL_LOSSES, csr, matrix, named, shuffled, small_problem
+from support import LOSSES_BY_KIND, csr, matrix, named, shuffled, small_problem
 
 CLOSE: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
-losses = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+losses = pytest.mark.parametrize("loss", LOSSES_BY_KIND, ids=named)
 
 
 def both(function: Any, *arguments: Any, changed: int | None = None) -> tuple[Any, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,7 @@ from saddlesvm.solvers.second_order.linear_algebra import cholesky, conjugate_gr
 from saddlesvm.solvers.second_order.row_factor import RowFactor
 from support import (
     matrix,
+    others_nightly,
     small_problem,
 )
 from support.newton import plain_rows, rows_like
@@ -125,9 +128,18 @@ def test_shares_that_moved_are_those_of_numpy(unit: float) -> None:
     assert few == np.count_nonzero((share != old) & ~far) > 0
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize(
+    ("layout", "precision", "intercept"),
+    others_nightly(
+        itertools.product(LAYOUTS, PRECISIONS, ["none", "regularized", "free"]),
+        {
+            ("dense", np.float32, "free"),
+            ("dense", np.float64, "regularized"),
+            ("sparse", np.float32, "none"),
+            ("sparse", np.float64, "free"),
+        }.__contains__,
+    ),
+)
 def test_the_row_factor_follows_the_active_rows(layout: str, precision: type, intercept: str) -> None:
     X = rows_like(matrix(200, 300, density=0.6).astype(precision), layout, 0.0 if intercept == "none" else 1.7)
     penalty, v = np.ones(301), np.random.default_rng(0).normal(size=301)

@@ -31,7 +31,7 @@ from saddlesvm.solvers.second_order.kernels import (
 from saddlesvm.solvers.second_order.linear_algebra import gram_block, widened
 from support import (
     ALL_LOSSES,
-    KINDS_OF_LOSSES,
+    LOSSES_BY_KIND,
     matrix,
     named,
 )
@@ -155,7 +155,7 @@ def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) 
         assert found(flat_at_one) == 1.0
 
 
-@pytest.mark.parametrize("loss", KINDS_OF_LOSSES, ids=named)
+@pytest.mark.parametrize("loss", LOSSES_BY_KIND, ids=named)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("q", [0.7, 0.0])
 def test_multipliers_at_weights_are_those_at_their_margins(loss: Loss, layout: str, q: float) -> None:

@@ -26,7 +26,7 @@ from saddlesvm.solvers.dcd import EAGER, FEW, RECHECK
 from saddlesvm.solvers.pegasos import first_steps
 from support import (
     ALL_LOSSES,
-    KINDS_OF_LOSSES,
+    LOSSES_BY_KIND,
     distance_bound,
     features,
     matrix,
@@ -37,7 +37,7 @@ from support import (
 from support.solving import certified, run, weights_of
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
-kinds_of_losses = pytest.mark.parametrize("loss", KINDS_OF_LOSSES, ids=named)
+kinds_of_losses = pytest.mark.parametrize("loss", LOSSES_BY_KIND, ids=named)
 
 
 def plain_sweep(problem: Problem, order: Any, alpha: np.ndarray, w: np.ndarray) -> Iterator[None]:

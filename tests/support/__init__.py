@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from saddlesvm.problem.losses import (
@@ -32,6 +35,15 @@ ALL_LOSSES = [*PACKAGED, Expectile(0.8)]
 # is tested for all of them, by its methods and by each family of solvers: every further signature takes seconds to
 # compile.
 KINDS_OF_LOSSES: list[Loss] = [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.2), Huber(0.6)]
+
+
+def others_nightly(cases: Iterable[Any], kept: Callable[[Any], bool]) -> list[Any]:
+    """The cases of a parametrised test, tuples for several parameters; those marked nightly that are not `kept`."""
+    listed = [(case, case if type(case) is tuple else (case,)) for case in cases]  # losses are tuples of another type
+    return [case if kept(case) else pytest.param(*each, marks=pytest.mark.nightly) for case, each in listed]
+
+
+LOSSES_BY_KIND = others_nightly(ALL_LOSSES, lambda loss: type(loss) in map(type, KINDS_OF_LOSSES))
 
 
 def named(loss: Loss) -> str:
