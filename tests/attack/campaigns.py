@@ -10,6 +10,7 @@ from . import seeds
 from .clocks import clocks
 from .fits import fits
 from .hunt import Findings, hunt
+from .injected import injected
 from .kills import conversions, kills
 from .paths import paths
 from .resuming import resuming
@@ -55,6 +56,7 @@ EVERYTHING: dict[str, Campaign] = CAMPAIGNS | {
     "kills": killed,
     "conversions": conversions,
     "resuming": resuming,
+    "injected": injected,
     "workers": workers_killed,
 }
 

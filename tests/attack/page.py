@@ -39,6 +39,7 @@ WHAT = {
     "conversions": "conversions killed",
     "workers": "workers killed",
     "resuming": "killed and resumed",
+    "injected": "calls of the system that fail",
 }
 JUDGED = "the line that says that kernels are being compiled was taken for an error: the judge's mistake"
 PROXIMITY = "a proximity that underflowed was divided by, in the joint machines' finish: it does not underflow since"
@@ -113,8 +114,13 @@ def written(records: Iterable[dict[str, Any]]) -> str:
         "## Kills",
         KILLS,
         counted(given, "kills", "conversions"),
+        RESUMED,
+        counted(given, "resuming"),
         WORKERS,
         counted(given, "workers"),
+        "## Calls that fail",
+        INJECTED,
+        counted(given, "injected"),
         "## Time limits",
         CLOCKS,
         limits(given),
@@ -225,6 +231,15 @@ same problem does."""
 KILLS = """Runs are killed (SIGKILL) before one of their writes, renames or removals, and begun again, until they
 come to their end. What they end with must be an undisturbed run's, to the last bit, and nothing may be
 left beside it."""
+RESUMED = """Fits of every machine, place and solver are ended at each of their certificates and after random
+steps, and resumed from their checkpoints: the result is to be an undisturbed run's, to the last
+bit."""
+INJECTED = """Every call of the C library that writes, reads, syncs, renames, opens or maps a file of a work fails
+once, with each error that it may have (no space, input/output error, too many open files, no
+memory, or less than was asked for), and so does every allocation above 1 MB. The work is to end as
+undisturbed or with one line, to leave the old file or the whole new one and nothing else, and to
+succeed when it is done once more. Models, checkpoints, stores, conversions and caches are written,
+and files of every format are read."""
 WORKERS = """One worker of three on a Dask cluster is killed at a random moment of a fit, and a new one takes its
 place. The fit is to end certified, with weights as near to those of a fit in memory as both certificates say
 they are; with other penalties and lambda, objectives."""
@@ -232,8 +247,11 @@ CLOCKS = """Seconds of the processor, the compilation of kernels left out. A lim
 and 0.1 seconds are taken besides.
 Other work on the machine takes processor time away within the limit, so that less than was asked for
 may have been taken; a compilation that is under way at the limit is subtracted, which can leave 0."""
-END = """What these campaigns do not try: kills of the scheduler of a cluster, faults of the disk other than a full one,
-machines with other processors, and Windows."""
+END = """What these campaigns do not try: kills of the scheduler and of the client of a cluster; faults of
+the disk below the C library (a loss of power, a disk that says it has written what it has not);
+failing calls in the reports, in Dask's processes and in the kernel cache; small allocations that
+fail; fuzzing by coverage; mutants of the source; kernels with checked bounds, or as plain Python,
+beyond single tests; machines with other processors; macOS and Windows."""
 
 
 def write(page: Path, records: Path = RECORDS) -> None:

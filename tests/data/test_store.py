@@ -362,3 +362,32 @@ def test_scores_of_sparse_float32_rows_are_made_in_bounded_memory(monkeypatch: p
     monkeypatch.setattr(scores, "BLOCK_VALUES", 100)
     np.testing.assert_array_equal(scores.linear_scores(S, coef, intercept), whole)
     np.testing.assert_allclose(whole, S.toarray().astype(np.float64) @ coef.T + intercept, rtol=1e-12, atol=1e-12)
+
+
+def test_a_store_that_cannot_take_the_name_of_another_leaves_that_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, plain = np.eye(3), Path.rename
+    Store.create(tmp_path / "s", X, np.arange(3))
+
+    def rename(self: Path, target: Path) -> Path:
+        if self.name == "s.partial":
+            raise OSError(5, "Input/output error")
+        return plain(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(DataError, match="cannot be written: Input/output error"):
+        Store.create(tmp_path / "s", 2.0 * X, np.arange(3), overwrite=True)
+    assert np.array_equal(Store(tmp_path / "s").verify().X, X)
+    assert [one.name for one in tmp_path.iterdir()] == ["s"]
+
+
+def test_an_array_that_the_system_does_not_map_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store.create(tmp_path / "s", np.eye(3), np.arange(3))
+
+    def refuse(*given: object, **options: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(np, "memmap", refuse)
+    with pytest.raises(DataError, match=r"values\.npy: cannot be mapped: Cannot allocate memory"):
+        _ = Store(store.path).X

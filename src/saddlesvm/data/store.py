@@ -17,6 +17,7 @@ from saddlesvm.data.columns import position_of
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import HEADER, NOTE, PARTIAL, ArrayFile, expected_arrays, read_store_header
 from saddlesvm.data.store_writer import StoreWriter, write_arrays
+from saddlesvm.data.streams import reading
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
 from saddlesvm.rows.passes import squared_norms
@@ -388,7 +389,7 @@ def _matrix_over(values: Any, indices: Any, indptr: Any, shape: tuple[int, int])
 
 def _compare_checksum(array: ArrayFile, advance: Callable[[int], Any]) -> None:
     found = 0
-    with array.path.open("rb") as file:
+    with reading(array.path), array.path.open("rb") as file:
         file.seek(array.offset())
         while part := file.read(_BLOCK_BYTES):
             found = zlib.crc32(part, found)

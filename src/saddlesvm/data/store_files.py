@@ -160,10 +160,16 @@ class StoreFolder:
         sync_folder(self.path)
         replaced = self.target.with_name(f"{self.target.name}.replaced{PARTIAL}")
         self._refuse_target()
-        if self.target.exists():
+        former = self.target.exists()
+        if former:
             shutil.rmtree(replaced, ignore_errors=True)
             self.target.rename(replaced)
-        self.path.rename(self.target)
+        try:
+            self.path.rename(self.target)
+        except OSError:
+            if former:
+                replaced.rename(self.target)
+            raise
         self._open = False
         sync_folder(self.target.parent)
         shutil.rmtree(replaced, ignore_errors=True)

@@ -105,11 +105,20 @@ class ArrayFile:
         return offset
 
     def map(self) -> np.ndarray[Any, Any]:
-        """The array, mapped read-only (one without entries cannot be mapped, and is a plain one)."""
+        """The array, mapped read-only (one without entries cannot be mapped, and is a plain one).
+
+        Raises
+        ------
+        DataError
+            As :meth:`offset`, or the system does not map the file.
+        """
         offset = self.offset()
         if not self.n_bytes:
             return np.empty(self.shape, dtype=self.dtype)
-        return np.memmap(self.path, dtype=self.dtype, mode="r", offset=offset, shape=self.shape)
+        try:
+            return np.memmap(self.path, dtype=self.dtype, mode="r", offset=offset, shape=self.shape)
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be mapped: {error.strerror or error}") from None
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:

@@ -101,7 +101,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def _opener(path: Path) -> Opener | None:
-    with path.open("rb") as file:
+    with reading(path), path.open("rb") as file:
         head = file.read(8)
     return next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
 

@@ -89,7 +89,10 @@ class Column:
             return
         position, left = self.place.offset + start * self.item, memoryview(out.reshape(-1).view(np.uint8).data)
         while left:
-            done = read_at(self.file, left, position)
+            try:
+                done = read_at(self.file, left, position)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, self.place.path) from None
             if not done:
                 raise OSError(f"{self.place.path}: ends before byte {position + len(left)}: it was cut off")
             position, left = position + done, left[done:]
