@@ -8,6 +8,7 @@ from pathlib import Path
 
 from . import seeds
 from .clocks import clocks
+from .differential import differential
 from .fits import fits
 from .hunt import Findings, hunt
 from .injected import injected
@@ -57,6 +58,7 @@ EVERYTHING: dict[str, Campaign] = CAMPAIGNS | {
     "conversions": conversions,
     "resuming": resuming,
     "injected": injected,
+    "differential": differential,
     "workers": workers_killed,
 }
 

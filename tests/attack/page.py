@@ -40,6 +40,7 @@ WHAT = {
     "workers": "workers killed",
     "resuming": "killed and resumed",
     "injected": "calls of the system that fail",
+    "differential": "one problem in every way",
 }
 JUDGED = "the line that says that kernels are being compiled was taken for an error: the judge's mistake"
 PROXIMITY = "a proximity that underflowed was divided by, in the joint machines' finish: it does not underflow since"
@@ -111,6 +112,9 @@ def written(records: Iterable[dict[str, Any]]) -> str:
     parts += ["## Fits judged from outside", JUDGED_FITS, families(given, "fits")]
     parts += ["## Certificates", PROOFS, families(given, "certificates")]
     parts += [
+        "## One problem in every way",
+        DIFFERENTIAL,
+        counted(given, "differential"),
         "## Kills",
         KILLS,
         counted(given, "kills", "conversions"),
@@ -240,6 +244,9 @@ memory, or less than was asked for), and so does every allocation above 1 MB. Th
 undisturbed or with one line, to leave the old file or the whole new one and nothing else, and to
 succeed when it is done once more. Models, checkpoints, stores, conversions and caches are written,
 and files of every format are read."""
+DIFFERENTIAL = """The same problem, on the same numbers, by every solver, over dense and sparse rows in float64 and
+float32, with one and two threads, and block by block from stores, ended after 1, 5 or 200 epochs:
+no certificate's bound is to be above the objective of any of the models."""
 WORKERS = """One worker of three on a Dask cluster is killed at a random moment of a fit, and a new one takes its
 place. The fit is to end certified, with weights as near to those of a fit in memory as both certificates say
 they are; with other penalties and lambda, objectives."""

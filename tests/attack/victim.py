@@ -140,7 +140,13 @@ def attempt(kind: str, path: Path) -> dict[str, Any]:
 
 
 def case(kind: str, sources: list[Path], number: int, seed: int, folder: Path) -> Path:
-    """The damaged file of a number."""
+    """The damaged file of a number; with a negative seed, byte ``number // 256`` of one is ``number % 256``."""
+    if seed < 0 and kind != "store":
+        source = sources[-(seed + 1) % len(sources)]
+        whole = bytearray(source.read_bytes())
+        whole[number // 256 % len(whole)] = number % 256
+        (folder / source.name).write_bytes(whole)
+        return beside(kind, source, folder)
     random = np.random.default_rng([seed, number, *kind.encode()])
     source = sources[int(random.integers(len(sources)))]
     target = folder / source.name
@@ -148,10 +154,15 @@ def case(kind: str, sources: list[Path], number: int, seed: int, folder: Path) -
         damage.damaged_store(source, target, random)
     else:
         target.write_bytes(damage.damaged_file(source, kind, random))
-        if kind == "idx":
-            labels = source.name.replace("images-idx3", "labels-idx1")
-            shutil.copy(source.with_name(labels), folder / labels)
-    return target
+    return beside(kind, source, folder)
+
+
+def beside(kind: str, source: Path, folder: Path) -> Path:
+    """The damaged file, with the sound ones that it needs beside it."""
+    if kind == "idx":
+        labels = source.name.replace("images-idx3", "labels-idx1")
+        shutil.copy(source.with_name(labels), folder / labels)
+    return folder / source.name
 
 
 def check_sound(kind: str, sources: list[Path], work: Path) -> None:
