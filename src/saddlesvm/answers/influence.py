@@ -17,7 +17,7 @@ from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.solvers.second_order.leave_one_out import quadratic_forms
 
-VALUES = 2**27  # stored values that the passes for rows that are left out in turn may read once
+VALUES, MOST_VALUES = 2**23, 2**27  # stored values that the passes for rows in turn may read, if all moves are known
 
 
 class Moves(NamedTuple):
@@ -44,9 +44,10 @@ def row_moves(near: Vicinity) -> Moves:
     return Moves(np.maximum(step - off, 0.0), np.minimum(step + off, most), bounds.moves)
 
 
-def rows_in_turn(near: Vicinity) -> int:
-    """How many rows are left out in turn, each with some passes over all."""
-    return max(1, VALUES // max(1, n_values(near.problem.X)))
+def rows_in_turn(near: Vicinity, unknown: int) -> int:
+    """How many rows are left out in turn, each with some passes over all: more where the moves of some are unknown."""
+    values = max(1, n_values(near.problem.X))
+    return max(1, VALUES // values, min(unknown, MOST_VALUES // values))
 
 
 def moved_scores(near: Vicinity, most: np.ndarray, but: np.ndarray, X: np.ndarray) -> np.ndarray:

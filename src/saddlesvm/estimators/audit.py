@@ -23,6 +23,7 @@ from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.interrupt import part_of_a_search
 
 HARDER = 1e3  # times C, for a fit that separates where the first did not
+SCORES_TOGETHER = 2**22  # scores of decisions without rows in turn that are held at once
 HARDER_ITERATIONS = 200  # of that fit
 
 
@@ -199,21 +200,24 @@ def _of_rows(near: list[Vicinity] | None, own: OwnRows, asked: Any) -> tuple[np.
     if near is None:
         return np.zeros(n), np.full(n, np.inf), np.zeros(m, dtype=bool)
     moves = [row_moves(one) for one in near]
-    far = np.argsort(-np.max([one.most for one in moves], axis=0), kind="stable")[: rows_in_turn(near[0])]
+    most = np.max([one.most for one in moves], axis=0)
+    far = np.argsort(-most, kind="stable")[: rows_in_turn(near[0], int(np.isinf(most).sum()))]
     base = np.column_stack([_exact(one, asked) for one in near])
-    found = [group_changes(one, [np.array([i]) for i in far], asked) for one in near]
-    low, high = (np.stack([getattr(one, end) for one in found], axis=2) for end in ("low", "high"))
-    changed = _changed(base, low, high)[1].any(axis=1)
     reach = [moved_scores(one, move.most, far, asked) for one, move in zip(near, moves, strict=True)]
     around = np.stack(reach, axis=1)[:, None]
-    changed |= _changed(base, base[:, None] - around, base[:, None] + around)[1][:, 0]
-    ends = []
-    for end in ("low", "high"):
-        every = [getattr(one, end).copy() for one in moves]
-        for own_moves, one in zip(every, found, strict=True):
-            own_moves[far] = getattr(one.moves, end)
-        ends.append(np.sqrt(np.sum(np.square(every), axis=0)))
-    return ends[0], ends[1], ~changed
+    changed = _changed(base, base[:, None] - around, base[:, None] + around)[1][:, 0]
+    ends = {end: [getattr(one, end).copy() for one in moves] for end in ("low", "high")}
+    size = max(1, SCORES_TOGETHER // base.size)
+    for start in range(0, far.size, size):
+        some = far[start : start + size]
+        found = [group_changes(one, [np.array([i]) for i in some], asked) for one in near]
+        low, high = (np.stack([getattr(one, end) for one in found], axis=2) for end in ("low", "high"))
+        changed |= _changed(base, low, high)[1].any(axis=1)
+        for end, every in ends.items():
+            for own_moves, one in zip(every, found, strict=True):
+                own_moves[some] = getattr(one.moves, end)
+    low, high = (np.sqrt(np.sum(np.square(every), axis=0)) for every in ends.values())
+    return low, high, ~changed
 
 
 def _exact(near: Vicinity, asked: Any) -> np.ndarray:
