@@ -129,7 +129,9 @@ def test_a_report_of_one_model_names_its_strongest_features(tmp_path: Path, caps
     for part in (
         "Certified: the objective is at most",
         "How the gap closed",
+        "labels are proven to be those of the exact optimum",
         "The strongest features",
+        "at most",
         "For 'in'",
         ">a<",
     ):

@@ -17,7 +17,7 @@ from saddlesvm.cli.facts_of import described, done, line_of, model_facts, qualit
 from saddlesvm.cli.kernel_values import kernel_values, values_for, width_read
 from saddlesvm.cli.missing import Filling
 from saddlesvm.cli.places import is_pattern
-from saddlesvm.cli.proven import check_until_proven, settled
+from saddlesvm.cli.proven import check_until_proven, proven_in_report, settled
 from saddlesvm.cli.reading import (
     Reading,
     check_classes,
@@ -171,6 +171,8 @@ def train(options: argparse.Namespace) -> int:
         model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
     settling = settled(model, test) if options.until_proven and test is not None else {}
+    if options.report and not settling:
+        settling = proven_in_report(model, table, test)
     facts["worth"] = settling | worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
     for part, name in ((apart, "validation"), (test, "test")):
         if part is not None:

@@ -16,6 +16,7 @@ from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
 
 WORDS = np.array(["open", "proven"])
+QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up to some times as long
 
 
 def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:
@@ -42,6 +43,19 @@ def settled(model: Any, test: Table) -> dict[str, Any]:
     """How many labels of the test rows are proven, once the model has worked on for them."""
     proven = model.settle(test.X)
     return {"test labels proven": f"{int(proven.sum()):,} of {proven.size:,}"}
+
+
+def proven_in_report(model: Any, train: Table, test: Table | None) -> dict[str, Any]:
+    """How many labels of the test rows, or else the training rows, are proven; nothing where a proof would take long,
+    or the model has none."""
+    name, rows = ("train", train) if test is None else ("test", test)
+    if not isinstance(model, ProvesLabels) or getattr(model, "seconds_solving_", np.inf) > QUICK:
+        return {}
+    try:
+        proven = model.is_proven(rows.X)
+    except ValueError:  # rows in files, calibrated labels
+        return {}
+    return {f"{name} labels proven": f"{int(proven.sum()):,} of {proven.size:,}"}
 
 
 def prove_from(options: argparse.Namespace, model: Any, before: Any) -> None:

@@ -42,7 +42,9 @@ def model_report(
         report.section("What the model is worth", Table(["", ""], facts.pop("worth")))
     report.section("How the gap closed", *closing(model))
     if hasattr(model, "top_features"):
-        tables = [features(best, heading(model, label)) for label, best in model.top_features(SHOWN, names).items()]
+        proven = any(name.endswith("labels proven") for name, _ in groups.get("worth", ()))
+        best_of = model.top_features(SHOWN, names, bounds=proven)
+        tables = [features(best, heading(model, label)) for label, best in best_of.items()]
         report.section("The strongest features", *tables)
     for title, lines in facts.items():
         report.section("The fit" if title == "done" else title.capitalize(), Table(["", ""], lines))
@@ -60,6 +62,11 @@ def verdict(model: Any, worth: dict[str, str]) -> list[str]:
     if outcome is not Outcome.CERTIFIED:
         found.append(f"The fit ended as {outcome}. {outcome.advice}")
     scores = [f"{name} {value}" for name, value in worth.items() if "accuracy" in name or "R2" in name]
+    found += [
+        f"Decisions: {value} {name.removesuffix(' proven')} are proven to be those of the exact optimum."
+        for name, value in worth.items()
+        if name.endswith("labels proven")
+    ]
     if scores:
         found.append(f"Scores: {', '.join(scores)}.")
     return found
@@ -74,11 +81,12 @@ def closing(model: Any) -> list[Item]:
     return [display.closing_chart()] if len(counts) == 1 else [display.chart()]
 
 
-def features(best: list[tuple[Any, float]], caption: str) -> Item:
-    """A table of features, or a sentence where there are none."""
+def features(best: list[tuple[Any, ...]], caption: str) -> Item:
+    """A table of features, with bounds on the optimum's weights where they are known; a sentence where there are none."""
     if not best:
         return Prose(f"{caption} No feature speaks for it: all weights point the other way, or are zero.")
-    return Table(["feature", "weight"], [[str(one), f"{weight:+.4g}"] for one, weight in best], caption)
+    titles = ["feature", "weight", "at least", "at most"][: len(best[0])]
+    return Table(titles, [[str(one), *(f"{value:+.4g}" for value in values)] for one, *values in best], caption)
 
 
 def heading(model: Any, label: Any) -> str:
