@@ -82,10 +82,10 @@ def closing(model: Any) -> list[Item]:
 
 
 def features(best: list[tuple[Any, ...]], caption: str) -> Item:
-    """A table of features, with bounds on the optimum's weights where they are known; a sentence where there are none."""
+    """A table of features, with bounds on the optimum's weights where they are known; or a sentence."""
     if not best:
         return Prose(f"{caption} No feature speaks for it: all weights point the other way, or are zero.")
-    titles = ["feature", "weight", "at least", "at most"][: len(best[0])]
+    titles = ["feature", "weight", "the optimum's: at least", "at most"][: len(best[0])]
     return Table(titles, [[str(one), *(f"{value:+.4g}" for value in values)] for one, *values in best], caption)
 
 
