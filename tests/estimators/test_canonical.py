@@ -19,7 +19,7 @@ from saddlesvm.estimators.changing import fingerprint
 from saddlesvm.estimators.proofs import labels_of, rows_of
 from saddlesvm.estimators.proven import Data
 from saddlesvm.problem.losses import make_loss
-from support import small_problem
+from support import csr, shuffled, small_problem
 
 HEART = load_bundled("heart")
 X, Y = HEART.X / np.abs(HEART.X).max(axis=0), (HEART.y > 0).astype(int)
@@ -65,6 +65,13 @@ def test_the_order_of_named_columns_does_not_change_the_digest() -> None:
     other = LinearSVC(canonical=16).fit(frame[frame.columns[::-1]], Y)
     assert one.digest_ == other.digest_
     assert one.coef_[0].tolist() == other.coef_[0, ::-1].tolist()
+
+
+def test_rows_whose_values_stand_in_another_order_give_the_same_digest() -> None:
+    unsorted = shuffled(csr(X))
+    for part in (unsorted.data, unsorted.indices, unsorted.indptr):
+        part.flags.writeable = False
+    assert LinearSVC(canonical=20).fit(unsorted, Y).digest_ == LinearSVC(canonical=20).fit(X, Y).digest_
 
 
 def test_a_store_gives_the_digest_of_its_rows(tmp_path: Path) -> None:

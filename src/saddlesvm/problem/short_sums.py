@@ -36,7 +36,10 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
     if isinstance(X, CSR):
         rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=(a.size, problem.n_features))
         features, units = _sparse(rows, a)
-        sizes = abs(rows).T @ np.abs(a)
+        absolute = sparse.csr_array(
+            (np.abs(X.data), X.indices, X.indptr), shape=rows.shape
+        )  # abs(rows) would sort them
+        sizes = absolute.T @ np.abs(a)
     else:
         features, units = _dense(X.values, a)
         sizes = np.zeros(problem.n_features)
