@@ -233,3 +233,11 @@ def test_the_error_lies_between_its_bounds(loss):
     assert found.error_low <= found.error <= found.error_high
     if loss != "hinge":
         assert found.error_low == found.error_high
+
+
+def test_C_auto_says_how_far_its_error_is_proven():
+    X, y = rows(seed=12)
+    choice = LinearSVC(C="auto:low=0.01,high=1,size=4", loss="logistic", random_state=0).fit(X, y).choice_
+    low, high = choice.error_bounds
+    assert low == high
+    assert abs(choice.error - low) <= 2 / N

@@ -15,7 +15,7 @@ from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_indicator, has_columns, refuse_columns
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
+from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_defaults import ENDS, GAP
 from saddlesvm.estimators.path_search import certified_path
@@ -94,6 +94,8 @@ class Choice:
     path : CertifiedPath
     by_folds : bool
         No estimate could be trusted, and five folds took their place; or there are groups, which folds leave out.
+    error_bounds : tuple of float
+        Between what the leave-one-out error at the chosen C lies, proven; infinite where folds chose.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class Choice:
     standard_errors: np.ndarray
     path: CertifiedPath
     by_folds: bool = False
+    error_bounds: tuple[float, float] = (-np.inf, np.inf)
 
     @property
     def error(self) -> float:
@@ -185,7 +188,7 @@ def choose_C(
     Cs = path.grid(how.size)
     seen: dict[int, LeaveOneOut] = {}
     for k in coarse_to_fine(Cs.size) if folds is None else ():
-        seen[k] = leave_one_out(path.model(Cs[k]), X, y, sample_weight)
+        seen[k] = estimated(path.model(Cs[k]), X, y, sample_weight)
         if clock() >= end_of_fit():
             break
     estimates = [seen[k] for k in sorted(seen)]
@@ -197,7 +200,11 @@ def choose_C(
         template.set_params(checkpoint=None)
         errors, noise = _errors_of_folds(template, how, Cs, X, y, sample_weight, folds)
     place = _chosen(how.rule, errors, noise, np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan)))
-    return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds)
+    bounds = -np.inf, np.inf
+    if not by_folds and clock() < end_of_fit():
+        found = leave_one_out(path.model(Cs[place]), X, y, sample_weight)
+        bounds = found.error_low, found.error_high
+    return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds, bounds)
 
 
 def coarse_to_fine(size: int) -> list[int]:

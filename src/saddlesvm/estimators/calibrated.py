@@ -17,7 +17,7 @@ from saddlesvm.estimators.calibration import (
     held_out_scores,
     method_of,
 )
-from saddlesvm.estimators.leave_one_out import leave_one_out
+from saddlesvm.estimators.leave_one_out import estimated
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import one_vs_rest
 from saddlesvm.runtime.interrupt import part_of_a_search
@@ -32,7 +32,7 @@ def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
     posed = model.training_problems(y, sample_weight, inputs.as_design(X).shape[0])
     margins = None
     if model.multi_class == "ovr" and model._penalty().penalty.identity():
-        found = leave_one_out(model, X, y, sample_weight)
+        found = estimated(model, X, y, sample_weight)
         margins = found.margins if found.trusted else None
     if margins is None:
         margins = _scores_of_folds(model, X, y, sample_weight)

@@ -127,16 +127,21 @@ def leave_one_out(
     return Estimation(OwnRows(model, X, y, sample_weight, "a leave-one-out estimate")).run(groups)
 
 
+def estimated(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
+    """:func:`leave_one_out` for its estimates: bounds that cost more are left out."""
+    return Estimation(OwnRows(model, X, y, sample_weight, "a leave-one-out estimate")).run(proofs=False)
+
+
 class Estimation:
     """The estimates of one model over its rows."""
 
     def __init__(self, own: OwnRows) -> None:
         self.own, self.model, self.posed = own, own.model, own.posed
 
-    def run(self, groups: Any = None) -> LeaveOneOut:
-        """Estimate every sub-problem's rows, and what follows from them."""
+    def run(self, groups: Any = None, proofs: bool = True) -> LeaveOneOut:
+        """Estimate every sub-problem's rows, and what follows from them; without proofs bounds are wide, and cheap."""
         if groups is None:
-            found = self._each_row()
+            found = self._each_row(proofs)
         else:
             found = self._each_group(inputs.check_labels(groups, self.own.design.shape[0]))
         margins, low, high = (
@@ -154,20 +159,19 @@ class Estimation:
             verdicts.proven, not reasons, reasons,
         )  # fmt: skip
 
-    def _each_row(self) -> list[RowEstimates]:
+    def _each_row(self, proofs: bool) -> list[RowEstimates]:
         """The estimates of every sub-problem; rows whose label the first bounds leave open are solved for."""
-        found = [self._of(k) for k in range(len(self.posed.problems))]
+        found = [self._of(k, proofs) for k in range(len(self.posed.problems))]
         low, high = (np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high"))
         verdicts = self._verdicts(low, high)
         undecided = np.flatnonzero(~verdicts.decided) if verdicts.decided.size else np.empty(0, dtype=np.intp)
         return [one.refined(undecided).rows for one in found]
 
-    def _of(self, k: int) -> LeftOut:
+    def _of(self, k: int, proofs: bool) -> LeftOut:
         """The estimates of sub-problem k."""
         problem, w = self.own.problem(k)
-        return rows_left_out(
-            problem, self.own.design, w, self.model.duals_of(k), self.own.gap(k), self.own.vicinities[k]
-        )
+        near = self.own.vicinities[k] if proofs else None
+        return rows_left_out(problem, self.own.design, w, self.model.duals_of(k), self.own.gap(k), near)
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""
