@@ -15,7 +15,7 @@ from pathlib import Path
 
 import saddlesvm
 
-ROOT = Path(saddlesvm.__file__).parent
+ROOT, TESTS = Path(saddlesvm.__file__).parent, Path(__file__).parents[1]
 TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text() for file in sorted(ROOT.rglob("*.py"))}
 FILES = {name: ast.parse(text) for name, text in TEXTS.items()}
 MOST_ARGUMENTS, MOST_LINES = 8, 60
@@ -169,3 +169,9 @@ def test_the_trip_of_one_small_fit_is_no_longer_than_its_budget() -> None:
     told = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True).stdout
     found = dict(zip(TRIP, map(int, told.split()), strict=True))
     assert {name: count for name, count in found.items() if count > TRIP[name]} == {}, found
+
+
+def test_no_two_files_of_tests_share_a_name() -> None:
+    """Pytest imports them by their names alone; those of a package, `tests/attack`, have its name before theirs."""
+    names = [file.name for file in TESTS.rglob("test_*.py") if not (file.parent / "__init__.py").exists()]
+    assert sorted(names) == sorted({*names})
