@@ -62,7 +62,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     ----------
     support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
     outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    kernel_, n_features_in_, feature_names_in_, coef_
+    kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVR`. The multipliers are between 0 and the row weights.
     offset_ : float
         The threshold rho: ``decision_function = score_samples - offset_``.

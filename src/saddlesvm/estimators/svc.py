@@ -138,6 +138,8 @@ class SVC(PairwiseClassifier):
         The kernel with its parameters as numbers.
     shape_fit_ : tuple of int
         The shape of X in the fit.
+    n_samples_fit_ : int
+        Rows of X in the fit.
     n_iter_ : int32 ndarray of shape (n_pairs,)
         Epochs of each pair.
     C_ : float
@@ -266,7 +268,7 @@ callbacks, warm_start, checkpoint
     ----------
     support_, support_vectors_, dual_coef_, intercept_, n_support_, classes_, class_weight_, fit_status_, coef_, kernel_
     certificate_, certificates_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    n_features_in_, feature_names_in_
+    n_samples_fit_, n_features_in_, feature_names_in_
         As in :class:`SVC`. The certificates are of the objective above, before the division by rho.
 
     Examples

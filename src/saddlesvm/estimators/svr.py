@@ -82,7 +82,8 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     intercept_ : ndarray of shape (1,)
     n_support_ : ndarray of shape (1,)
     fit_status_, certificate_, certificates_, outcome_, trace_, n_iter_
-    seconds_solving_, seconds_certifying_, seconds_compiling_, kernel_, n_features_in_, feature_names_in_, coef_
+    seconds_solving_, seconds_certifying_, seconds_compiling_
+    kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVC`.
 
     Examples
@@ -195,7 +196,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
     ----------
     support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
     outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    kernel_, n_features_in_, feature_names_in_, coef_
+    kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVR`.
 
     Examples

@@ -122,7 +122,7 @@ class NuClassification:
         off by more than half a unit of its last place, which moves its values less than the rounding of a certificate
         allows for: that is counted twice. The multiple zero has the objective zero.
         """
-        ahead, behind = offsets
+        ahead, behind = map(float, offsets)
         rho = -0.5 * (ahead + behind)
         size = float(beta.sum())  # an optimum that is zero may be met by a multiple below zero
         largest = size * float(problem.errors.lengths.max(initial=0.0)) ** 2
