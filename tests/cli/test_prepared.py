@@ -208,7 +208,7 @@ def test_columns_are_left_out(ending: str, drop: Any, tmp_path: Path) -> None:
         read(path, drop_columns=["nick", "id"])
     with pytest.raises(DataError, match="the column of the labels is among those to drop"):
         read(path, drop_columns=drop, label=-1)
-    with pytest.raises(DataError, match="drop_columns applies to CSV, TSV and Parquet; this is bundled"):
+    with pytest.raises(DataError, match="drop_columns applies to CSV, TSV, Parquet and Feather; this is bundled"):
         read("heart", drop_columns=["age"])
 
 

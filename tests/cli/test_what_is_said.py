@@ -31,10 +31,12 @@ def error_of(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
     return capsys.readouterr().err
 
 
-def test_a_text_column_beside_the_label_leads_to_label(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = error_of(capsys, "train", table)
-    assert "line 2: column 'kind': 'x' is not a number" in told
-    assert "labels are taken from column 'id', --label names another" in told
+def test_a_column_of_words_is_encoded_and_the_label_column_named(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", str(table)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "labels column 'id'" in told and "kind: category (2 values)" in told
 
 
 def test_a_pattern_without_a_cluster_leads_to_convert(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,11 +14,12 @@ from saddlesvm.cluster.sources import part_tasks
 from saddlesvm.data import Store
 
 
-def test_float32_and_float64_are_used_in_place() -> None:
+def test_types_with_kernels_are_used_in_place() -> None:
     for dtype in (np.float32, np.float64):
         X = np.eye(4, dtype=dtype)
         assert as_matrix(X) is X
-        assert as_matrix(X.astype(np.int8)).dtype == np.float64
+        assert as_matrix(X.astype(np.int8)).dtype == np.int8
+        assert as_matrix(X.astype(np.int32)).dtype == np.float64
 
 
 @pytest.mark.parametrize("made", [np.asarray, sparse.csr_array, pd.DataFrame])

@@ -158,5 +158,5 @@ def test_leave_one_out_needs_the_square():
     with pytest.raises(ValueError, match="C='auto' needs penalty='l2'"):
         LinearSVC(penalty="elasticnet", C="auto").fit(X, y)
     model = LinearSVC(penalty="elasticnet", C=0.1, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="leave-one-out estimates need penalty='l2'"):
+    with pytest.raises(ValueError, match="a leave-one-out estimate needs penalty='l2'"):
         leave_one_out(model, X, y)

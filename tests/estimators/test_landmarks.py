@@ -202,7 +202,7 @@ def test_the_certificate_is_that_of_the_models_own_scores_in_float64(kind, C):
     z = X[:, 0] + X[:, 1] ** 2 + 0.3 * random.normal(size=800)
     y = np.where(z > 3.0, 1, -1) if kind is SVC else z
     options = {"nu": 0.2} if kind is OneClassSVM else {"C": C}
-    model = kind(approximation=100, gamma=0.3, tol=1e-5, **options).fit(X, y)
+    model = kind(approximation=100, gamma=0.3, tol=3e-5, **options).fit(X, y)  # float32's rounding counts
     beta, K = model.dual_coef_[0], rbf_kernel(model.support_vectors_, gamma=0.3)
     scores = model.predict(X) if kind is SVR else model.decision_function(X)
     if kind is SVC:

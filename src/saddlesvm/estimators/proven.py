@@ -14,6 +14,7 @@ from saddlesvm.answers.labels import Rule
 from saddlesvm.answers.proof import Proof, proof_of
 from saddlesvm.data import inputs
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.scores import dense_weights
@@ -199,7 +200,7 @@ class ProvesLabels(ProvesAnswers):
 
     classes_: np.ndarray
     multilabel_: Any
-    certificate_: Any
+    certificate_: Certificate
     outcome_: Outcome
     tol: float
 
