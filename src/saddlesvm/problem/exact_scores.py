@@ -21,7 +21,7 @@ from saddlesvm.problem.certificate import Certificate, to_the_sum
 from saddlesvm.problem.kernel_certificate import PointErrors, with_rounding
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.proven_sums import STILL, Sums
-from saddlesvm.problem.rounding import UNIT, RowSizes, gamma, point_sizes
+from saddlesvm.problem.rounding import UNDERFLOW, UNIT, RowSizes, gamma, point_sizes
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import box_of
 
@@ -76,10 +76,11 @@ def of_exact_scores(problem: Problem, point: SpanPoint) -> Certificate:
     own, pulled = (offset / kind.scale, C * kind.scale * float(alpha.sum())) if kind.in_kernel else (0.0, 0.0)
     found = Sums(paid, conjugates, 0.5 * (point.square + own * own), 0.5 * (point.reached + pulled * pulled))
     missed = C * kind.scale * gamma(members.size + 8.0) * (sizes.positive + sizes.negative) if kind.in_kernel else 0.0
+    lost = UNDERFLOW * (1.0 + C) * members.size if np.any(point.scores) or np.any(point.beta) or offset else 0.0
     errors = PointErrors(
         rows=_row_sizes(problem, point, z, offset),
         point=sizes,
-        own=0.5 * point.slip + gamma(8.0) * found.regularizer,
+        own=0.5 * point.slip + gamma(8.0) * found.regularizer + lost,
         reached=gamma(8.0) * found.regularizer_conjugate + missed * (abs(pulled) + missed),
         shift=C * move.pulled + float((np.abs(point.beta - C * alpha) + UNIT * np.abs(point.beta)) @ lengths),
         recharged=move.charged,
