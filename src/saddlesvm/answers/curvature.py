@@ -62,7 +62,7 @@ class Curvature:
             return math.inf
         if self.factor is None:
             return (float(np.linalg.norm(v)) * (1.0 + gamma(v.size + 8.0)) + error) / plain
-        return float(self._norms(np.array(v[:, None], dtype=np.float64, order="F"))[0]) + error / plain
+        return float(self.norms_of(np.array(v[:, None], dtype=np.float64, order="F"))[0]) + error / plain
 
     def row_norms(self, X: Rows, chosen: np.ndarray | None = None) -> np.ndarray:
         """``||x_i||`` in the norm of the inverse of H, at most, of all rows or the chosen ones; the virtual feature is
@@ -73,7 +73,7 @@ class Curvature:
             return plain / math.sqrt(self.floor) if self.floor > 0.0 else np.full(wanted.size, np.inf)
         found, done = np.empty(wanted.size), 0
         for part in blocks(wanted, len(self.factor)):
-            found[done : done + part.size] = self._norms(widened(X, part, np.ones(part.size)).T)
+            found[done : done + part.size] = self.norms_of(widened(X, part, np.ones(part.size)).T)
             done += part.size
         return found
 
@@ -81,7 +81,7 @@ class Curvature:
         """The same of the unit vectors, shape (size,): roots of the diagonal of the inverse of H."""
         if self.factor is None:
             return np.full(size, 1.0 / math.sqrt(self.floor) if self.floor > 0.0 else np.inf)
-        return self._norms(np.eye(size, order="F"))
+        return self.norms_of(np.eye(size, order="F"))
 
     def solved(self, v: np.ndarray) -> np.ndarray:
         """``H^-1 v``, as computed: nothing is proven of it."""
@@ -90,7 +90,7 @@ class Curvature:
         half = dtrsm(1.0, self.factor, np.array(v[:, None], order="F"), lower=1)
         return np.asarray(dtrsm(1.0, self.factor, half, lower=1, trans_a=1))[:, 0]
 
-    def _norms(self, columns: np.ndarray) -> np.ndarray:
+    def norms_of(self, columns: np.ndarray) -> np.ndarray:
         """The norms of columns, shape (d + 1, k), which may be overwritten."""
         with blas_for(factor_cost(len(columns))):
             solved = dtrsm(1.0, self.factor, columns, lower=1, overwrite_b=1)
@@ -132,11 +132,26 @@ def curvature_of(problem: Problem, rows: np.ndarray, bends: np.ndarray) -> Curva
     H[diagonal, diagonal] += square
     if problem.intercept.constrained:
         H[-1, -1] -= square
-    trace = float(H[diagonal, diagonal].sum())
+    return factored(H, rows.size, floor) or plain_curvature(problem)
+
+
+def factored(H: np.ndarray, terms: float, floor: float) -> Curvature | None:
+    """A matrix as a :class:`Curvature`; None where rounding would leave nothing of it.
+
+    Parameters
+    ----------
+    H : ndarray of shape (m, m)
+        In its lower triangle, in Fortran order; overwritten.
+    terms : float
+        That each of its places is the sum of, at most.
+    floor : float
+        No eigenvalue of the exact matrix is below it.
+    """
+    size, trace = len(H), float(np.trace(H))
     factor, failed = dpotrf(H, lower=1, clean=0, overwrite_a=1)
-    delta = (gamma(rows.size + OUTER_UNITS) + gamma(size + OUTER_UNITS)) * 2.0 * trace / floor
+    delta = (gamma(terms + OUTER_UNITS) + gamma(size + OUTER_UNITS)) * 2.0 * trace / floor
     solving = gamma(2.0 * size + OUTER_UNITS) * math.sqrt(2.0 * trace / floor)
     if failed or not max(delta, solving) < TRUSTED:
-        return plain_curvature(problem)
+        return None
     wider = math.sqrt(1.0 + delta) / (1.0 - solving) * (1.0 + gamma(size + OUTER_UNITS))
     return Curvature(factor, floor, wider)

@@ -54,11 +54,12 @@ def largest_of(low: np.ndarray, high: np.ndarray) -> Labels:
 
 
 def largest_by_differences(z: np.ndarray, away: np.ndarray) -> Labels:
-    """Of one score a class, where each difference of two is known up to `away`, shape (n,)."""
+    """Of one score a class, where each difference of two is known up to `away`, shape (n,); or that of the largest and
+    each other one, shape (n, k)."""
     best, rows = z.argmax(axis=1), np.arange(len(z))
-    rival = z.copy()
-    rival[rows, best] = -np.inf
-    return best, z[rows, best] - rival.max(axis=1) > away
+    ahead = z[rows, best, None] - z
+    ahead[rows, best] = np.inf
+    return best, (ahead > away.reshape(len(z), -1)).all(axis=1)
 
 
 def most_votes_of(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:

@@ -202,11 +202,16 @@ def _by_steepening(problem: Problem, w: np.ndarray, found: Gradient, M: float) -
     longest = SLACK * float(radii(problem.norms).max(initial=0.0)) / math.sqrt(curvature.floor)
     if M * longest * size > LONG:
         longest = float(curvature.row_norms(problem.X, problem.members).max(initial=0.0))
-    reach = M * longest * size * (1.0 + gamma(8.0))
+    away = radius_by_steepening(size, M * longest)
+    return Neighbourhood(w, away, curvature, problem.scale, way="curvature") if math.isfinite(away) else None
+
+
+def radius_by_steepening(size: float, rho: float) -> float:
+    """``-log(1 - rho size) / rho`` at most, see the module's text; infinite where the gradient is too long for it."""
+    reach = rho * size * (1.0 + gamma(8.0))
     if not reach < 1.0:
-        return None
-    away = size * (-math.log1p(-reach) / reach if reach > 0.0 else 1.0)
-    return Neighbourhood(w, away * (1.0 + gamma(32.0)), curvature, problem.scale, way="curvature")
+        return math.inf
+    return size * (-math.log1p(-reach) / reach if reach > 0.0 else 1.0) * (1.0 + gamma(32.0))
 
 
 def _by_corners(
