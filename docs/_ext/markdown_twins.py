@@ -57,7 +57,9 @@ def markdown_of(body: str) -> str:
         gone.decompose()
     for link in soup.find_all("a", href=True):
         address, hash_, place = link["href"].partition("#")
-        if address.endswith(".html") and "://" not in address:
+        if "://" in address or "_static/" in address:  # what has no twin
+            continue
+        if address.endswith(".html"):
             link["href"] = address.removesuffix(".html") + ".md" + hash_ + place
     for formula in soup.select(".math"):
         formula.name = "tex"
