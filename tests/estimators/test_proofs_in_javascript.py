@@ -34,7 +34,7 @@ console.log(JSON.stringify([given.decimal.map(kept(ofDecimal)), given.hex.map(ke
   given.logs.map(x => String(units(logUp(ofHex(x)))))]));
 """
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="there is no node")
+pytestmark = pytest.mark.skipif(NODE is None or not PAGE.exists(), reason="there is no node, or no manual")
 
 
 def answer(script: str, given: Any) -> Any:
