@@ -197,4 +197,4 @@ def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
     numbers = (0.7, -0.4, 1.3, 2.0, 1.5)
     run = f"from mylosses import Expectile; print(Expectile(0.9).dual_step(*{numbers}), Expectile(0.9).traits.name)"
     done = subprocess.run([sys.executable, "-c", run], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(Expectile(0.9).dual_step(*numbers)), "expectile"]
+    assert done.stdout.split() == [str(Expectile(0.9).dual_step(*numbers)), "my_expectile"]
