@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.answers.many_points import BLOCK_VALUES, loss_arrays, pulls_of_rows, row_weights
+from saddlesvm.answers.many_points import BLOCK_VALUES, loss_arrays, pulls_of_rows
 from saddlesvm.answers.vicinity import Vicinity, gradient_rounding
 from saddlesvm.problem.rounding import SLACK, gamma, radii
 from saddlesvm.rows.layouts import n_rows, n_values
@@ -124,7 +124,7 @@ class Changed(ABC):
         problem = self.near.problem
         Z = scores_of_rows(problem.X, V.T)
         A = loss_arrays(problem.loss).slope(Z, problem.y[:, None])
-        A *= (problem.C * row_weights(problem))[:, None]
+        A *= (problem.C * problem.row_weights)[:, None]
         self.drop(A)
         added, noise = self.added(V)
         G = problem.regularizer.curvature(self.near.w)[:, None] * V + pulls_of_rows(problem.X, A) + added
@@ -157,7 +157,7 @@ class Changed(ABC):
             return
         problem = self.near.problem
         bends = loss_arrays(problem.loss).curvature(at.Z, problem.y[:, None])
-        bends *= (problem.C * row_weights(problem))[:, None]
+        bends *= (problem.C * problem.row_weights)[:, None]
         self.drop(bends)
         ridge = problem.regularizer.curvature(self.near.w)
         most = max(1, int(OWN_WORK / (n_values(problem.X) * ridge.size)))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.answers.changed import LEAST_LEFT, Changed, Look, Solved
-from saddlesvm.answers.many_points import loss_arrays, row_weights, with_feature
+from saddlesvm.answers.many_points import loss_arrays, with_feature
 from saddlesvm.answers.vicinity import Vicinity, corners_of
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma, loss_units, radii
 from saddlesvm.rows.scores import matrix_of
@@ -86,7 +86,7 @@ class ChangedRows(Changed):
         self.h, self.beta, self.bend, s = (np.zeros(dropped.size) for _ in range(4))
         self.h[self.places], self.beta[self.places] = near.bend[gone], near.pulls[gone]
         s[:] = 1.0
-        s[self.places] = row_weights(problem)[gone]
+        s[self.places] = problem.row_weights[gone]
         self.bend[self.places] = near.at.bends[gone]
         self.strength = np.where(self.adds, problem.C * s, 0.0)
         self.U = near.inverse @ rows.T

@@ -19,7 +19,6 @@ import math
 import numpy as np
 
 from saddlesvm.answers.changed import together
-from saddlesvm.answers.many_points import row_weights
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma
 from saddlesvm.rows.scores import scores_of_rows
@@ -36,7 +35,7 @@ def intervals(near: Vicinity, rows: np.ndarray, alpha: float) -> np.ndarray:
     alpha : float
     """
     problem = near.problem
-    assert (row_weights(problem) == 1.0).all()
+    assert (problem.row_weights == 1.0).all()
     n, size = near.z.size, together(near)
     count = math.floor(alpha * (n + 1))
     found = np.tile([-np.inf, np.inf], (len(rows), 1))

@@ -44,7 +44,7 @@ def long_gradient(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float] |
         return None
     plain, offset = problem.intercept.split(w)
     pull, alpha = np.zeros(w.size, dtype=LONG), np.zeros(problem.y.size)
-    s = problem.weights if problem.weights.size else np.ones(problem.y.size)
+    s = problem.row_weights
     norms, length = radii(problem.norms), float(np.linalg.norm(w))
     slopes = SLOPES.get(loss_name(problem.loss))
     unit = UNIT if slopes is None else FINE

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import matrix_of
 from saddlesvm.rows.small_types import widened
@@ -34,11 +33,6 @@ def loss_arrays(loss: Loss) -> LossArrays:
             lambda z, y: np.asarray(methods.curvature(loss, z, y) + 0.0 * z),
         )
     return LossArrays(np.vectorize(loss.subgradient, otypes=[float]), np.vectorize(loss.curvature, otypes=[float]))
-
-
-def row_weights(problem: Problem) -> np.ndarray:
-    """``s_i`` of all rows, shape (n,)."""
-    return problem.weights if problem.weights.size else np.ones(problem.y.size)
 
 
 def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:

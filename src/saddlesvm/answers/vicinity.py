@@ -20,7 +20,6 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.answers.curvature import TRUSTED
 from saddlesvm.answers.gradient import Gradient, gradient_at
-from saddlesvm.answers.many_points import row_weights
 from saddlesvm.answers.neighbourhood import on_one_piece
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.problem import Problem
@@ -236,6 +235,6 @@ def gradient_rounding(problem: Problem, V: np.ndarray, sizes: np.ndarray) -> np.
     bend = problem.loss.largest_curvature()
     of_margins = problem.C * bend * gamma(rows.terms + 8.0) * (norm + 1.0) * rows.squares
     if traits_of(problem.loss).task == "regression":
-        labels = float(radii(problem.norms) @ (row_weights(problem) * np.abs(problem.y)))
+        labels = float(radii(problem.norms) @ (problem.row_weights * np.abs(problem.y)))
         of_margins = of_margins + problem.C * bend * gamma(8.0) * labels
     return SLACK * (summed + of_margins + gamma(8.0) * norm)

@@ -38,7 +38,7 @@ def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray
         return np.zeros(problem.n_features, dtype=bool)
     near = pulled_by_short_sums(problem, alpha)
     squares = np.zeros(problem.n_features + 1)
-    weights = problem.weights if problem.weights.size else np.ones(problem.y.size)
+    weights = problem.row_weights
     hessian_diagonal(problem.X, problem.members, weights, squares)
     reach = SLACK * np.sqrt(2.0 * gap * problem.C * bend * squares) + near.errors
     return np.asarray((np.abs(near.pull) + reach < parts[1])[:-1])

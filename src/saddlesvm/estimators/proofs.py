@@ -244,7 +244,7 @@ def _centred(problem: MultinomialProblem, W: np.ndarray) -> np.ndarray | None:
     if not problem.intercept.constrained:
         return None
     z = np.column_stack([problem.passes.margins(w) for w in W])
-    s = problem.gathered(problem.weights) if problem.weights.size else np.ones(len(z))
+    s = problem.gathered(problem.row_weights)
     wanted = np.bincount(problem.y[problem.members].astype(int), s, z.shape[1])
     offsets = np.zeros(z.shape[1])
     for _ in range(CENTRING):

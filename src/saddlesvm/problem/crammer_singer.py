@@ -70,11 +70,6 @@ class JointProblem(Problem):
         """Class numbers as whole numbers."""
         return self.y.astype(np.int32)
 
-    @property
-    def row_weights(self) -> np.ndarray:
-        """Weights of all rows."""
-        return self.weights if self.weights.size else np.ones(self.y.size)
-
     @cached_property
     def all_weights(self) -> np.ndarray:
         """Weights of all rows, zero for those that take no part."""

@@ -98,7 +98,7 @@ def of_exact_scores(problem: Problem, point: SpanPoint) -> Certificate:
 def _row_sizes(problem: Problem, point: SpanPoint, z: np.ndarray, offset: float) -> RowSizes:
     """Sums over the rows of how far the model's values can be off, in the place of the rows' lengths."""
     members = problem.members
-    s = problem.weights[members] if problem.weights.size else np.ones(members.size)
+    s = problem.row_weights[members]
     label = 0.0 if is_classification(problem.loss) else np.abs(problem.y[members])
     e = point.slips[members] + 4.0 * UNIT * (abs(offset) + np.abs(z) + label)
     return RowSizes(float(members.size), 0.0, 0.0, float(s @ e), float(s @ (e * e)), float(e.max(initial=0.0)))

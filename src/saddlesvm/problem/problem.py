@@ -158,6 +158,11 @@ class Problem:
         return self.strength.lam
 
     @property
+    def row_weights(self) -> np.ndarray:
+        """Weights of all rows, ones where none were given, shape (n,)."""
+        return self.weights if self.weights.size else np.ones(self.y.size)
+
+    @property
     def reading_time(self) -> float:
         """A rough lower bound on the seconds of a pass over the members in order."""
         return rows.reading_time(self.X, self.members.size * self.values_per_row)

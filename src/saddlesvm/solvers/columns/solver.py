@@ -312,7 +312,7 @@ class Columns(SolverBase):
         Where the loss has kinks: that of its proximal terms, C / q.
         """
         if not state.work.curvatures.size:
-            weights = problem.weights if problem.weights.size else np.ones(problem.y.size)
+            weights = problem.row_weights
             found = np.zeros(state.w.size)
             hessian_diagonal(problem.X, problem.members, weights, found)
             state.work.curvatures = problem.C * found
