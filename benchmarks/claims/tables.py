@@ -33,7 +33,7 @@ BATCH = 2_000  # rows of a step of SGD
 CLASSES = ("earn", "acq", "crude", "trade", "money-fx", "interest", "grain", "ship")
 MEASURED = """
 import json, resource, sys, time
-import saddlesvm, saddlesvm.cli.commands, sklearn.pipeline
+import saddlesvm, saddlesvm.cli.train, sklearn.pipeline
 before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
 from saddlesvm.cli import main
 code = main(sys.argv[1:])

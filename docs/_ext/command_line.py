@@ -10,8 +10,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from saddlesvm.cli.helping import examples_of, sections_of
-from saddlesvm.cli.parser import make_parser
+from saddlesvm.cli.parser import examples_of, make_parser, sections_of
 
 
 def subcommands(

@@ -9,8 +9,10 @@ import shlex
 import pytest
 
 from saddlesvm.cli import parser as cli
-from saddlesvm.cli.help_texts import EXAMPLES, GROUPS, WHOLE_HELP
+from saddlesvm.cli.options import COMMANDS, GROUPS
 from saddlesvm.estimators import HOMES, register
+
+WHOLE_HELP = [name for name, command in COMMANDS.items() if command.fits]
 
 
 def commands():
@@ -32,13 +34,13 @@ def said(capsys):
 @pytest.mark.parametrize("name", commands())
 def test_a_command_has_two_examples_and_shows_all_its_options(name, said):
     parser = commands()[name]
-    assert len(EXAMPLES[name]) == 2
+    assert len(COMMANDS[name].examples) == 2
     assert said(name, "--help").count(f"  saddlesvm {name}") == 2
     whole = said(name, "--help-all" if name in WHOLE_HELP else "--help")
     for action in parser._actions:
         assert all(spelling in whole for spelling in action.option_strings), action.dest
-    for example in EXAMPLES[name]:
-        parser.parse_args(shlex.split(example)[2:])
+    for example in COMMANDS[name].examples:
+        parser.parse_args(shlex.split(example)[1:])
 
 
 @pytest.mark.parametrize("name", commands())

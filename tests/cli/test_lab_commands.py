@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 
@@ -12,20 +11,14 @@ pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
-from saddlesvm.cli import compare as command
-
-
-def parsed(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser.add_subparsers(required=True))
-    return parser.parse_args(words)
+from saddlesvm.cli import main
 
 
 def test_command_compares(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["saddlesvm", "compare", "toy"])
     path, trace = tmp_path / "report.html", tmp_path / "trace.csv"
     words = ("--solvers", "dcd,sdca:start=sgd", "--max-time", "0.2", "--tol", "1e-2", "--with", "sklearn")
-    code = command.run(parsed("compare", "toy", *words, "--report", str(path), "--trace", str(trace), "--quiet"))
+    code = main(["compare", "toy", *words, "--report", str(path), "--trace", str(trace), "--quiet"])
     assert code == 0
     said = capsys.readouterr().out
     assert "came within 1e-2 of the optimum first" in said
@@ -44,7 +37,7 @@ def test_command_compares(tmp_path, capsys, monkeypatch):
     ],
 )
 def test_command_refuses_in_one_line(words, message, capsys):
-    assert command.run(parsed(*words)) == command.USAGE_ERROR
+    assert main(words) == 2
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
@@ -52,15 +45,14 @@ def test_command_refuses_in_one_line(words, message, capsys):
 
 def test_command_reproduces(tmp_path, capsys):
     path = tmp_path / "report.html"
-    assert command.run(parsed("reproduce", "pegasos-bound", "--quick", "--quiet", "--report", str(path))) == 0
+    assert main(["reproduce", "pegasos-bound", "--quick", "--quiet", "--report", str(path)]) == 0
     assert "pegasos-bound:" in capsys.readouterr().out
     assert path.exists()
 
 
 def test_the_commands_load_nothing_heavy():
     code = (
-        "import sys, argparse; from saddlesvm.cli import compare as command;"
-        "command.add_arguments(argparse.ArgumentParser().add_subparsers());"
+        "import sys; from saddlesvm.cli.parser import make_parser; make_parser();"
         "print([name for name in ('matplotlib', 'plotly', 'saddlesvm.lab.comparison') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,7 +13,8 @@ import pytest
 
 import saddlesvm
 from saddlesvm import cli, data
-from saddlesvm.cli import faces, parser
+from saddlesvm.cli import known as faces
+from saddlesvm.cli import parser
 from saddlesvm.estimators import register
 from saddlesvm.estimators.calibration import METHODS
 from saddlesvm.estimators.persistence import load

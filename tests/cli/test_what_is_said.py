@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from saddlesvm.cli import main
-from saddlesvm.cli.console import why_not_written
+from saddlesvm.cli.console import why_unwritten
 from saddlesvm.cli.running import run
 
 ROWS = "a,kind,id\n1,x,1\n2,y,2\n3,x,3\n4,y,4\n"
@@ -80,8 +80,8 @@ def test_warnings_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_store_that_is_cut_off_while_it_is_read_is_named() -> None:
-    assert why_not_written(OSError("a.store/values.npy: ends before byte 8: it was cut off")).startswith("a.store/")
-    assert why_not_written(OSError(28, "No space left")) == "standard output: cannot be written: No space left"
+    assert why_unwritten(OSError("a.store/values.npy: ends before byte 8: it was cut off")).startswith("a.store/")
+    assert why_unwritten(OSError(28, "No space left")) == "standard output: cannot be written: No space left"
 
 
 def test_certify_says_of_which_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import get_args
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args
 
 from saddlesvm.runtime.words import Calibration
 
@@ -11,6 +12,41 @@ COUNT = 13  # values of C of a grid
 MISSING = ("error", "drop", "mean", "median")  # what may happen to missing values
 MOST_DIGITS = 24  # of a range of rows
 FOLDS = 5  # folds where several values of C are given, and no number of folds
+
+Value = TypeVar("Value")
+
+
+def reader(needed: str, fine: Callable[[Any], bool] = lambda _: True) -> Callable[[Any], Callable[[str], Any]]:
+    """Let a reader of a text raise argparse's error, which says what is `needed`, where it cannot read the text or what
+    it returns is not `fine`."""
+
+    def declare(read: Callable[[str], Value]) -> Callable[[str], Value]:
+        def value(text: str) -> Value:
+            try:
+                found = read(text)
+            except (ValueError, KeyError):
+                found = None
+            if found is None or not fine(found):
+                raise argparse.ArgumentTypeError(f"{text!r}: {needed}")
+            return found
+
+        return value
+
+    return declare
+
+
+truth = reader("yes or no is allowed")({"yes": True, "no": False}.__getitem__)
+header = reader("auto, yes or no is allowed")({"auto": "auto", "yes": True, "no": False}.__getitem__)
+index_base = reader("auto, 0 or 1 is allowed")({"auto": "auto", "0": True, "1": False}.__getitem__)
+METHODS = get_args(Calibration)
+probability = reader(f"yes, no or one of {', '.join(METHODS)} is allowed")(
+    {"yes": True, "no": False, **{name: name for name in METHODS}}.__getitem__
+)
+share = reader(
+    "a share of the rows is needed, above 0 and below 1 (0.2); a file goes with --test", lambda one: 0 < one < 1
+)(float)
+fold_count = reader("a whole number of folds is needed, at least 2", lambda count: count >= 2)(int)
+count_of_Cs = reader("a number of values is needed, as in 13", lambda count: count >= 1)(int)
 
 
 def number_or_name(text: str) -> float | str:
@@ -42,91 +78,48 @@ def row_numbers(text: str) -> list[int]:
     return found
 
 
-def truth(text: str) -> bool:
-    """True or False of "yes" or "no"."""
-    if text not in ("yes", "no"):
-        raise argparse.ArgumentTypeError(f"{text!r}: yes or no is allowed")
-    return text == "yes"
+@reader("numbers with commas are needed, as in 0.1,1,10")
+def numbers(text: str) -> list[float]:
+    """Numbers with commas."""
+    return [float(one) for one in text.split(",")]
 
 
-def probability(text: str) -> bool | str:
-    """Whether and how scores become probabilities: "yes", "no", or a method."""
-    methods = get_args(Calibration)
-    if text not in ("yes", "no", *methods):
-        raise argparse.ArgumentTypeError(f"{text!r}: yes, no or one of {', '.join(methods)} is allowed")
-    return text == "yes" if text in ("yes", "no") else text
+@reader("two numbers with a comma are needed, as in 1e-3,1e3")
+def two_ends(text: str) -> tuple[float, float]:
+    """Two numbers with a comma."""
+    low, high = map(float, text.split(","))
+    return low, high
 
 
 def numbers_or_name(text: str) -> float | str | tuple[float, ...]:
     """A number, several with commas, or a name."""
     try:
-        numbers = tuple(map(float, text.split(",")))
+        found = tuple(map(float, text.split(",")))
     except ValueError:
         return text
-    return numbers[0] if len(numbers) == 1 else numbers
+    return found[0] if len(found) == 1 else found
 
 
+@reader("a number, several with commas, as in 0.1,1,10, or auto is allowed")
 def strength(text: str) -> float | str | tuple[float, ...]:
     """C of the command line: a number, several with commas, or words such as "auto"."""
     found = numbers_or_name(text)
     if isinstance(found, str) and text[:1].isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r}: a number, several with commas, as in 0.1,1,10, or auto is allowed")
+        raise ValueError
     return found
 
 
+@reader("names or positions of columns are needed, as in id,name", all)
 def columns(text: str) -> tuple[str, ...]:
     """Names or positions of columns, with commas."""
-    found = tuple(name.strip() for name in text.split(","))
-    if not all(found):
-        raise argparse.ArgumentTypeError(f"{text!r}: names or positions of columns are needed, as in id,name")
-    return found
+    return tuple(name.strip() for name in text.split(","))
 
 
+@reader(
+    "names of columns and their kinds are needed, as in city=category,note=text,id=drop",
+    lambda found: all(name and kind for name, kind in found),
+)
 def column_kinds(text: str) -> tuple[tuple[str, str], ...]:
     """Names or positions of columns and their kinds, ``city=category,note=text:1-2``."""
-    found = [tuple(part.strip() for part in one.rpartition("=")[::2]) for one in text.split(",")]
-    if not all(name and kind for name, kind in found):
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: names of columns and their kinds are needed, as in city=category,note=text,id=drop"
-        )
-    return tuple((name, kind) for name, kind in found)
-
-
-def share(text: str) -> float:
-    """A share of the rows, above 0 and below 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < 1.0:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: a share of the rows is needed, above 0 and below 1 (0.2); a file goes with --test"
-        )
-    return number
-
-
-def fold_count(text: str) -> int:
-    """A number of folds, at least 2."""
-    if not text.isdigit() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number of folds is needed, at least 2")
-    return int(text)
-
-
-def two_ends(text: str) -> tuple[float, float]:
-    """Two numbers with a comma."""
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: two numbers with a comma are needed, as in 1e-3,1e3") from None
-    return low, high
-
-
-def count_of_Cs(text: str) -> int:
-    """A number of values of C, at least one."""
-    try:
-        count = int(text)
-    except ValueError:
-        count = 0
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: a number of values is needed, as in 13")
-    return count
+    split = (one.rpartition("=") for one in text.split(","))
+    return tuple((name.strip(), kind.strip()) for name, _, kind in split)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from typing import Any
 
 import numpy as np
 
-from saddlesvm.cli.commands import NOT_CERTIFIED, OK, labels_of, make_estimator, read_table
+from saddlesvm.cli.asked import make_estimator
+from saddlesvm.cli.console import command_line
+from saddlesvm.cli.display import Facts, show
 from saddlesvm.cli.facts_of import described
-from saddlesvm.cli.reading import check_classes
-from saddlesvm.cli.report import check_possible
-from saddlesvm.cli.tables import Facts, show
+from saddlesvm.cli.reading import check_classes, labels_of, read_table
+from saddlesvm.cli.train import NOT_CERTIFIED, OK
 from saddlesvm.data import DataError
 from saddlesvm.estimators.audit import Audit, audit
 from saddlesvm.fit.outcome import Outcome
@@ -23,7 +22,6 @@ SHOWN = 20  # suspects that are printed; all of them with --json
 
 def run(options: argparse.Namespace) -> int:
     """Fit, audit, and print or draw what was found."""
-    check_possible(options.report)
     table = read_table(options, options.data)
     check_classes(table)
     y = labels_of(table)
@@ -41,8 +39,7 @@ def run(options: argparse.Namespace) -> int:
             ("features", f"{table.n_features:,}"),
             ("C", str(getattr(model, "C_", model.C))),
         ]
-        command = shlex.join(["saddlesvm", *sys.argv[1:]])
-        audit_report(found, model, table.X, y, str(table.source), told, command).write(options.report)
+        audit_report(found, model, table.X, y, str(table.source), told, command_line()).write(options.report)
         facts["proven"]["report written to"] = options.report
     show(facts, options.json)
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED

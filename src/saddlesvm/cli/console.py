@@ -1,16 +1,25 @@
-"""Standard output and standard error of the commands, also where they are a full disk, or closed."""
+"""What a command reads and writes: its files, looked at before anything heavy is loaded, and standard output and error,
+also where they are a full disk, or closed."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
+import shlex
 import sys
+from importlib.util import find_spec
 
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.sources import check_there, refuse_special
 from saddlesvm.runtime.shown import one_line, shown, unbroken
 
-__all__ = ["give_up_output", "print_error", "ready_output", "safe_label", "why_not_written", "write_output"]
+__all__ = [
+    "STANDARD_INPUT", "check_outputs", "check_sources", "command_line", "give_up_output", "is_pattern", "print_error",
+    "ready_output", "safe_label", "why_unwritten", "write_output",
+]  # fmt: skip
 
+STANDARD_INPUT = "-"
 OUTPUT = "standard output"
 
 
@@ -34,7 +43,7 @@ def print_error(message: str) -> None:
         print(one_line(message), file=sys.stderr, flush=True)
 
 
-def why_not_written(error: OSError) -> str:
+def why_unwritten(error: OSError) -> str:
     """The text of an error of the system with the name of the file, or of standard output where it names none.
 
     An error that the system did not raise, such as that of a store cut off while it is read, says itself what it is.
@@ -77,3 +86,60 @@ def write_output(text: str) -> None:
             f"{OUTPUT}: its encoding {encoding} lacks {lacking!r}; set PYTHONIOENCODING=utf-8, or use --output"
         ) from None
     sys.stdout.write(text)
+
+
+def command_line() -> str:
+    """The command as it was given, for reports."""
+    return shlex.join(["saddlesvm", *sys.argv[1:]])
+
+
+def is_pattern(data: str) -> bool:
+    """Whether DATA is a pattern of several names rather than a name."""
+    return any(sign in data for sign in "*?[") and not os.path.exists(data)
+
+
+def check_sources(options: argparse.Namespace) -> None:
+    """Raise DataError where a command reads data, or a model, that are not there.
+
+    The options that name them are `reads` and `models` among those of the command. Standard input, and what the workers
+    of a cluster read, are left to the command.
+    """
+    for path in named(options, "models"):
+        if not os.path.exists(path):
+            raise DataError(f"{path}: no such file")
+        refuse_special(path)
+    for source in named(options, "reads"):
+        if source == STANDARD_INPUT or (getattr(options, "dask", None) and is_pattern(source)):
+            continue
+        if is_pattern(source):
+            raise DataError(
+                f"{source}: no such file; a pattern of stores is for --dask, and `saddlesvm convert` makes one store "
+                "of many files or stores"
+            )
+        check_there(source)
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Raise DataError for a file that could not be written, or would be written twice; `writes` names the options."""
+    paths = named(options, "writes")
+    for path in paths:
+        folder = os.path.dirname(os.path.realpath(path))
+        if not os.path.isdir(folder):
+            raise DataError(f"{path}: its folder does not exist")
+        if os.path.isdir(path):
+            raise DataError(f"{path}: is a folder; a file name is needed")
+        refuse_special(path)
+        if not os.access(folder, os.W_OK):
+            raise DataError(f"{path}: cannot be written: permission denied in its folder")
+    if "report" in options.writes and options.report and find_spec("matplotlib") is None:
+        raise DataError(f"{options.report}: a report needs the lab extra: pip install 'saddlesvm[lab]'")
+    real = [os.path.realpath(path) for path in paths]
+    for path, one in zip(paths, real, strict=True):
+        if real.count(one) > 1:
+            raise DataError(f"{path}: is given for two outputs; each needs a file of its own")
+
+
+def named(options: argparse.Namespace, kind: str) -> list[str]:
+    """The paths in those options that are of a kind: reads, models or writes."""
+    given = [getattr(options, name) for name in getattr(options, kind, ())]
+    return [path for one in given if one for path in ([one] if isinstance(one, str) else one)]

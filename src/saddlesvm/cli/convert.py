@@ -7,10 +7,8 @@ import os
 import time
 from typing import Any
 
-from saddlesvm.cli.choices_of_reading import HEADER, ZERO_BASED
 from saddlesvm.cli.console import print_error
-from saddlesvm.cli.share_bar import share_bar
-from saddlesvm.cli.tables import Facts, show
+from saddlesvm.cli.display import Facts, share_bar, show
 from saddlesvm.cli.tabular import needs_encoder, opened, refuse
 from saddlesvm.data import DataError, Store
 from saddlesvm.data import convert as convert_files
@@ -33,11 +31,11 @@ def convert(options: argparse.Namespace) -> int:
                 options.data,
                 options.store,
                 label=options.label,
-                header=HEADER[options.header],
+                header=options.header,
                 n_features=options.n_features,
                 dtype=options.dtype,
                 scale=options.scale,
-                zero_based=ZERO_BASED[options.index_base],
+                zero_based=options.index_base,
                 memory=memory_bytes(options.memory),
                 overwrite=options.overwrite,
                 missing=options.missing,

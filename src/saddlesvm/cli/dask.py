@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from saddlesvm.cli.choosing import choice_facts
-from saddlesvm.cli.places import is_pattern
+from saddlesvm.cli.console import is_pattern
 from saddlesvm.data import DataError, Store
 from saddlesvm.data.store import is_store
 from saddlesvm.estimators import register

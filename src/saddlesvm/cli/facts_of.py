@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cli.tables import Facts
+from saddlesvm.cli.display import Facts
 from saddlesvm.data import Table
 from saddlesvm.data.frame import Frame
 from saddlesvm.estimators.register import entry_of

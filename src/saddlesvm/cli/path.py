@@ -6,23 +6,18 @@ The functions that run it.
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from typing import Any
 
 import numpy as np
 
-from saddlesvm.cli.commands import (
-    NOT_CERTIFIED,
-    OK,
-    labels_of,
-    make_estimator,
-    read_table,
-    task_of,
-)
+from saddlesvm.cli.asked import make_estimator, task_of
+from saddlesvm.cli.console import command_line
+from saddlesvm.cli.display import Facts, show
 from saddlesvm.cli.facts_of import described
-from saddlesvm.cli.tables import Facts, show
+from saddlesvm.cli.reading import labels_of, read_table
 from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, read_encoded
+from saddlesvm.cli.train import NOT_CERTIFIED, OK
 from saddlesvm.data import Table
 from saddlesvm.data.columns import check_names
 from saddlesvm.estimators import persistence
@@ -177,6 +172,5 @@ def write_report(
         ("features", f"{table.n_features:,}"),
         ("gap asked for", f"{options.proven_gap:g}"),
     ]
-    command = shlex.join(["saddlesvm", *sys.argv[1:]])
     display = PathDisplay(path, scores, chosen, table.feature_names or None)
-    path_report(display, str(table.source), facts, command).write(options.report)
+    path_report(display, str(table.source), facts, command_line()).write(options.report)

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from saddlesvm.cli.display import show
 from saddlesvm.cli.reading import check_features, labels_of, read_table
-from saddlesvm.cli.tables import show
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.columns import dropped_positions, label_position

@@ -9,28 +9,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from saddlesvm.cli.choices_of_reading import HEADER, ZERO_BASED
-from saddlesvm.cli.places import STANDARD_INPUT
-from saddlesvm.cli.share_bar import share_bar
-from saddlesvm.cli.tabular import LABEL, needs_encoder, read_encoded, read_tabular, refuse
+from saddlesvm.cli.console import STANDARD_INPUT
+from saddlesvm.cli.display import share_bar
+from saddlesvm.cli.tabular import needs_encoder, read_tabular, refuse
 from saddlesvm.data import BUNDLED, DataError, Table, read
 from saddlesvm.data.columns import check_names
-from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
 CALLED = "standard input"
-
-
-class Reading(NamedTuple):
-    """What other data of a model are read for."""
-
-    n_features: int | None
-    task: Any = None
-    missing: str = "error"
 
 
 def read_table(
@@ -54,7 +44,7 @@ def read_table(
         return read_tabular(options, source, task)
     given: dict[str, Any] = {
         "label": options.label,
-        "header": HEADER[options.header],
+        "header": options.header,
         "n_features": n_features,
         "scale": options.scale,
         "task": task,
@@ -63,30 +53,9 @@ def read_table(
         "drop_columns": options.drop_columns,
     }
     told = options.index_base != "auto" or zero_based is None
-    given["zero_based"] = ZERO_BASED[options.index_base] if told else zero_based
+    given["zero_based"] = options.index_base if told else zero_based
     with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
         return read(source, **given, advance=advance)
-
-
-def read_like(before: Any, model: Any, options: argparse.Namespace, source: str, given: Reading) -> Table:
-    """Read other data of a model: by the encoder `before` it, where there is one; else as :func:`read_table`.
-
-    Parameters
-    ----------
-    before : TableEncoder, StandardScaler or None
-    model : estimator
-        With ``notes_``.
-    options : Namespace
-    source : str
-    given : Reading
-        The width that is expected, what the labels are, and what to do with missing values.
-    """
-    if not isinstance(before, TableEncoder):
-        return read_table(options, source, given.n_features, given.task, model.notes_.get("zero_based"), given.missing)
-    label = model.notes_.get(LABEL)
-    if source == STANDARD_INPUT:
-        return from_standard_input(options, lambda path: read_encoded(before, options, path, label, given.task))
-    return read_encoded(before, options, source, label, given.task)
 
 
 def from_standard_input(options: argparse.Namespace, use: Callable[[str], Table]) -> Table:

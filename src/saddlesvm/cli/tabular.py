@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cli.choices_of_reading import HEADER
-from saddlesvm.cli.share_bar import share_bar
+from saddlesvm.cli.display import share_bar
 from saddlesvm.data import DataError, Store, Table, read
 from saddlesvm.data.cache import CACHE
 from saddlesvm.data.column_kinds import Found, found_in
@@ -37,9 +36,7 @@ LABEL = "label column"  # the note of a model with the name of its labels
 
 def opened(options: argparse.Namespace, source: str) -> FrameSource:
     """A file as the options say, ready to be read by columns."""
-    return frame_source(
-        source, header=HEADER[options.header], drop=options.drop_columns, label=options.label
-    )  # fmt: skip
+    return frame_source(source, header=options.header, drop=options.drop_columns, label=options.label)
 
 
 def needs_encoder(options: argparse.Namespace, source: str) -> bool:

@@ -1,0 +1,484 @@
+"""The options and the subcommands of the command line, declared: what each means, reads and writes, with examples.
+
+Every option means the same as the parameter in Python. An option of an estimator that is not declared here has the type
+of its default, and the text of its docstring. Light to import.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, get_args
+
+from saddlesvm.cli import arguments as kinds
+from saddlesvm.cli.known import LOSSES, OWN_ESTIMATOR, OWN_LOSS, estimator_text, loss_argument, solver_text
+from saddlesvm.data.sources import BUNDLED
+from saddlesvm.estimators.path_defaults import GAP
+from saddlesvm.lab.experiments import HOMES
+from saddlesvm.runtime.words import (
+    CLASSIFICATION_LOSSES,
+    DTYPES,
+    INTERCEPTS,
+    KEPT,
+    KERNEL_NAMES,
+    LAYOUTS,
+    USUAL_LAYOUTS,
+    USUAL_LOSSES,
+    MultiClass,
+    Penalty,
+)
+
+__all__ = ["COMMANDS", "COMMON", "FLAGS", "GROUPS", "OPTIONS", "Command", "option"]
+
+Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
+YES: Option = {"action": "store_true"}
+
+
+def option(text: str, **how: Any) -> Option:
+    """An option with its help text."""
+    return {"help": text} | how
+
+
+COMPUTED = [name for name in KERNEL_NAMES if name != "precomputed"]
+FLAGS = {"lam": ("--lambda",), "proven_gap": ("--gap",), "peers": ("--with",), "output": ("-o", "--output")}
+OPTIONS: dict[str, Option] = {
+    "data": option(
+        "file (CSV, JSON lines, Parquet, LIBSVM, .npy, ...), folder of texts, store, "
+        f"{', '.join(BUNDLED)}, or - for stdin"
+    ),
+    # how data are read
+    "label": option("label column of a table; the last one by default", metavar="NAME"),
+    "drop_columns": option(
+        "columns of a table that are no features: names, identifiers, dates",
+        type=kinds.columns, default=(), metavar="NAME,NAME",
+    ),
+    "columns": option(
+        "kinds of columns: zip=category,note=text,id=drop",
+        type=kinds.column_kinds, default=(), metavar="NAME=KIND",
+    ),
+    "header": option(
+        "whether a table has a line of names; auto by default",
+        type=kinds.header, default="auto", metavar="{auto,yes,no}",
+    ),
+    "scale": option("multiply every value by this (255 levels: 0.00392157)", type=float, default=1.0),
+    "index_base": option(
+        "the first feature's number in LIBSVM text: auto (default), 0 or 1",
+        type=kinds.index_base, default="auto", metavar="{auto,0,1}",
+    ),
+    "cache": option("keep what was read in DATA.store for the next run", **YES),
+    "missing": option(
+        "missing values: an error (default), drop their rows, or fill in the column's mean or median",
+        choices=kinds.MISSING, default="error",
+    ),
+    "standardize": option(
+        "bring each feature to mean 0 and variance 1 (sparse ones to variance 1); saved with the model", **YES
+    ),
+    "test": option("data to test the model on", metavar="DATA"),
+    "validation": option("hold this share of the rows out for a test: 0.2", type=kinds.share, metavar="SHARE"),
+    "groups": option("a text file with the name of each row's group, one a line", metavar="PATH"),
+    # the problem
+    "loss": option(
+        "hinge, squared_hinge (default), smooth_hinge, logistic; for targets: squared, absolute, "
+        "epsilon_insensitive, squared_epsilon_insensitive, huber, pinball:tau=0.9; or MODULE:CLASS of your own",
+        type=loss_argument,
+    ),
+    "C": option("weight of the losses: 1, several (0.1,1,10), or auto", type=kinds.strength),
+    "lam": option("lambda = 1 / (C n) instead of C", type=float),
+    "cv": option(
+        "folds of the cross-validation of several values of C, or of gamma; 5 by default",
+        type=kinds.fold_count, metavar="FOLDS",
+    ),
+    "Cs": option(
+        "number of values of C with --penalty l1 or elasticnet; 13 by default",
+        type=kinds.count_of_Cs, default=kinds.COUNT, metavar="N",
+    ),
+    "every_C": option("prove every C between the ends, with --penalty l1 or elasticnet too", **YES),
+    "proven_gap": option("relative gap to prove for every C; 0.01 by default", type=float, default=GAP),
+    "leave_one_out": option("estimate the error from the training rows alone", **YES),
+    "penalty": option("l2 (default); l1 or elasticnet set weights to zero"),
+    "l1_ratio": option("share of the l1 norm in the elastic net; 0.15 by default"),
+    "class_weight": option("balanced, or LABEL=FACTOR,LABEL=FACTOR", metavar="WEIGHTS"),
+    "multi_class": option("ovr (default), ovo, crammer_singer, multinomial or top_k", metavar="WAY"),
+    "top_k": option("classes that may rank before the right one, with --multi-class top_k; 5 by default"),
+    "intercept": option(
+        "penalised like the weights (default), exactly unpenalised (free), or none", choices=INTERCEPTS
+    ),
+    "intercept_scaling": option("value of the constant feature of a penalised intercept; 1 by default", type=float),
+    "epsilon": option(
+        "half-width of the tube in which errors cost nothing; 0 for linear models, 0.1 with a kernel"
+    ),
+    "width": option("width of the smooth hinge; 1 by default"),
+    "estimator": option(
+        "the kind of model, instead of the one for the loss: LinearSVC, LinearSVR, KernelSVC, SVC, NuSVC, "
+        "SVR, NuSVR, OneClassSVM, or MODULE:CLASS of your own",
+        type=estimator_text,
+    ),
+    # kernels
+    "kernel": option("kernel of --estimator SVC, SVR, ...; rbf by default", metavar="NAME", choices=KERNEL_NAMES),
+    "gamma": option("of the kernel: scale (default), auto, a number, or several (0.1,1)", type=kinds.numbers_or_name),
+    "degree": option("of the polynomial kernel; 3 by default"),
+    "coef0": option("constant of the polynomial and sigmoid kernels; 0 by default"),
+    "nu": option("of the nu machines: the share of rows that may be margin errors; 0.5 by default"),
+    "cache_size": option("megabytes for rows of the kernel matrix; 200 by default"),
+    "approximation": option(
+        "landmark rows that stand for the kernel matrix: a number, or auto",
+        type=kinds.whole_or_name, metavar="LANDMARKS",
+    ),
+    "exact_tol": option(
+        "with --approximation: relative gap to prove for the exact problem afterwards", type=float
+    ),
+    "shrinking": option("yes or no: set rows aside that stay outside the margin"),
+    "probability": option(
+        "yes, no, sigmoid, isotonic or temperature: fit probabilities to scores of rows left out",
+        type=kinds.probability, metavar="yes|no|METHOD",
+    ),
+    "break_ties": option("yes or no: break ties of votes by the scores"),
+    "decision_function_shape": option("ovr or ovo: a column of scores a class, or a pair", metavar="SHAPE"),
+    # solving
+    "solver": option(
+        "auto (default), dcd, sdca, pegasos, newton, columns or blocks, with options "
+        "(pegasos:batch_size=64,output=average), or MODULE:CLASS of your own",
+        type=solver_text,
+    ),
+    "tol": option("relative duality gap to prove; 1e-4 by default", type=float, metavar="GAP"),
+    "gap": option(
+        "duality gap that ends the fit, too, in the units of the objective; 0 by default", type=float
+    ),
+    "until_proven": option(
+        "data to train on for until each label is proven to be that of the exact optimum, and to test on",
+        metavar="DATA",
+    ),
+    "max_iter": option("epochs at most; no limit by default", type=int, metavar="EPOCHS"),
+    "max_time": option("seconds at most; no limit by default", type=float, metavar="SECONDS"),
+    "keep": option("the best certified model (default), or the solver's last point", choices=KEPT),
+    "canonical": option(
+        "round the exact optimum's weights to so many bits, proven: the same for any solver and machine",
+        type=int, metavar="BITS",
+    ),
+    "seed": option("of the random choices; 0 by default", type=int, default=0),
+    "checkpoint": option("save the state of the fit here, and resume from it", metavar="PATH"),
+    "n_jobs": option("threads; -1 for all cores", type=int, metavar="N"),
+    "memory": option("train block by block within this memory: 512M, 1.5G", metavar="BYTES"),
+    "dask": option("train on N processes here, or on a Dask cluster", metavar="local:N|ADDRESS"),
+    # what is written
+    "model": option("write the model here", metavar="PATH"),
+    "report": option("write an HTML report with charts here", metavar="PATH"),
+    "liblinear": option("write the model here as a LIBLINEAR text model", metavar="PATH"),
+    "libsvm": option("write the model here as a LIBSVM text model", metavar="PATH"),
+    "json": option("print the facts as JSON", **YES),
+    "output": option("write to this file instead of standard output", metavar="PATH"),
+    # comparisons
+    "positive": option("the class compared with the rest, if there are several", metavar="LABEL"),
+    "figures": option("write every figure here, as PNG and SVG", metavar="DIR"),
+    "quiet": option("no progress bar", **YES),
+}  # fmt: skip
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "data": (
+        "data", "test", "validation", "groups", "label", "columns", "drop_columns", "header", "scale",
+        "standardize", "index_base", "missing", "cache",
+    ),
+    "model": (
+        "loss", "C", "lam", "cv", "Cs", "every_C", "proven_gap", "leave_one_out", "penalty", "l1_ratio", "class_weight",
+        "multi_class", "top_k", "intercept", "intercept_scaling", "epsilon", "width", "estimator",
+    ),
+    "kernels": (
+        "kernel", "gamma", "degree", "coef0", "nu", "cache_size", "approximation", "exact_tol", "shrinking",
+        "probability", "break_ties", "decision_function_shape",
+    ),
+    "solving": (
+        "tol", "gap", "until_proven", "max_time", "max_iter", "solver", "keep", "seed", "canonical", "checkpoint",
+        "n_jobs", "memory", "dask",
+    ),
+    "output": ("model", "report", "liblinear", "libsvm", "json", "help", "help_all"),
+}  # fmt: skip
+
+COMMON = frozenset((
+    "data", "test", "validation", "label", "columns", "loss", "C", "penalty", "class_weight", "tol", "max_time",
+    "checkpoint", "n_jobs", "memory", "model", "report", "json", "help", "help_all", "leave_one_out", "proven_gap",
+))  # fmt: skip
+
+
+class Command(NamedTuple):
+    """A subcommand.
+
+    Parameters
+    ----------
+    text : str
+        What it does.
+    run : str
+        The function that runs it, ``"module:function"`` of this room.
+    options : str
+        Their names, with blanks; those with ``|`` between them exclude each other. Names in capitals are positional.
+    examples : tuple of str
+        Command lines, without the name of the program.
+    changes : dict of str to dict
+        How an option differs from that of :data:`OPTIONS`, or is not there.
+    fits : bool
+        Whether it has the options of the registered estimators, and so ``--help-all``.
+    reads, models, writes : tuple of str
+        The options that name data to read, models to read, and files to write.
+    """
+
+    text: str
+    run: str
+    options: str
+    examples: tuple[str, ...]
+    changes: dict[str, Option] = {}  # noqa: RUF012
+    fits: bool = False
+    reads: tuple[str, ...] = ("data",)
+    models: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+OF_FILES = "label drop_columns header scale index_base"
+READING = f"{OF_FILES} columns cache"
+FIT = "loss estimator solver tol max_iter max_time intercept intercept_scaling n_jobs seed json"
+ENDS: Option = {"type": kinds.two_ends, "metavar": "LOW,HIGH"}
+OWN = {  # of a saved model that may be of classes of the user's own
+    "estimator": option(f"where the model is of an estimator of yours: {OWN_ESTIMATOR}"),
+    "loss": option(f"where the model has a loss of yours: {OWN_LOSS}"),
+    "MODEL": option("a saved model"),
+}
+OF_PROOFS = {"MODEL": option("a saved linear model"), "DATA": option("the data that it was trained on")}
+
+COMMANDS = {
+    "train": Command(
+        "train a model, and prove how far it is from the optimum",
+        "train:train",
+        f"DATA test validation cv C|lam {FIT} gap keep until_proven dask model report {READING} missing standardize",
+        (
+            "train heart --C auto --validation 0.2 --report heart.html",
+            "train people.csv --label bought --columns zip=category --model people.model",
+        ),
+        fits=True,
+        reads=("data", "test", "until_proven"),
+        writes=("model", "liblinear", "libsvm", "checkpoint", "report"),
+    ),
+    "path": Command(
+        "fit every C between two ends with a proof, and choose one",
+        "path:run",
+        f"DATA C|lam Cs every_C proven_gap validation leave_one_out report model {FIT} {READING}",
+        (
+            "path heart --leave-one-out --report heart-path.html",
+            "path data.csv --C 0.01,100 --gap 1e-3 --model data.model",
+        ),
+        {
+            "C": option("the ends; 1e-3,1e3 by default", **ENDS),
+            "lam": option("the same in lambda", **ENDS),
+            "validation": option("rows to measure the error along the path on", type=str, metavar="DATA"),
+            "model": option("write the model of the chosen C here"),
+        },
+        fits=True,
+        reads=("data", "validation"),
+        writes=("report", "model"),
+    ),
+    "audit": Command(
+        "list rows that are probably mislabelled, and what rows and groups do to a model",
+        "audit:run",
+        f"DATA C|lam groups report {FIT} {READING}",
+        (
+            "audit heart --loss logistic --report heart-audit.html",
+            "audit data.csv --label outcome --loss logistic --groups patients.txt --json",
+        ),
+        {
+            "report": option("write an HTML page with tables, pictures and the rows"),
+            "json": option("print everything as JSON"),
+        },
+        fits=True,
+        writes=("report",),
+    ),
+    "predict": Command(
+        "print the predictions of a model, one line a row",
+        "saved:predict",
+        f"MODEL DATA estimator scores|probabilities proven loss output {OF_FILES} cache",
+        ("predict data.model new.csv", "predict data.model new.csv --scores --output scores.txt"),
+        OWN
+        | {
+            "scores": option("the decision values behind each prediction", **YES),
+            "probabilities": option(
+                "the probability of each class beside the prediction, after a line with the classes, as LIBSVM's -b 1",
+                **YES,
+            ),
+            "proven": option(
+                "the data that the model was trained on: adds 'proven' to each prediction that is that of the exact "
+                "optimum, and 'open' to others",
+                metavar="TRAINING",
+            ),
+        },
+        reads=("data", "proven"),
+        models=("model",),
+    ),
+    "certify": Command(
+        "prove how far a model is from the optimum on some data",
+        "saved:certify",
+        f"MODEL DATA estimator loss C|lam refine tol json {OF_FILES} cache",
+        ("certify data.model data.csv", "certify liblinear.model data.svm --C 1 --refine 20 --tol 1e-3"),
+        OWN
+        | {
+            "MODEL": option("a saved model, or a LIBLINEAR text model"),
+            "C": option("instead of the model's own", type=float),
+            "lam": option("instead of the model's own"),
+            "refine": option("epochs of dual ascent that tighten the bound", type=int, default=0),
+            "tol": option("exit with 3 unless the relative gap is at most this"),
+        },
+        models=("model",),
+    ),
+    "prove": Command(
+        "write a proof of a linear model, for others to check",
+        "proofs:prove",
+        f"MODEL DATA output json {READING}",
+        (
+            "prove data.model data.csv -o proof.json",
+            "prove data.model data.csv --label outcome --drop-columns name -o proof.json",
+        ),
+        OF_PROOFS | {"output": option("write the proof, JSON, to this file", required=True)},
+        models=("model",),
+        writes=("output",),
+    ),
+    "verify": Command(
+        "check a proof in fractions, with nothing of a fit",
+        "proofs:verify",
+        f"PROOF DATA json {READING}",
+        ("verify proof.json data.csv", "verify proof.json data.parquet --json"),
+        {"PROOF": option("a proof that 'saddlesvm prove' made"), "DATA": option("the data that it is about")},
+        models=("proof",),
+    ),
+    "forget": Command(
+        "make a linear model one of its data without some rows",
+        "proofs:forget",
+        f"MODEL DATA rows output json {READING}",
+        (
+            "forget data.model data.csv --rows 17 -o without.model",
+            "forget data.model data.csv --rows 3,7-9,120 -o without.model --json",
+        ),
+        OF_PROOFS
+        | {
+            "rows": option("rows, from 0 on", type=kinds.row_numbers, required=True, metavar="3,7-9"),
+            "output": option("write the model to this file", required=True),
+        },
+        models=("model",),
+        writes=("output",),
+    ),
+    "info": Command(
+        "describe a model or a data set",
+        "saved:info",
+        f"SOURCE estimator loss verify json {READING}",
+        ("info data.csv", "info data.model"),
+        OWN
+        | {
+            "SOURCE": OPTIONS["data"] | {"metavar": "MODEL|DATA"},
+            "verify": option("read all of a store, and compare its checksums", **YES),
+        },
+        reads=("source",),
+    ),
+    "convert": Command(
+        "write data files of any size into one store, for fast and repeated training",
+        "convert:convert",
+        f"DATA STORE dtype n_features memory overwrite missing json {OF_FILES} columns",
+        (
+            "convert day-1.svm.bz2 day-2.svm.bz2 days.store",
+            "convert table.parquet table.store --label outcome --dtype float32",
+        ),
+        {
+            "DATA": option(f"{OPTIONS['data']['help']}; the rows of several follow each other", nargs="+"),
+            "STORE": option("the folder to make"),
+            "dtype": option("of the values (that of the data by default)", choices=("float32", "float64")),
+            "n_features": option("of sparse data, when more than occur", type=int),
+            "memory": option("that the rows may take on their way; 256M by default", default="256M"),
+            "overwrite": option("replace a store of that name", **YES),
+            "missing": option(
+                "what happens to missing values: an error, or their rows are left out, or they are filled in with the "
+                "mean of their column, which takes a second pass; models trained on the store do the same when they "
+                "predict",
+                choices=("error", "drop", "mean"),
+            ),
+        },
+    ),
+    "compare": Command(
+        "run solvers side by side and write a report with figures",
+        "compare:compare",
+        "DATA solvers peers C|lam loss repeats test max_time tol intercept kernel gamma degree coef0 positive "
+        "certify_every label scale image trace figures report quiet",
+        (
+            "compare heart --report heart.html",
+            "compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report data.html",
+        ),
+        {
+            "DATA": option("data file, or a bundled set"),
+            "solvers": option(
+                "by name, with options: dcd,pegasos:batch_size=64,output=average (default dcd,sdca,pegasos)"
+            ),
+            "peers": option("sklearn,sgd,liblinear,cyanure,... or all", default="", metavar="PEERS"),
+            "C": option("one or several, with commas: 0.1,1,10 (default 1)", type=kinds.numbers),
+            "lam": option("one or several, with commas, in place of C", type=kinds.numbers),
+            "loss": option(f"with commas: {', '.join(LOSSES)}, MODULE:CLASS", type=str),
+            "repeats": option("runs with the seeds 0, 1, ... (default 1)", type=int, default=1),
+            "test": option("data to measure the test error on"),
+            "max_time": option("seconds for each run (default 10)", default=10.0),
+            "tol": option("relative duality gap that ends a run (default 1e-6)", default=1e-6),
+            "intercept": {"default": "regularized"},
+            "kernel": option("kernel machines in place of linear ones", choices=COMPUTED, metavar=None),
+            "gamma": option("of the kernel: scale, auto or a number", type=kinds.number_or_name, default="scale"),
+            "degree": option("of the polynomial kernel (default 3)", type=float, default=3.0),
+            "coef0": option("of the polynomial and sigmoid kernels (default 0)", type=float, default=0.0),
+            "certify_every": option("epochs (default 1)", type=float, default=1.0),
+            "image": option("height and width, where a row is an image", metavar="HxW"),
+            "trace": option(".parquet or .csv; runs that it holds are not done again", metavar="PATH"),
+            "report": option("the HTML report to write", required=True),
+        },
+        reads=("data", "test"),
+    ),
+    "reproduce": Command(
+        "run the published experiments again",
+        "compare:reproduce",
+        "NAME data report figures quick quiet",
+        ("reproduce rates --quick", "reproduce --data downloads --report reports"),
+        {
+            "NAME": option(f"{', '.join(HOMES)}; all if left out", nargs="?", choices=tuple(HOMES)),
+            "data": option("folder with the data files; else a cache folder, then OpenML", metavar="DIR"),
+            "report": option("HTML file; a folder where all are run (default: ./reports)"),
+            "figures": option("write every figure here as PNG"),
+            "quick": option("a part of the data, in seconds", **YES),
+        },
+        reads=(),
+    ),
+    "watch": Command(
+        "write a page that plays two solvers, row by row, side by side",
+        "compare:watch",
+        "DATA solver against C|lam loss intercept rows epochs seed positive label scale report",
+        ("watch toy", "watch banknote --solver sdca --against newton --report banknote.html"),
+        {
+            "DATA": option(f"data file, or a bundled set: {', '.join(BUNDLED)}"),
+            "solver": option(
+                "pegasos, sdca, dcd or newton, with options: pegasos:projection=true", type=str, default="pegasos"
+            ),
+            "against": option("the one beside it (default dcd); none for one alone", default="dcd"),
+            "C": option("instead of lambda", type=float),
+            "lam": option("default 0.05"),
+            "loss": option(f"{', '.join(CLASSIFICATION_LOSSES)} (default hinge)", type=str, default="hinge"),
+            "intercept": {"choices": ("none", "regularized"), "default": "regularized"},
+            "rows": option("rows at most, drawn at random (default 60)", type=int, default=60),
+            "epochs": option("passes over them at most (default 8)", type=float, default=8.0),
+            "seed": option("of the rows and of the solvers' draws (default 0)"),
+            "report": option("the page to write (default watch.html)", default="watch.html"),
+        },
+    ),
+    "warmup": Command(
+        "compile ahead what first fits would otherwise wait for",
+        "warmup:run",
+        "loss layout dtype intercept multi_class penalty kernel n_jobs",
+        ("warmup", "warmup --loss hinge,logistic --layout csr --dtype float32"),
+        {
+            "loss": option(f"one or more, by commas; {', '.join(USUAL_LOSSES)} by default", type=str),
+            "layout": option(
+                f"of {', '.join(LAYOUTS)}; {' and '.join(USUAL_LAYOUTS)} by default", default=",".join(USUAL_LAYOUTS)
+            ),
+            "dtype": option(f"of {', '.join(DTYPES)}; float64 by default", default="float64"),
+            "intercept": {"default": "regularized"},
+            "multi_class": option("of several classes", choices=get_args(MultiClass), metavar=None),
+            "penalty": option("of the weights", choices=get_args(Penalty)),
+            "kernel": option("of SVC, SVR", choices=COMPUTED, metavar=None),
+            "n_jobs": option("2 or more: also what threads within a fit need"),
+        },
+        reads=(),
+    ),
+}

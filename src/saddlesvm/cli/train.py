@@ -1,0 +1,257 @@
+"""``saddlesvm train``: read, fit, test, save, and print the results."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.cli.asked import estimator_kind, make_estimator, task_of
+from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
+from saddlesvm.cli.console import command_line, is_pattern
+from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_of
+from saddlesvm.cli.display import Facts, show, spoken
+from saddlesvm.cli.facts_of import described, done, quality, support, worth
+from saddlesvm.cli.prepared import Filling, kernel_values, scaled, scaler_of
+from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
+from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, of_store, read_encoded
+from saddlesvm.data import Store, Table
+from saddlesvm.data.columns import check_names
+from saddlesvm.estimators import persistence
+from saddlesvm.estimators.diagnosis import diagnose, separability
+from saddlesvm.estimators.libsvm import check_libsvm, save_libsvm
+from saddlesvm.estimators.proven import ProvesLabels
+from saddlesvm.estimators.register import Entry
+from saddlesvm.estimators.scaling import behind_scaler
+from saddlesvm.estimators.table import TableEncoder
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.solvers.automatic.auto import FINISH
+
+OK, NOT_CERTIFIED = 0, 3
+QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up to some times as long
+
+
+def train(options: argparse.Namespace) -> int:
+    """``saddlesvm train``: read, fit, test, save, and print the results."""
+    task, entry = task_of(options), estimator_kind(options)
+    check_choice(options)
+    check_until_proven(options, entry)
+    check_asked(options, entry)
+    check_scaling(options)
+    if options.dask and is_pattern(options.data):
+        return train_where_stores_are(options, task)
+    whole, (table, apart, test), filling, gaps, scaler = read_parts(options, task, entry.task)
+    y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
+    model: Any = make_estimator(options, y)
+    check_formats(options, model, None if entry.task != "classification" else np.unique(y))
+    facts: Facts = {"read": described(whole) | gaps | {"labels": label_taken(table, options.label)}}
+    if whole.columns is not None:
+        facts["read"] |= {"features": table.n_features, "columns": whole.columns}
+    if apart is not None:
+        facts["read"]["rows held out for validation"] = apart.n_rows
+    if test is not None:
+        facts["read for testing"] = described(test)
+    if options.dask:
+        model, told = fit_on_cluster(model, (table.X, y, table.sample_weight), options)
+        facts |= told
+    else:
+        if options.cv is not None:
+            model, facts["cross-validation"] = cross_validated(model, options, table, y)
+        else:
+            model.fit(table.X, y, table.sample_weight)
+        facts["done"] = done(model, table)
+    settling = settled(model, test) if options.until_proven and test is not None else {}
+    if options.report and not settling:
+        settling = proven_in_report(model, table, test)
+    facts["worth"] = settling | worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
+    for part, name in ((apart, "validation"), (test, "test")):
+        if part is not None:
+            facts["worth"] |= quality(model, part.X, part.y, name)
+    hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
+    if entry.linear and hard:
+        found = [str(one) for one in diagnose(table.X) + separability(model)]
+        if found:
+            facts["what made it hard"] = {"found": found}
+    if table.feature_names:
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
+    if table.encoder is not None:
+        notes[LABEL] = table.label_name
+    return kept_and_shown(options, model, facts, notes | numbering(table), scaler)
+
+
+def check_formats(options: argparse.Namespace, model: Any, classes: np.ndarray | None) -> None:
+    """Raise ValueError, before the fit, for a model that a text format which is asked for cannot hold."""
+    if options.liblinear:
+        persistence.liblinear_kind(model, options.liblinear, classes)
+    if options.libsvm:
+        check_libsvm(model, options.libsvm, classes)
+
+
+def numbering(table: Table | Store) -> dict[str, Any]:
+    """The note of a model on how the features of its data were numbered, where that is known."""
+    return {} if table.zero_based is None else {"zero_based": table.zero_based}
+
+
+def check_scaling(options: argparse.Namespace) -> None:
+    """Raise ValueError for options that do not go with scaled features."""
+    if not options.standardize:
+        return
+    for name, given in (("liblinear", options.liblinear), ("libsvm", options.libsvm)):
+        if given:
+            raise ValueError(f"--{name}: such models have no scaling of their features: leave --standardize out")
+    if options.kernel == "precomputed" or options.dask:
+        other = "--dask" if options.dask else "--kernel precomputed"
+        raise ValueError(f"--standardize does not go with {other}: scale the features before")
+
+
+Parts = tuple[Table, Table | None, Table | None]
+
+
+def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tuple[Table, Parts, Filling, Facts, Any]:
+    """The data as read; the rows to train on, those held out, and the test data, without missing values and scaled; and
+    what was done to them: the filling, how much it filled, and the scaler.
+
+    Parameters
+    ----------
+    options : Namespace
+    task : "regression" or None
+    kind : {"classification", "regression", "novelty"}
+        What the estimator learns.
+    """
+    filling, pairwise = Filling(options.missing), options.kernel == "precomputed"
+    table = read_table(options, options.data, task=task, missing=filling.keeps)
+    table = of_store(table) if table.format == "store" else table
+    table = kernel_values(table) if pairwise and table.encoder is None else table
+    if kind == "classification":
+        check_classes(table)
+    whole, apart = table, None
+    if options.validation is not None:
+        labels_of(table)
+        table, apart = held_out(table, options.validation, options.seed, kind == "classification", pairwise)
+    if table.encoder is not None:
+        return encoded_parts(options, whole, table, apart, task)
+    filling = Filling.learnt(options.missing, table)
+    gaps = filling.found_in(table)
+    table = filling.applied(table)
+    test = read_test(options, table, filling, kind) if options.test else None
+    scaler = scaler_of(table) if options.standardize else None
+    parts = (one and scaled(scaler, one) for one in (table, apart and filling.applied(apart), test))
+    return whole, tuple(parts), filling, gaps, scaler  # type: ignore[return-value]
+
+
+def encoded_parts(
+    options: argparse.Namespace, whole: Table, table: Table, apart: Table | None, task: str | None
+) -> tuple[Table, Parts, Filling, Facts, Any]:
+    """As :func:`read_parts`, of a table with columns of words: encoded as the rows to train on teach."""
+    encoder = fitted_to(table)
+    test = read_encoded(encoder, options, options.test, table.label_name, task) if options.test else None
+    parts = (encoded(encoder, table), apart and encoded(encoder, apart), test)
+    return whole, parts, Filling(), {}, encoder
+
+
+def read_test(options: argparse.Namespace, table: Table, filling: Filling, task: str) -> Table:
+    """The test data, with the features of the training data."""
+    of_loss, pairwise = "regression" if task == "regression" else None, options.kernel == "precomputed"
+    width = table.n_features + (pairwise and table.zero_based is True)
+    test = read_table(options, options.test, width, of_loss, table.zero_based, filling.keeps)
+    test = kernel_values(test, table.n_features) if pairwise else test
+    if task != "novelty":
+        labels_of(test)
+    check_names(test.source, test.feature_names, table.source, table.feature_names)
+    return filling.applied(test)
+
+
+def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int:
+    """``saddlesvm train 'STORES/*.store' --dask ...``: the workers read the stores, and no row passes through here."""
+    stores = stores_of(options.data)
+    first, n = stores[0], sum(len(store) for store in stores)
+    y = np.concatenate([np.unique(np.asarray(store.y)) for store in stores])
+    test = read_table(options, options.test, first.shape[1], task, first.zero_based) if options.test else None
+    model: Any = make_estimator(options, y)
+    check_formats(options, model, None if task == "regression" else np.unique(y))
+    facts: Facts = {"read": {"stores": len(stores), "rows": n, "features": first.shape[1]}}
+    if test is not None:
+        facts["read for testing"] = described(test)
+    model, told = fit_on_cluster(model, ([os.path.abspath(store.path) for store in stores], None, None), options)
+    facts |= told
+    facts["worth"] = worth(model, model.certificate_) | support(model)
+    if test is not None:
+        facts["worth"] |= quality(model, test.X, labels_of(test), "test")
+    fillings = [Filling.of_store(store) for store in stores]
+    notes: dict[str, Any] = {"trained on": options.data, "rows": n}
+    notes |= fillings[0].notes if all(one == fillings[0] for one in fillings) else {}
+    return kept_and_shown(options, model, facts, notes | numbering(first))
+
+
+def kept_and_shown(
+    options: argparse.Namespace, model: Any, facts: Facts, notes: dict[str, Any], scaler: Any = None
+) -> int:
+    """Write the model where the options ask for it, show the facts, and return the exit code."""
+    if options.model:
+        persistence.save(behind_scaler(model, scaler), options.model, notes)
+        facts["done"]["model written to"] = options.model
+    if options.liblinear:
+        persistence.save_liblinear(model, options.liblinear)
+        facts["done"]["LIBLINEAR model written to"] = options.liblinear
+    if options.libsvm:
+        save_libsvm(model, options.libsvm)
+        facts["done"]["LIBSVM model written to"] = options.libsvm
+    if options.report:
+        facts["done"]["report written to"] = options.report
+        write_report(options, model, facts, scaler)
+    show(facts, options.json)
+    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
+
+
+def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: Any) -> None:
+    """Write the facts that the command prints, with pictures, as one HTML file."""
+    from saddlesvm.lab.model_report import model_report
+
+    names = scaler.get_feature_names_out() if isinstance(scaler, TableEncoder) else None
+    groups = {
+        title: [(name, spoken(name, value)) for name, value in lines.items() if value is not None]
+        for title, lines in facts.items()
+    }
+    model_report(model, str(options.data), groups, command_line(), names).write(options.report)
+
+
+def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:
+    """Take the rows of --until-proven for the test data.
+
+    Raises
+    ------
+    ValueError
+        Other options do not go with it.
+    """
+    if options.until_proven is None:
+        return
+    if not issubclass(entry.kind, ProvesLabels):
+        raise ValueError(f"--until-proven is for linear classifiers; {entry.name} proves no labels")
+    for name in ("cv", "dask", "probability"):
+        if getattr(options, name):
+            raise ValueError(f"--until-proven does not go with --{name}: leave one of the two out")
+    if options.test not in (None, options.until_proven):
+        raise ValueError("--until-proven tests the model on its data, too: leave --test out, or give the same data")
+    options.test = options.until_proven
+
+
+def settled(model: Any, test: Table) -> dict[str, Any]:
+    """How many labels of the test rows are proven, once the model has worked on for them."""
+    proven = model.settle(test.X)
+    return {"test labels proven": f"{int(proven.sum()):,} of {proven.size:,}"}
+
+
+def proven_in_report(model: Any, train: Table, test: Table | None) -> dict[str, Any]:
+    """How many labels of the test rows, or else the training rows, are proven; nothing where a proof would take long,
+    or the model has none."""
+    name, rows = ("train", train) if test is None else ("test", test)
+    if not isinstance(model, ProvesLabels) or getattr(model, "seconds_solving_", np.inf) > QUICK:
+        return {}
+    try:
+        proven = model.is_proven(rows.X)
+    except ValueError:  # rows in files, calibrated labels
+        return {}
+    return {f"{name} labels proven": f"{int(proven.sum()):,} of {proven.size:,}"}
