@@ -28,9 +28,9 @@ import tempfile
 from pathlib import Path
 
 from saddlesvm.data import atomic_write
+from saddlesvm.lab.experiments.reproduction import EXPERIMENTS, reproduce
 from saddlesvm.lab.machine import machine_rows
 from saddlesvm.lab.report import Report, Table
-from saddlesvm.lab.reproduction import EXPERIMENTS, reproduce
 
 PAGES = Path(__file__).parents[2] / "docs" / "experiments"
 NAMED = r"found|machine|took|table \d+ of [^>]+?"

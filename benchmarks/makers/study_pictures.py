@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.makers.many_runs import pegasos_runs, sampler
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.lab import bounds
 from saddlesvm.lab.charts import Chart, Series, save
 from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.many_runs import pegasos_runs, sampler
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem

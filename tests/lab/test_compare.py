@@ -17,12 +17,12 @@ from saddlesvm.data import DataError, load_bundled  # noqa: E402
 from saddlesvm.fit.limits import Limits  # noqa: E402
 from saddlesvm.lab import curves, dataset, plan, tidy  # noqa: E402
 from saddlesvm.lab.comparison import compare  # noqa: E402
+from saddlesvm.lab.comparison_report import reach_times, verdict  # noqa: E402
 from saddlesvm.lab.contenders import parse_contenders, split  # noqa: E402
 from saddlesvm.lab.dataset import make_dataset  # noqa: E402
 from saddlesvm.lab.machine import in_threads  # noqa: E402
 from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402
 from saddlesvm.lab.runs import GROWTH, judge, run_peer, run_solver  # noqa: E402
-from saddlesvm.lab.verdict import reach_times, verdict  # noqa: E402
 from saddlesvm.problem.losses import Hinge, make_loss  # noqa: E402
 
 
@@ -304,12 +304,13 @@ def test_a_comparison_in_lambda_is_the_one_in_C(toy, tmp_path):
         compare(X, y, C=1.0, lam=1.0)
 
 
-def test_traces_without_a_form_are_those_of_C(toy, tmp_path):
+def test_traces_without_a_form_are_refused(toy, tmp_path):
     X, y = toy
     path = tmp_path / "trace.csv"
     trace = compare(X, y, solvers="dcd", tol=1e-2).trace
     tidy.write_trace(trace.drop(columns="form"), path)
-    assert set(tidy.read_trace(path)["form"]) == {"C"}
+    with pytest.raises(DataError, match="no column 'form'"):
+        tidy.read_trace(path)
 
 
 def test_the_verdict_blames_the_clock_only_where_it_stopped_a_run(toy):

@@ -12,9 +12,8 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
 from saddlesvm.lab import reproduce
-from saddlesvm.lab.experiments.base import Options
+from saddlesvm.lab.experiments.reproduction import Options, experiment
 from saddlesvm.lab.report import Report, Table
-from saddlesvm.lab.reproduction import experiment
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
 from saddlesvm.data import load_bundled
-from saddlesvm.lab import charts, figures, pictures
+from saddlesvm.lab import charts, figures
 from saddlesvm.lab.charts import Chart, Grid, Series
 from saddlesvm.lab.comparison import compare
 from saddlesvm.lab.dataset import make_dataset
@@ -59,13 +59,13 @@ def test_pictures_of_a_classifier():
     coef = np.array([1.0, 1.0])
     taken = np.where(data.X @ coef > 0, 1.0, -1.0)
     wrong = int((taken != data.y).sum())
-    assert str(wrong) in pictures.confusion_grid(data.y, taken, (-1.0, 1.0)).caption
+    assert str(wrong) in figures.confusion_grid(data.y, taken, (-1.0, 1.0)).caption
     assert figures.confusion(data.y, taken, (-1.0, 1.0)).texts
     assert figures.decision(data.X, data.y, coef, 0.0).get_lines()
     assert figures.margins(data.X, data.y, coef, 0.0).collections
     problem = data.problem(Hinge(), 1.0, "regularized")
-    early, late = pictures.shrinking_charts(problem, (1, 4))
-    small = [sum((series.size == pictures.SMALL).sum() for series in one.series[:2]) for one in (early, late)]
+    early, late = figures.shrinking_charts(problem, (1, 4))
+    small = [sum((series.size == figures.SMALL).sum() for series in one.series[:2]) for one in (early, late)]
     assert small[0] == 0
     assert small[1] > 0
     assert figures.shrinking(problem, 2.0).collections

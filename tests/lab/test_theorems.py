@@ -1,17 +1,22 @@
 """The theorems as functions: their inverses, their order, and that they hold on data."""
 
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from saddlesvm.lab import bounds
 from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.many_runs import pegasos_runs, sampler
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.losses import Hinge, SmoothHinge
 from saddlesvm.solvers import SDCA
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.makers.many_runs import pegasos_runs, sampler
 
 PEGASOS = {
     "deterministic_regret_bound": (1.0, 0.01),

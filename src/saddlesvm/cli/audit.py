@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     found = audit(model, table.X, y, groups, sample_weight=table.sample_weight)
     facts: Facts = {"read": described(table)} | facts_of(found, y, None if options.json else SHOWN)
     if options.report:
-        from saddlesvm.lab.audit_report import audit_report
+        from saddlesvm.lab.reports import audit_report
 
         told = [
             ("rows", f"{table.n_rows:,}"),

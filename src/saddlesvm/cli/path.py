@@ -165,7 +165,7 @@ def write_report(
 ) -> None:
     """Write the HTML report."""
     from saddlesvm.lab.displays import PathDisplay
-    from saddlesvm.lab.path_report import path_report
+    from saddlesvm.lab.reports import path_report
 
     facts = [
         ("rows", f"{table.n_rows:,}"),

@@ -208,7 +208,7 @@ def kept_and_shown(
 
 def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: Any) -> None:
     """Write the facts that the command prints, with pictures, as one HTML file."""
-    from saddlesvm.lab.model_report import model_report
+    from saddlesvm.lab.reports import model_report
 
     names = scaler.get_feature_names_out() if isinstance(scaler, TableEncoder) else None
     groups = {

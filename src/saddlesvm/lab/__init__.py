@@ -12,34 +12,34 @@ if TYPE_CHECKING:
     from saddlesvm.lab import bounds as bounds
     from saddlesvm.lab import figures as figures
     from saddlesvm.lab import study as study
-    from saddlesvm.lab.comparison import Comparison as Comparison
     from saddlesvm.lab.comparison import compare as compare
+    from saddlesvm.lab.comparison_report import Comparison as Comparison
     from saddlesvm.lab.diagnostics import Diagnostics as Diagnostics
     from saddlesvm.lab.displays import GapDisplay as GapDisplay
     from saddlesvm.lab.displays import PathDisplay as PathDisplay
+    from saddlesvm.lab.experiments.reproduction import EXPERIMENTS as EXPERIMENTS
+    from saddlesvm.lab.experiments.reproduction import reproduce as reproduce
     from saddlesvm.lab.report import Report as Report
-    from saddlesvm.lab.reproduction import EXPERIMENTS as EXPERIMENTS
-    from saddlesvm.lab.reproduction import reproduce as reproduce
-    from saddlesvm.lab.step_view.watch import Watch as Watch
-    from saddlesvm.lab.step_view.watch import watch as watch
+    from saddlesvm.lab.step_view import Watch as Watch
+    from saddlesvm.lab.step_view import watch as watch
     from saddlesvm.lab.tidy import read_trace as read_trace
     from saddlesvm.lab.tidy import write_trace as write_trace
 
 HOMES = {
-    "Comparison": "comparison",
+    "Comparison": "comparison_report",
     "Diagnostics": "diagnostics",
-    "EXPERIMENTS": "reproduction",
+    "EXPERIMENTS": "experiments.reproduction",
     "GapDisplay": "displays",
     "PathDisplay": "displays",
     "Report": "report",
-    "Watch": "step_view.watch",
+    "Watch": "step_view",
     "bounds": "",
     "compare": "comparison",
     "figures": "",
     "read_trace": "tidy",
-    "reproduce": "reproduction",
+    "reproduce": "experiments.reproduction",
     "study": "",
-    "watch": "step_view.watch",
+    "watch": "step_view",
     "write_trace": "tidy",
 }
 

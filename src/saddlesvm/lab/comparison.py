@@ -11,48 +11,19 @@ import pandas as pd
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.lab import tidy
-from saddlesvm.lab.comparison_report import comparison_report
+from saddlesvm.lab.comparison_report import Comparison
 from saddlesvm.lab.contenders import as_list, parse_contenders
-from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset
-from saddlesvm.lab.kernel_dataset import with_kernel
+from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel
 from saddlesvm.lab.machine import command_line
 from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.plan import Plan, cells
 from saddlesvm.lab.progress import LabProgress
-from saddlesvm.lab.results import Results
-from saddlesvm.lab.verdict import verdict
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, is_loss, make_loss, split_losses
 from saddlesvm.runtime.allowed import STRENGTH, check
 from saddlesvm.runtime.interrupt import interruptible
 
 LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "kernel-decomposition,kernel-sdca,kernel-pegasos"  # compared by default
-
-
-class Comparison(Results):
-    """The result of a comparison: its runs, the verdict on them, and their report.
-
-    Examples
-    --------
-    >>> from saddlesvm.lab import compare
-    >>> from saddlesvm.data import load_bundled
-    >>> notes = load_bundled("banknote")
-    >>> found = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote")
-    >>> len(found.verdict()) > 0, "relative_gap" in found.trace
-    (True, True)
-    """
-
-    def verdict(self) -> list[str]:
-        """Sentences that say which solver was first to which accuracy, and by what factor."""
-        return verdict(self.trace)
-
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the self-contained HTML report; its path."""
-        return comparison_report(self).write(path)
-
-    def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-        """Write every figure of the report as files of the given formats; their paths."""
-        return comparison_report(self).save_figures(folder, formats)
 
 
 def compare(

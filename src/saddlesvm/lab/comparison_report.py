@@ -1,7 +1,11 @@
-"""The report of a comparison: its tables and figures."""
+"""The result of a comparison: its runs, the findings in words, and the report with its tables and figures."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,22 +14,69 @@ import pandas as pd
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.result import FitResult
-from saddlesvm.lab import pictures
+from saddlesvm.lab import figures
 from saddlesvm.lab.charts import Chart
-from saddlesvm.lab.contenders import label_of
 from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.dataset import Dataset
+from saddlesvm.lab.plan import Plan
 from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
-from saddlesvm.lab.results import Results
-from saddlesvm.lab.tidy import PROBLEM, strengths
-from saddlesvm.lab.verdict import LEVELS, medians, reach_times, seconds, verdict
+from saddlesvm.lab.tidy import PROBLEM, labelled, strengths
 from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.problem.problem import Problem
 
-MODEL_SECONDS = 10.0
+MODEL_SECONDS = 10.0  # limit of the fit whose model is shown
+LEVELS = (1e-2, 1e-3, 1e-6)
+CUT_SHORT = ("time_limit", "interrupted")  # outcomes that a limit or the user caused, not the solver
 
 
-def comparison_report(comparison: Results) -> Report:
+@dataclass(eq=False)
+class Comparison:
+    """The result of a comparison: its runs, the verdict on them, and their report.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    plan : Plan
+    trace : DataFrame
+        The tidy trace; columns as in :data:`saddlesvm.lab.tidy.COLUMNS`.
+    notes : list of str
+        The runs that were left out, and why.
+    interrupted : bool
+        Ctrl-C ended it early; the trace holds the finished runs.
+    command : str
+        The command that repeats the comparison.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab import compare
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> found = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote")
+    >>> len(found.verdict()) > 0, "relative_gap" in found.trace
+    (True, True)
+    """
+
+    dataset: Dataset
+    plan: Plan
+    trace: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    command: str = ""
+
+    def verdict(self) -> list[str]:
+        """Sentences that say which solver was first to which accuracy, and by what factor."""
+        return verdict(self.trace)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the self-contained HTML report; its path."""
+        return comparison_report(self).write(path)
+
+    def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+        """Write every figure of the report as files of the given formats; their paths."""
+        return comparison_report(self).save_figures(folder, formats)
+
+
+def comparison_report(comparison: Comparison) -> Report:
     """Assemble the report of a comparison, or of its finished runs if it was interrupted."""
     trace = comparison.trace
     sentences = verdict(trace)
@@ -51,7 +102,7 @@ def comparison_report(comparison: Results) -> Report:
     return report
 
 
-def settings(comparison: Results) -> list[tuple[str, str]]:
+def settings(comparison: Comparison) -> list[tuple[str, str]]:
     """How the runs were set up, as pairs of words."""
     plan = comparison.plan
     words = "none" if plan.intercept == "none" else f"{plan.intercept}, scaling {plan.scaling:g}"
@@ -77,15 +128,15 @@ def first_to_reach(trace: pd.DataFrame) -> Table:
 
 def endings(trace: pd.DataFrame) -> Table:
     """Where each solver ended."""
-    ends = trace.groupby(["loss", "C", "solver", "options", "repeat"], sort=False).last().reset_index()
+    ends = labelled(trace).groupby([*PROBLEM, "label", "repeat"], sort=False).last().reset_index()
     name, written = strengths(trace)
     rows = []
-    for (loss, C, solver, options), runs in ends.groupby(["loss", "C", "solver", "options"], sort=False):
+    for (loss, C, label), runs in ends.groupby([*PROBLEM, "label"], sort=False):
         middle = runs[["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]].median()
         outcome = ", ".join(sorted(set(runs["outcome"])))
         errors = [share(runs[column].dropna().median()) for column in ("train_error", "test_error")]
         rows.append(
-            [str(loss), written[float(C)], label_of(str(solver), str(options)), outcome, f"{middle['primal']:.8g}",
+            [str(loss), written[float(C)], str(label), outcome, f"{middle['primal']:.8g}",
              f"{middle['relative_gap']:.2g}", count(middle["epoch"]), seconds(middle["seconds_solving"]),
              seconds(middle["seconds_certifying"]), *errors]
         )  # fmt: skip
@@ -117,7 +168,7 @@ def convergence(trace: pd.DataFrame, title: str) -> Section:
     return Section(f"Convergence: {title}", charts)
 
 
-def classifier(comparison: Results) -> Section:
+def classifier(comparison: Comparison) -> Section:
     """Pictures of a certified model: that of the C with the lowest error among those compared."""
     dataset, trace = comparison.dataset, comparison.trace
     column = "test_error" if dataset.test_X is not None else "train_error"
@@ -136,7 +187,7 @@ def classifier(comparison: Results) -> Section:
     )
     section = Section("The classifier", [Prose(words), *model_pictures(dataset, result)])
     if dataset.X.shape[1] == 2 and isinstance(dataset.X, np.ndarray) and isinstance(problem, Problem):
-        section.items += pictures.shrinking_charts(problem, names=dataset.classes)
+        section.items += figures.shrinking_charts(problem, names=dataset.classes)
     return section
 
 
@@ -151,20 +202,20 @@ def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
     scores = decide(X)
     names = np.array(dataset.classes)
     true, taken = names[(y > 0).astype(int)], names[(scores > 0).astype(int)]
-    items: list[Any] = [pictures.confusion_grid(true, taken, dataset.classes)]
-    items.append(pictures.margins_chart(scores, y, dataset.classes))
+    items: list[Any] = [figures.confusion_grid(true, taken, dataset.classes)]
+    items.append(figures.margins_chart(scores, y, dataset.classes))
     if dataset.image_shape is not None and (true != taken).any():
         shape = dataset.image_shape
         items.append(
             Picture(
                 "Misclassified images",
                 "The worst mistakes first.",
-                lambda: pictures.misclassified(X, true, taken, shape, scores),
+                lambda: figures.misclassified(X, true, taken, shape, scores),
             )
         )
     if X.shape[1] == 2 and isinstance(X, np.ndarray):
         alpha = model.alpha if dataset.test_X is None else None
-        items.append(pictures.plane_chart(X, y, decide, names=dataset.classes, alpha=alpha))
+        items.append(figures.plane_chart(X, y, decide, names=dataset.classes, alpha=alpha))
     return items
 
 
@@ -176,3 +227,89 @@ def count(value: float) -> str:
 def share(value: float) -> str:
     """An error as text."""
     return "" if not np.isfinite(value) else f"{value:.4g}"
+
+
+def reach_times(trace: pd.DataFrame, level: float, *, column: str = "relative_suboptimality") -> pd.DataFrame:
+    """Seconds of solving until a run was within `level`, a row a solver, problem and repeat; infinite if it never was.
+
+    A peer's run is a ladder of fits, of which a later one may be the faster: the fastest within `level` counts.
+
+    Returns
+    -------
+    DataFrame
+        Columns solver, options, label, loss, C, repeat, seconds, epochs.
+    """
+    keys, taken = ["solver", "options", "label", *PROBLEM, "repeat"], {"seconds_solving": "seconds", "epoch": "epochs"}
+    trace = labelled(trace)
+    inside = trace[trace[column] <= level]
+    first = inside.loc[inside.groupby(keys, sort=False)["seconds_solving"].idxmin(), [*keys, *taken]]
+    runs = trace[keys].drop_duplicates().merge(first.rename(columns=taken), how="left", on=keys)
+    return runs.fillna(dict.fromkeys(taken.values(), np.inf))
+
+
+def medians(times: pd.DataFrame) -> pd.DataFrame:
+    """Median seconds and epochs over the repeats, the fastest first within each problem."""
+    grouped = times.groupby([*PROBLEM, "label"], sort=False)[["seconds", "epochs"]].median().reset_index()
+    return grouped.sort_values([*PROBLEM, "seconds"], kind="stable")
+
+
+def verdict(trace: pd.DataFrame, levels: tuple[float, ...] = LEVELS) -> list[str]:
+    """Sentences, one a problem and level.
+
+    Parameters
+    ----------
+    trace : DataFrame
+        A tidy trace.
+    levels : tuple of float
+        Relative suboptimality, against the best dual bound that any run proved.
+    """
+    if trace.empty:
+        return ["Nothing was run."]
+    sentences = []
+    tables = {level: medians(reach_times(trace, level)) for level in levels}
+    name, written = strengths(trace)
+    for (loss, C), part in trace.groupby(PROBLEM, sort=False):
+        done = ended_by_themselves(part)
+        where = f"{str(loss).replace('_', ' ')}, {name} = {written[float(C)]}"
+        for level, table in tables.items():
+            chosen = table[(table["loss"] == loss) & (table["C"] == C)]
+            sentences.append(f"{where}: {_sentence(chosen, level, done)}")
+    return sentences
+
+
+def ended_by_themselves(trace: pd.DataFrame) -> set[str]:
+    """Labels of the solvers none of whose runs was stopped by the clock: they ended at their gap or by another rule."""
+    ends = labelled(trace[trace["outcome"] != ""])
+    return set(ends["label"]) - set(ends["label"][ends["outcome"].isin(CUT_SHORT)])
+
+
+def _sentence(table: pd.DataFrame, level: float, done: set[str]) -> str:
+    """Who was first within `level` of the optimum, how much later the others were, and why others never were."""
+    exponent = f"{level:.0e}".replace("e-0", "e-")
+    arrived = table[np.isfinite(table["seconds"])]
+    missing = list(table[~np.isfinite(table["seconds"])]["label"])
+    if arrived.empty and done >= set(missing):
+        return f"no run went on until {exponent} of the optimum: all ended before, at the gap asked for or by a rule."
+    if arrived.empty:
+        return f"no solver came within {exponent} of the optimum in its time."
+    first = arrived.iloc[0]
+    words = f"{first['label']} came within {exponent} of the optimum first, after {seconds(first['seconds'])}"
+    others = [f"{row['label']} {row['seconds'] / first['seconds']:.2g}" for _, row in arrived.iloc[1:].iterrows()]
+    if others:
+        words += f"; the others took longer by a factor of: {', '.join(others)}"
+    for reason, whom in (
+        ("not in its time", [label for label in missing if label not in done]),
+        ("ended before, at its gap or by its rule", [label for label in missing if label in done]),
+    ):
+        if whom:
+            words += f"; {reason}: {', '.join(whom)}"
+    return words + "."
+
+
+def seconds(value: float) -> str:
+    """A time as text."""
+    if not np.isfinite(value):
+        return "never"
+    if value < 1e-3:
+        return f"{1e6 * value:.0f} µs"
+    return f"{1e3 * value:.3g} ms" if value < 1.0 else f"{value:.3g} s"

@@ -37,7 +37,7 @@ class Contender:
     @property
     def label(self) -> str:
         """Name and options for legends and tables."""
-        return f"{self.name} ({self.options})" if self.options else self.name
+        return label_of(self.name, self.options)
 
 
 def parse_contenders(solvers: str | Any | Iterable[Any], *, kernels: bool = False) -> list[Contender]:
@@ -60,7 +60,8 @@ def parse_contenders(solvers: str | Any | Iterable[Any], *, kernels: bool = Fals
     found: list[Contender] = []
     for one in given:
         among = KERNEL_SOLVERS if kernels else SOLVERS
-        made = [parse(text, among) for text in split(one)] if isinstance(one, str) else [_checked(one, kernels)]
+        checked = make_kernel_solver if kernels else make_solver
+        made = [parse(text, among) for text in split(one)] if isinstance(one, str) else [checked(one)]
         found += [Contender(solver, options_of(solver)) for solver in made]
     if not found:
         raise ValueError("no solver is named; give at least one")
@@ -69,10 +70,6 @@ def parse_contenders(solvers: str | Any | Iterable[Any], *, kernels: bool = Fals
     if twice is not None:
         raise ValueError(f"the solver {twice} is named twice")
     return found
-
-
-def _checked(solver: Any, kernels: bool) -> Any:
-    return make_kernel_solver(solver) if kernels else make_solver(solver)
 
 
 def split(text: str) -> list[str]:
@@ -122,12 +119,9 @@ def plain_value(text: str) -> Any:
 
 def options_of(solver: Any) -> str:
     """The options of a solver object that differ from the defaults."""
-    shown = []
-    for option in dataclasses.fields(solver):
-        given = getattr(solver, option.name)
-        if given != option.default:
-            shown.append(f"{option.name}={str(given).lower() if isinstance(given, bool) else given}")
-    return ",".join(shown)
+    given = {one.name: getattr(solver, one.name) for one in dataclasses.fields(solver)}
+    other = {one.name: given[one.name] for one in dataclasses.fields(solver) if given[one.name] != one.default}
+    return ",".join(f"{name}={str(one).lower() if isinstance(one, bool) else one}" for name, one in other.items())
 
 
 def label_of(name: str, options: str) -> str:

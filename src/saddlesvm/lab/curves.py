@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from saddlesvm.lab.charts import DASHES, Chart, Series
-from saddlesvm.lab.contenders import label_of
-from saddlesvm.lab.tidy import PROBLEM, strengths
+from saddlesvm.lab.tidy import PROBLEM, labelled, strengths
 
 AXES = {
     "epochs": ("epoch", "epochs"),
@@ -81,16 +80,17 @@ def grouped(frame: pd.DataFrame) -> Iterator[tuple[str, int, str, list[pd.DataFr
     """Label, colour, dash and runs of each line: a colour a solver, a dash a problem."""
     strength, written = strengths(frame)
     problems = list(dict.fromkeys(frame[PROBLEM].itertuples(index=False, name=None)))
-    solvers = list(dict.fromkeys(frame[["solver", "options"]].itertuples(index=False, name=None)))
-    for style, (solver, options) in enumerate(solvers):
+    for style, (label, solver) in enumerate(labelled(frame).groupby("label", sort=False)):
         for place, (loss, C) in enumerate(problems):
-            mine = (frame["solver"] == solver) & (frame["options"] == options)
-            chosen = frame[mine & (frame["loss"] == loss) & (frame["C"] == C)]
+            chosen = solver[(solver["loss"] == loss) & (solver["C"] == C)]
             if len(chosen):
-                label = label_of(str(solver), str(options)) + (
-                    "" if len(problems) == 1 else f", {loss}, {strength} = {written[C]}"
+                ending = "" if len(problems) == 1 else f", {loss}, {strength} = {written[C]}"
+                yield (
+                    str(label) + ending,
+                    style,
+                    DASHES[place % len(DASHES)],
+                    [run for _, run in chosen.groupby("repeat")],
                 )
-                yield label, style, DASHES[place % len(DASHES)], [run for _, run in chosen.groupby("repeat")]
 
 
 def summarised(
@@ -177,15 +177,14 @@ def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart
         raise ValueError(f"there is {', '.join(columns)} against C; got {quantity!r}")
     column, y_title, logarithmic = columns[quantity]
     name, _ = strengths(trace)
-    ends = trace.groupby(["solver", "options", "loss", "C", "repeat"], sort=False).last().reset_index()
+    lines = labelled(trace).groupby(["label", "loss"], sort=False)
     series = []
-    lines = ends.groupby(["solver", "options", "loss"], sort=False)
-    for style, ((solver, options, loss), line) in enumerate(lines):
-        ends_of = line.groupby("lam" if name == "lambda" else "C")[column]
-        values = ends_of.quantile([QUARTILES[0], 0.5, QUARTILES[1]]).unstack().dropna()
-        label = f"{label_of(str(solver), str(options))}, {loss}"
-        low, middle, high = values.to_numpy().T
-        series.append(Series(label, values.index.to_numpy(dtype=float), middle, low, high, style=style))
+    for style, ((label, loss), line) in enumerate(lines):
+        ends = line.groupby(["C", "repeat"], sort=False).last().reset_index()
+        values = ends.groupby("lam" if name == "lambda" else "C")[column].quantile([QUARTILES[0], 0.5, QUARTILES[1]])
+        known = values.unstack().dropna()
+        low, middle, high = known.to_numpy().T
+        series.append(Series(f"{label}, {loss}", known.index.to_numpy(dtype=float), middle, low, high, style=style))
     shown = tuple(one for one in series if one.x.size)
     words = "Where each run ended; median and quartiles over the repeats."
     return Chart(

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import inputs
+from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
+from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
+from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 
 BLOCK_SCORES = 1_000_000  # scores computed at a time
 Task = Literal["classification", "regression"]
@@ -38,6 +44,8 @@ class Dataset:
         The test part in the same form, or None.
     image_shape : tuple of int, optional
         Height and width, where a row is an image.
+    kernel : Kernel, optional
+        Of a comparison of kernel machines; their models are coefficients of the training rows.
     """
 
     name: str
@@ -48,20 +56,23 @@ class Dataset:
     test_X: Any = None
     test_y: np.ndarray | None = None
     image_shape: tuple[int, int] | None = None
+    kernel: Kernel | None = None
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of shapes, labels and values, by which a trace knows its data again."""
+        """A short hash of shapes, labels, values and kernel, by which a trace recognises its data."""
         digest = hashlib.sha256(repr((self.X.shape, str(self.X.dtype), self.task)).encode())
         values = self.X.data if sparse.issparse(self.X) else self.X.ravel()
         digest.update(np.ascontiguousarray(values[:: max(1, values.size // 4096)]).tobytes())
         digest.update(self.y.tobytes())
+        if self.kernel is not None:
+            digest.update(repr((self.kernel.name, self.kernel.gamma, self.kernel.degree, self.kernel.coef0)).encode())
         return digest.hexdigest()[:12]
 
     @property
     def reference_solver(self) -> SolverBase:
-        """The solver for a model to look at."""
-        return DCD()
+        """The solver of the model that a report shows."""
+        return DCD() if self.kernel is None else KernelDecomposition()
 
     def describe(self) -> list[tuple[str, str]]:
         """A description of the data, as pairs of words for a table."""
@@ -79,6 +90,9 @@ class Dataset:
             found.append(("classes", words))
         if self.test_X is not None:
             found.append(("test rows", f"{self.test_X.shape[0]:,}"))
+        if (kernel := self.kernel) is not None:
+            words = f"{kernel.name}, gamma = {kernel.gamma:.4g}, degree = {kernel.degree:g}, coef0 = {kernel.coef0:g}"
+            found.append(("kernel", words))
         return found
 
     def problem(
@@ -89,7 +103,7 @@ class Dataset:
         scaling: float = 1.0,
         lam: float | None = None,
     ) -> Any:
-        """The regularised risk problem over all training rows, a :class:`~saddlesvm.problem.problem.Problem`.
+        """The regularised risk problem over all training rows: a `Problem`, or a `KernelProblem` with a kernel.
 
         Parameters
         ----------
@@ -100,6 +114,9 @@ class Dataset:
         scaling : float
             Value of the constant feature of a regularised intercept.
         """
+        if self.kernel is not None:
+            given: dict[str, Any] = {"C": C, "lam": lam, "intercept": intercept, "scale": scaling}
+            return make_kernel_problem(self.X, self.kernel, self.y, loss, **given)[0]
         plain = rows.as_rows(self.X)
         norms = inputs.finite_norms(plain)
         value = intercept_kind(intercept).value(scaling, lambda: norms)
@@ -107,7 +124,13 @@ class Dataset:
         return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
 
     def scores_of(self, X: Any, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
-        """Scores of the rows of X, shape (m, d), by k models of coefficients of shape (k, d); shape (m, k), float64."""
+        """Scores of the rows of X, shape (m, d), by k models; shape (m, k), float64.
+
+        The coefficients have shape (k, d); with a kernel (k, n), one for each training row.
+        """
+        if self.kernel is not None:
+            support = np.flatnonzero(coefs.any(axis=0))
+            return expand(self.kernel, X, self.kernel.centres(self.X, support), coefs[:, support].T) + intercepts
         return np.asarray(X @ coefs.T.astype(X.dtype), dtype=np.float64) + intercepts
 
     def errors(self, coef: np.ndarray, intercept: float) -> tuple[float, float]:
@@ -219,3 +242,30 @@ def choose_positive(labels: np.ndarray, positive: Any) -> tuple[Any, tuple[str, 
 def check_intercept(intercept: str) -> InterceptName:
     """`intercept`, if it is one of the three kinds."""
     return intercept_kind(intercept).name
+
+
+def with_kernel(data: Dataset, metric: str | Callable[..., Any], gamma: Any, degree: float, coef0: float) -> Dataset:
+    """The data with a kernel.
+
+    Parameters
+    ----------
+    data : Dataset
+    metric : str or callable
+        As in :class:`~saddlesvm.KernelSVC`, but for "precomputed".
+    gamma : {"scale", "auto"} or float
+    degree, coef0 : float
+
+    Raises
+    ------
+    ValueError
+        There is no such kernel, a parameter is out of range, or the data are none of classification.
+    """
+    able = [name for name in KERNELS if name != "precomputed"]
+    if not callable(metric) and metric not in able:
+        raise ValueError(f"kernel must be one of {', '.join(able)}, or a function; got {metric!r}")
+    for name, given in {"gamma": gamma, "degree": degree, "coef0": coef0}.items():
+        check(name, given, OF_KERNELS[name])
+    if data.task != "classification":
+        raise ValueError("the kernel solvers of a comparison are for classification")
+    kernel = Kernel(metric, resolve_gamma(gamma, data.X), degree, coef0)
+    return replace(data, kernel=kernel)

@@ -5,19 +5,18 @@ Each takes an optional `ax`; without it a figure of its own is made, which :func
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from saddlesvm.lab import curves
-from saddlesvm.lab.charts import save
-from saddlesvm.lab.pictures import (
-    confusion,
-    decision,
-    margins,
-    misclassified,
-    shrinking,
-)
+from saddlesvm.lab.charts import Chart, Grid, Series, Shade, new_axes, plain, save
+from saddlesvm.lab.runs import iterates
+from saddlesvm.problem.problem import Problem
+from saddlesvm.solvers.dcd import DCD
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +37,11 @@ __all__ = [
     "suboptimality",
     "test_error",
 ]
+
+BIG, SMALL = 26.0, 4.0  # square points: areas of active rows, and of rows set aside
+CLASS_STYLES = (0, 1)
+NAMES = ("class -1", "class +1")
+GRID, BINS = 60, 60  # places of a heat map along an axis, bars of a histogram
 
 
 def suboptimality(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
@@ -96,3 +100,226 @@ def against_C(trace: pd.DataFrame, quantity: str = "test_error", ax: Axes | None
     ax : matplotlib.axes.Axes, optional
     """
     return curves.strength_chart(trace, quantity).draw(ax)
+
+
+def confusion_grid(
+    y: np.ndarray, predicted: np.ndarray, labels: Sequence[Any], title: str = "Confusion matrix"
+) -> Grid:
+    """The confusion matrix: true classes down, predicted ones across.
+
+    Parameters
+    ----------
+    y, predicted : ndarray of shape (n,)
+    labels : sequence
+        All classes, in the order to show them.
+    title : str
+    """
+    place = {label: k for k, label in enumerate(labels)}
+    counts = np.zeros((len(labels), len(labels)), dtype=int)
+    np.add.at(counts, ([place[one] for one in y], [place[one] for one in predicted]), 1)
+    words = tuple(str(label) for label in labels)
+    wrong = int(counts.sum() - np.trace(counts))
+    caption = f"{wrong:,} of {counts.sum():,} rows are not on the diagonal; colour is the share of each true class."
+    return Grid(title, "predicted", "true", counts, words, words, caption)
+
+
+def confusion(y: np.ndarray, predicted: np.ndarray, labels: Sequence[Any], ax: Axes | None = None) -> Axes:
+    """Draw the confusion matrix; parameters as for :func:`confusion_grid`."""
+    return confusion_grid(y, predicted, labels).draw(ax)
+
+
+def misclassified(
+    X: Any,
+    y: np.ndarray,
+    predicted: np.ndarray,
+    shape: tuple[int, int],
+    scores: np.ndarray | None = None,
+    most: int = 32,
+    ax: Axes | None = None,
+) -> Axes:
+    """The misclassified rows as images, the worst first where scores are given.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, height * width)
+    y, predicted : ndarray of shape (n,)
+    shape : tuple of int
+        Height and width.
+    scores : ndarray of shape (n,), optional
+        The greater its absolute value, the worse a mistake.
+    most : int, default=32
+        Images at most.
+    ax : matplotlib.axes.Axes, optional
+    """
+    wrong = np.flatnonzero(y != predicted)
+    if scores is not None:
+        wrong = wrong[np.argsort(-np.abs(scores[wrong]), kind="stable")]
+    shown = wrong[:most]
+    height, width = shape
+    columns = max(1, min(8, shown.size))
+    lines = max(1, math.ceil(shown.size / columns))
+    ax = new_axes(0.8 * columns + 0.4, 0.95 * lines + 0.5) if ax is None else ax
+    ax.set_axis_off()
+    ax.set_title(f"{wrong.size:,} of {y.size:,} are misclassified (true / predicted)", fontsize=8)
+    dense = np.asarray(X[shown].todense() if hasattr(X, "todense") else X[shown], dtype=float)
+    pitch_x, pitch_y = width * 1.15, height * 1.35
+    for k, image in enumerate(dense):
+        left, top = (k % columns) * pitch_x, (k // columns) * pitch_y
+        ax.imshow(image.reshape(shape), cmap="gray_r", extent=(left, left + width, top + height, top))
+        words = plain(f"{y[shown[k]]} / {predicted[shown[k]]}")
+        ax.text(left + width / 2, top - 1, words, ha="center", va="bottom", fontsize=6)
+    ax.set_xlim(-1, columns * pitch_x)
+    ax.set_ylim(lines * pitch_y, -0.25 * height)
+    return ax
+
+
+def plane_chart(
+    X: np.ndarray,
+    y: np.ndarray,
+    decide: Callable[[np.ndarray], np.ndarray],
+    title: str = "",
+    *,
+    names: Sequence[str] = NAMES,
+    alpha: np.ndarray | None = None,
+) -> Chart:
+    """A heat map of the decision function on the plane, its zero and its margin as lines, and the rows as points.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 2)
+    y : ndarray of shape (n,)
+        -1 and +1.
+    decide : callable
+        The decision function: takes rows of shape (m, 2), gives values of shape (m,).
+    title : str
+    names : sequence of two str
+        Of the classes -1 and +1.
+    alpha : ndarray of shape (n,), optional
+        Dual variables: rows where they are zero get small marks.
+    """
+    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+    x1, x2 = (np.linspace(low[axis], high[axis], GRID) for axis in (0, 1))
+    places = np.stack([np.tile(x1, GRID), np.repeat(x2, GRID)], axis=1)
+    shade = Shade(x1, x2, np.asarray(decide(places.astype(X.dtype)), dtype=float).reshape(GRID, GRID), "decision")
+    size = None if alpha is None else np.where(alpha != 0.0, BIG, SMALL)
+    series = [*_classes(X, y, size, names)]
+    for level, dash, name in ((0.0, "solid", "decision 0"), (-1.0, "dot", "margin -1"), (1.0, "dash", "margin +1")):
+        series.append(Series(name, *level_line(shade, level), style=2, dash=dash))
+    words = "The solid line parts the classes; points between the outer lines lie inside the margin."
+    if alpha is not None:
+        words += " Small marks: rows with alpha = 0, without which the model would be the same."
+    shown = tuple(one for one in series if one.x.size)
+    return Chart(title or "Decision function", "x1", "x2", shown, caption=words, equal=True, shade=shade)
+
+
+def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Where a heat map has a value, as points of lines; NaN between two lines."""
+    from contourpy import contour_generator
+
+    lines = contour_generator(shade.x, shade.y, shade.values).lines(level)
+    gap = np.full((1, 2), np.nan)
+    points = np.concatenate([part for line in lines for part in (line, gap)]) if lines else np.empty((0, 2))
+    return points[:-1, 0], points[:-1, 1]
+
+
+def decision(X: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes | None = None) -> Axes:
+    """Draw the decision function of a 2-D problem as shades, its margin as lines, and the rows as points.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 2)
+    y : ndarray of shape (n,)
+        -1 and +1.
+    coef : ndarray of shape (2,)
+    intercept : float
+    ax : matplotlib.axes.Axes, optional
+    """
+    return plane_chart(X, y, lambda places: places @ coef + intercept).draw(ax)
+
+
+def margins_chart(scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAMES, title: str = "") -> Chart:
+    """Histogram of the decision function, one colour a class; the margin lies between the outer dotted lines.
+
+    Parameters
+    ----------
+    scores, y : ndarray of shape (n,)
+    names : sequence of two str
+        Of the classes -1 and +1.
+    title : str
+    """
+    edges = np.histogram_bin_edges(scores, bins=BINS)
+    series = []
+    for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
+        counts, _ = np.histogram(scores[y == sign], bins=edges)
+        series.append(Series(name, edges, np.append(counts, 0.0), style=style, steps=True))
+    words = "How far the rows are from the border; the margin lies between the outer dotted lines."
+    return Chart(
+        title or "Decision function and margin", "decision function", "rows", tuple(series),
+        caption=words, uprights=(-1.0, 0.0, 1.0),
+    )  # fmt: skip
+
+
+def margins(X: Any, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes | None = None) -> Axes:
+    """Histogram of the decision function, one colour a class; the margin lies between the dotted lines."""
+    scores = np.asarray(X @ coef.astype(X.dtype), dtype=float) + intercept
+    return margins_chart(scores, y).draw(ax)
+
+
+def shrinking_charts(
+    problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), seed: int = 0, names: Sequence[str] = NAMES
+) -> list[Chart]:
+    """One scatter an epoch of a 2-D problem under shrinking: rows set aside are small.
+
+    Parameters
+    ----------
+    problem : Problem
+        Dense, of two features.
+    epochs : sequence of float
+        Passes' worth of row visits.
+    seed : int
+    names : sequence of two str
+        Of the classes -1 and +1.
+    """
+    X, y = np.asarray(problem.X.values), problem.y  # type: ignore[union-attr]
+    charts = []
+    for epoch, (state, point) in zip(epochs, iterates(problem, DCD(), list(epochs), seed), strict=True):
+        working = np.zeros(y.size, dtype=bool)
+        working[state.order[: state.active]] = True
+        size = np.where(working, BIG, SMALL)
+        assert point.w is not None
+        w = point.w.astype(float)
+        caption = f"{state.active:,} of {y.size:,} rows are active; the small ones are set aside by shrinking."
+        x1, x2 = _line(X, w[:2], w[2] * problem.scale)
+        lines = (*_classes(X, y, size, names), Series("decision 0", x1, x2, style=2))
+        charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", lines, caption=caption, equal=True))
+    return charts
+
+
+def shrinking(problem: Problem, epoch: float, seed: int = 0, ax: Axes | None = None) -> Axes:
+    """Draw the scatter of :func:`shrinking_charts` for one epoch."""
+    return shrinking_charts(problem, (epoch,), seed)[0].draw(ax)
+
+
+def _classes(X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Sequence[str]) -> list[Series]:
+    found = []
+    for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
+        mine = y == sign
+        area = None if size is None else size[mine]
+        found.append(Series(name, X[mine, 0], X[mine, 1], style=style, dash="none", size=area))
+    return found
+
+
+def _line(X: np.ndarray, coef: np.ndarray, offset: float) -> tuple[np.ndarray, np.ndarray]:
+    """The two ends of the line ``coef . x + offset = 0`` inside the box of the points (empty if it misses the box)."""
+    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+    ends = []
+    for axis in (0, 1):
+        other = 1 - axis
+        if coef[other] != 0.0:
+            for edge in (low[axis], high[axis]):
+                crossing = -(offset + coef[axis] * edge) / coef[other]
+                if low[other] <= crossing <= high[other]:
+                    ends.append((edge, crossing) if axis == 0 else (crossing, edge))
+    ends = sorted(set(ends))
+    chosen = [ends[0], ends[-1]] if len(ends) > 1 else []
+    return np.array([end[0] for end in chosen]), np.array([end[1] for end in chosen])

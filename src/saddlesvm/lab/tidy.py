@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from saddlesvm.data import DataError, atomic_write
+from saddlesvm.lab.contenders import label_of
 
 TEXT, WHOLE, NUMBER = "str", "int64", "float64"
 COLUMNS: dict[str, str] = {
@@ -74,6 +75,11 @@ def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
     frame["suboptimality"] = (frame["primal"] - bound).clip(lower=0.0)
     frame["relative_suboptimality"] = frame["suboptimality"] / lowest.where(lowest > 0.0)
     return frame
+
+
+def labelled(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with the column `label`: solver and options as legends and tables write them."""
+    return frame.assign(label=[label_of(*names) for names in zip(frame["solver"], frame["options"], strict=True)])
 
 
 def strengths(frame: pd.DataFrame) -> tuple[str, dict[float, str]]:
@@ -161,10 +167,6 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise DataError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise DataError(f"{os.fspath(path)}: is not a readable trace: {error}") from None
-    if "form" not in frame:
-        frame["form"] = "C"  # traces written before the lab knew the lambda form
-    if "kernel_evaluations" not in frame:
-        frame["kernel_evaluations"] = 0  # and before it had kernel solvers
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
         raise DataError(f"{os.fspath(path)}: is no trace of this lab: it has no column {missing[0]!r}")

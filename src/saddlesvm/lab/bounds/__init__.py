@@ -5,8 +5,6 @@ expectation; the general theorem for strongly convex objectives, and the inequal
 theorems for Lipschitz and for smooth losses. :func:`iterations_for` inverts any of them.
 """
 
-from saddlesvm.lab.bounds.freedman import freedman_average_bound, freedman_random_bound
-from saddlesvm.lab.bounds.inverse import iterations_for
 from saddlesvm.lab.bounds.pegasos import (
     average_iterate_bound,
     average_regret_bound,
@@ -14,6 +12,7 @@ from saddlesvm.lab.bounds.pegasos import (
     expected_average_bound,
     expected_suffix_bound,
     gradient_constant,
+    iterations_for,
     random_iterate_bound,
     rate,
 )
@@ -26,6 +25,8 @@ from saddlesvm.lab.bounds.sdca import (
     sdca_smooth_iterations,
 )
 from saddlesvm.lab.bounds.strongly_convex import (
+    freedman_average_bound,
+    freedman_random_bound,
     kakade_tewari_average_bound,
     kakade_tewari_random_bound,
     martingale_bound,

@@ -11,12 +11,33 @@ section 3. The number of rows does not occur in any of them.
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
+from typing import Any
 
-from saddlesvm.lab.bounds.checks import between, iterations, positive
-
+LEAST_ITERATIONS = 3.0
 LARGEST_LAMBDA = 0.25
 CONSTANT = 21.0
+MOST = 2**200  # iterations: the largest number that is tried
+
+
+def positive(name: str, value: float) -> None:
+    """`value` is positive and finite."""
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite; got {value!r}")
+
+
+def between(name: str, value: float) -> None:
+    """`value` is strictly between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must be between 0 and 1; got {value!r}")
+
+
+def iterations(T: float) -> None:
+    """T is finite and at least 3."""
+    if not LEAST_ITERATIONS <= T < math.inf:
+        raise ValueError(f"T must be at least 3 and finite; got {T!r}")
 
 
 def gradient_constant(R: float, lam: float, *, projection: bool = False) -> float:
@@ -171,3 +192,56 @@ def random_iterate_bound(
     """
     between("miss", miss)
     return average_regret_bound(R, lam, T, delta, projection=projection) / miss
+
+
+def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **options: Any) -> int:
+    """The least T from which on a bound says that the error is at most `eps`.
+
+    Every bound here falls with T once it is below its first values, so that doubling and bisection find the place.
+
+    Parameters
+    ----------
+    eps : float
+        Wanted error, in the units of the objective in the lambda form; positive.
+    bound : callable
+        One of :mod:`saddlesvm.lab.bounds` with a parameter T.
+    *arguments, **options
+        The bound's other arguments, in their order, T left out.
+
+    Returns
+    -------
+    int
+        T of at least 3.
+
+    Raises
+    ------
+    ValueError
+        `eps` is not positive, a condition of the bound is not met, or no T below 2^200 is enough.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab.bounds import deterministic_regret_bound, iterations_for
+    >>> iterations_for(0.1, deterministic_regret_bound, 1.0, 0.01)
+    21998
+    """
+    positive("eps", eps)
+    names = list(inspect.signature(bound).parameters)
+    if "T" not in names:
+        raise ValueError(f"{bound.__name__} has no parameter T")
+    places = names.index("T")
+
+    def error(T: int) -> float:
+        return bound(*arguments[:places], T, *arguments[places:], **options)
+
+    low, high = int(LEAST_ITERATIONS), int(LEAST_ITERATIONS)
+    while error(high) > eps:
+        low, high = high, 2 * high
+        if high > MOST:
+            raise ValueError(f"{bound.__name__} stays above {eps!r}")
+    while high - low > 1:
+        middle = (low + high) // 2
+        if error(middle) > eps:
+            low = middle
+        else:
+            high = middle
+    return high

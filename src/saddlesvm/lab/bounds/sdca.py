@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from saddlesvm.lab.bounds.checks import positive
+from saddlesvm.lab.bounds.pegasos import positive
 
 
 def sdca_smooth_dual_bound(n: int, lam: float, gamma: float, T: float, *, R: float = 1.0) -> float:

@@ -22,25 +22,30 @@ from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.curves import curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.experiments.base import Experiment, Step, percent
-from saddlesvm.lab.experiments.dcd_data import SCALED, digits, held_out, split_rows
-from saddlesvm.lab.experiments.dcd_entrants import ENTRANTS, FITTED_WITH_CERTIFICATE, THEIRS, ended, passes_of
-from saddlesvm.lab.experiments.dcd_published import (
+from saddlesvm.lab.experiments.dcd_setting import (
+    ENTRANTS,
+    FITTED_WITH_CERTIFICATE,
     PUBLISHED_ACCURACY,
     PUBLISHED_LINE,
     PUBLISHED_ROWS,
     PUBLISHED_SECONDS,
-    published_counts,
-)
-from saddlesvm.lab.experiments.dcd_splits import (
+    SCALED,
+    THEIRS,
     accuracies,
+    digits,
+    ended,
     entrants,
+    held_out,
     line_table,
+    passes_of,
+    published_counts,
     split_chart,
+    split_rows,
     split_table,
     split_verdict,
 )
-from saddlesvm.lab.pictures import confusion_grid, margins_chart, misclassified, plane_chart, shrinking_charts
+from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
+from saddlesvm.lab.figures import confusion_grid, margins_chart, misclassified, plane_chart, shrinking_charts
 from saddlesvm.lab.report import Picture, Prose, Section, Table
 from saddlesvm.lab.runs import run_solver
 from saddlesvm.lab.tidy import tidy
@@ -121,51 +126,42 @@ class DCDTables(Experiment):
     def tables(self) -> None:
         """Accuracy and seconds, published and measured, and whether any cell is slower than scikit-learn's."""
         section = self.report.section("Tables")
-        section.items += [self._table("accuracy"), self._table("seconds"), self._gaps()]
+        section.items += [
+            self._each_fit(
+                lambda *key: percent(self.cells[key].accuracy), "Accuracy on the held-out rows (%).", PUBLISHED_ACCURACY
+            ),
+            self._each_fit(
+                lambda *key: f"{self.cells[key].seconds:.4f}",
+                "Seconds of a fit, checks of the input and certificates included; medians of up to seven.",
+                PUBLISHED_SECONDS,
+            ),
+            self._each_fit(
+                lambda *key: f"{self.proof(*key).relative_gap:.1e}",
+                "Relative duality gap proven of each model; scikit-learn's dual point is found anew.",
+            ),
+        ]
         section.items += [self._compare_times(), Prose(published_counts()), self._passes()]
         self._compare_accuracies()
 
-    def _table(self, kind: str) -> Table:
-        published = PUBLISHED_ACCURACY if kind == "accuracy" else PUBLISHED_SECONDS
+    def _each_fit(self, cell: Callable[..., str], caption: str, published: dict[str, Any] | None = None) -> Table:
+        """A line for each set and entrant, below the published ones; `cell` takes the set, the entrant and C."""
         rows = []
         for name in self.sets:
-            for who, numbers in zip(PUBLISHED_ROWS, published.get(name, ()), strict=name in published):
+            for who, numbers in zip(PUBLISHED_ROWS, (published or {}).get(name, ()), strict=False):
                 rows.append([name, f"{who} (published)", *(f"{number:g}" for number in numbers)])
-            for entrant in ENTRANTS:
-                cells = [self.cells[name, entrant.name, C] for C in STRENGTHS]
-                shown = [percent(cell.accuracy) if kind == "accuracy" else f"{cell.seconds:.4f}" for cell in cells]
-                rows.append([name, entrant.name, *shown])
-        caption = {
-            "accuracy": "Accuracy on the held-out rows (%).",
-            "seconds": "Seconds of a fit, checks of the input and certificates included; medians of up to seven.",
-        }[kind]
-        return Table(["data", "solver", *(f"C = {C:g}" for C in STRENGTHS)], rows, caption)
-
-    def _gaps(self) -> Table:
-        """The certified gap of every model, scikit-learn's too."""
-        rows = []
-        for name in self.sets:
-            for entrant in ENTRANTS:
-                proofs = [self.proof(name, entrant.name, C) for C in STRENGTHS]
-                rows.append([name, entrant.name, *(f"{proof.relative_gap:.1e}" for proof in proofs)])
-        caption = "Relative duality gap proven of each model; scikit-learn's dual point is found anew."
+            rows += [[name, one.name, *(cell(name, one.name, C) for C in STRENGTHS)] for one in ENTRANTS]
         return Table(["data", "solver", *(f"C = {C:g}" for C in STRENGTHS)], rows, caption)
 
     def _passes(self) -> Table:
         """Passes of every model: ours are visits of as many rows as there are, scikit-learn's of its active rows."""
-        rows, cut = [], 0
-        for name in self.sets:
-            for entrant in ENTRANTS:
-                models = [self.cells[name, entrant.name, C].model for C in STRENGTHS]
-                rows.append([name, entrant.name, *(f"{passes_of(model):,.0f}{ended(model)}" for model in models)])
-                cut += sum(ended(model) != "" for model in models) * (entrant.name != THEIRS)
-        caption = (
+        ours = [cell.model for (_, who, _), cell in self.cells.items() if who != THEIRS]
+        cut = sum(ended(model) != "" for model in ours)
+        self.say(f"{cut} of our {len(ours)} runs were cut by the limit on passes, and met no stopping rule.")
+        return self._each_fit(
+            lambda *key: f"{passes_of(self.cells[key].model):,.0f}{ended(self.cells[key].model)}",
             "Passes: ours are visits of as many rows as there are; scikit-learn's are over the rows still active. Cut: "
-            f"by the limit of {MOST_PASSES:,} passes over the active rows, before any rule was met."
+            f"by the limit of {MOST_PASSES:,} passes over the active rows, before any rule was met.",
         )
-        total = len(self.sets) * (len(ENTRANTS) - 1) * len(STRENGTHS)
-        self.say(f"{cut} of our {total} runs were cut by the limit on passes, and met no stopping rule.")
-        return Table(["data", "solver", *(f"C = {C:g}" for C in STRENGTHS)], rows, caption)
 
     def proof(self, name: str, who: str, C: float) -> Certificate:
         """The certificate of a cell's model."""

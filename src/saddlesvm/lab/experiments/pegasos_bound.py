@@ -18,8 +18,7 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.lab import bounds
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.experiments.base import Experiment, Step, percent
-from saddlesvm.lab.experiments.pegasos_sizes import size_chart, size_table, slope_of
+from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
 from saddlesvm.lab.machine import in_threads
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import iterates
@@ -39,6 +38,7 @@ WANTED = 0.01  # excess error that counts as enough
 NEAR = 0.005  # test error above the least possible one that counts as enough
 JUDGED_AT_ONCE = 100  # models per pass over the rows
 TEST_ROWS = 50_000
+COLUMNS = 5  # of the table of sizes, each for a number of iterations
 
 
 def gaussian(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -296,3 +296,46 @@ def least_error() -> float:
     from scipy.stats import norm
 
     return float(NOISE + (1.0 - 2.0 * NOISE) * norm.sf(DISTANCE))
+
+
+def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, lam: float) -> Chart:
+    """One line a size: the median over the runs, quartiles as a band.
+
+    Parameters
+    ----------
+    marks : ndarray of shape (m,)
+        Numbers of iterations.
+    errors : dict of int to ndarray of shape (m, runs)
+        By the number of training rows.
+    best : float
+        The least possible error.
+    lam : float
+    """
+    series = []
+    for style, (n, found) in enumerate(errors.items()):
+        low, middle, high = np.quantile(found, (0.25, 0.5, 0.75), axis=1)
+        series.append(Series(f"{n:,} rows", marks, middle, low, high, style=style))
+    words = f"Last iterate, lambda = {lam:g}: median over the runs, with the quartiles."
+    levels = {best: "least possible"}
+    title, axis = "Test error of the last iterate", "error on new data"
+    return Chart(title, "iterations", axis, tuple(series), x_log=True, levels=levels, caption=words)
+
+
+def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> Table:
+    """Medians at a few numbers of iterations, in percent."""
+    places = np.unique(np.linspace(0, marks.size - 1, COLUMNS).round().astype(int))
+    rows = [[f"{n:,}", *(percent(float(np.median(found[place]))) for place in places)] for n, found in errors.items()]
+    columns = ["rows", *(f"{marks[place]:,} iterations" for place in places)]
+    return Table(columns, rows, "Test error (%) of the last iterate, median over the runs.")
+
+
+def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """The least-squares slope of log y against log x, and its standard error; NaN for fewer than two points."""
+    keep = (np.asarray(x) > 0.0) & (np.asarray(y) > 0.0)
+    u, v = np.log(np.asarray(x, dtype=float)[keep]), np.log(np.asarray(y, dtype=float)[keep])
+    if u.size < 2 or np.ptp(u) == 0.0:
+        return float("nan"), float("nan")
+    u, v = u - u.mean(), v - v.mean()
+    slope = float(u @ v / (u @ u))
+    rest = v - slope * u
+    return slope, float(np.sqrt(rest @ rest / max(u.size - 2, 1) / (u @ u)))

@@ -20,7 +20,6 @@ from saddlesvm import LinearSVC
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.experiments.base import Experiment, Step, percent
 from saddlesvm.lab.experiments.fashion_pairs import (
     CLASSES,
     PUBLISHED_PAIRS,
@@ -33,13 +32,14 @@ from saddlesvm.lab.experiments.fashion_pairs import (
     pair_accuracies,
     pair_tables,
     ranged,
+    sklearn_runs,
     strength_table,
     timed,
     wavering_table,
 )
-from saddlesvm.lab.experiments.fashion_sklearn import sklearn_runs
+from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
+from saddlesvm.lab.figures import confusion_grid
 from saddlesvm.lab.machine import usable_cores
-from saddlesvm.lab.pictures import confusion_grid
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import iterates, warm_up
 from saddlesvm.lab.sources import images

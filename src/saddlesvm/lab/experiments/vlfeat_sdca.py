@@ -20,8 +20,8 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.curves import closing_chart, curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.experiments.base import Experiment, Step, percent
-from saddlesvm.lab.pictures import plane_chart
+from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
+from saddlesvm.lab.figures import plane_chart
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import iterates, run_solver, warm_up
 from saddlesvm.lab.tidy import tidy

@@ -16,8 +16,7 @@ from saddlesvm.data.atomic import write_page
 from saddlesvm.lab.contenders import parse_contenders
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.report import embedded, words
-from saddlesvm.lab.step_view.plane import Plane, loss_curve, make_plane
-from saddlesvm.lab.step_view.record import Recorder, watchable
+from saddlesvm.lab.step_record import Plane, Recorder, loss_curve, make_plane, watchable
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.solvers import Pegasos
 
