@@ -5,8 +5,9 @@ Nothing heavy is loaded before it is used: plots, tables and reports need the ex
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
     from saddlesvm.lab import bounds as bounds
@@ -26,39 +27,28 @@ if TYPE_CHECKING:
     from saddlesvm.lab.tidy import write_trace as write_trace
 
 HOMES = {
-    "Comparison": "comparison_report",
-    "Diagnostics": "diagnostics",
-    "EXPERIMENTS": "experiments.reproduction",
-    "GapDisplay": "displays",
-    "PathDisplay": "displays",
-    "Report": "report",
-    "Watch": "step_view",
-    "bounds": "",
-    "compare": "comparison",
-    "figures": "",
-    "read_trace": "tidy",
-    "reproduce": "experiments.reproduction",
-    "study": "",
-    "watch": "step_view",
-    "write_trace": "tidy",
+    "saddlesvm.lab.comparison": ("compare",),
+    "saddlesvm.lab.comparison_report": ("Comparison",),
+    "saddlesvm.lab.diagnostics": ("Diagnostics",),
+    "saddlesvm.lab.displays": ("GapDisplay", "PathDisplay"),
+    "saddlesvm.lab.experiments.reproduction": ("EXPERIMENTS", "reproduce"),
+    "saddlesvm.lab.report": ("Report",),
+    "saddlesvm.lab.step_view": ("Watch", "watch"),
+    "saddlesvm.lab.tidy": ("read_trace", "write_trace"),
+    "": ("bounds", "figures", "study"),
 }
 
-__all__ = list(HOMES)
+__all__ = sorted(name for names in HOMES.values() for name in names)
+
+find, __dir__ = lazily(__name__, {name: home for home, names in HOMES.items() for name in names})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        home = importlib.import_module(f"{__name__}.{HOMES[name] or name}")
+        return find(name)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("saddlesvm"):
             raise
         raise ModuleNotFoundError(
             f"the lab needs the package {error.name!r}: install saddlesvm[lab]", name=error.name
         ) from error
-    return getattr(home, name) if HOMES[name] else home
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *HOMES])

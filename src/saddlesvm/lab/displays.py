@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FINE = 241  # number of values of C at which a path is drawn
 MOST_WEIGHTS = 12  # number of features whose weights are drawn, the largest first
 AGAINST = {"epochs": ("epoch", "epochs"), "seconds": ("seconds_solving", "seconds of solving")}  # columns of a trace
+PATH_KINDS = ("gap", "band", "error", "weights", "features")  # charts of a path
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
 
@@ -211,16 +212,9 @@ class PathDisplay(Display):
             The proven gap over C; the band between primal and bound; the error over C; the weights over C; how many
             features have a weight.
         """
-        charts = {
-            "gap": self.gap_chart,
-            "band": self.band_chart,
-            "error": self.error_chart,
-            "weights": self.weights_chart,
-            "features": self.features_chart,
-        }
-        if kind not in charts:
-            raise ValueError(f"kind must be one of {', '.join(charts)}; got {kind!r}")
-        return self._drawn(charts[kind](), ax)
+        if kind not in PATH_KINDS:
+            raise ValueError(f"kind must be one of {', '.join(PATH_KINDS)}; got {kind!r}")
+        return self._drawn(getattr(self, f"{kind}_chart")(), ax)
 
     def _certificates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         grid = np.union1d(self.path.grid(FINE), self.path.Cs)

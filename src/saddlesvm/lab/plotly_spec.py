@@ -27,7 +27,7 @@ def _of_chart(chart: Chart) -> dict[str, Any]:
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x_title, chart.x_log),
         "yaxis": _axis(chart.y_title, chart.y_log),
-        "shapes": [*(_level(value) for value in chart.levels), *(_upright(place) for place in chart.uprights)],
+        "shapes": [*(_line("x", "y", one) for one in chart.levels), *(_line("y", "x", one) for one in chart.uprights)],
         "annotations": [_word(value, word, chart.y_log) for value, word in chart.levels.items()],
     }
     if chart.equal:
@@ -54,14 +54,10 @@ def plain(text: str) -> str:
     return html.escape(shown(str(text)), quote=False)
 
 
-def _level(value: float) -> dict[str, Any]:
-    line = {"width": 1, "dash": "dot", "color": "#888"}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value, "line": line}
-
-
-def _upright(place: float) -> dict[str, Any]:
-    line = {"width": 1, "dash": "dot", "color": "#888"}
-    return {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": place, "x1": place, "line": line}
+def _line(along: str, across: str, place: float) -> dict[str, Any]:
+    """A dotted line over the whole paper along one axis, at a place of the other."""
+    ends = {f"{along}ref": "paper", f"{along}0": 0, f"{along}1": 1, f"{across}0": place, f"{across}1": place}
+    return {"type": "line", **ends, "line": {"width": 1, "dash": "dot", "color": "#888"}}
 
 
 def _word(value: float, word: str, logarithmic: bool) -> dict[str, Any]:

@@ -156,7 +156,7 @@ class Report:
         body = "\n".join(page.section(section) for section in self.sections)
         parts = {
             "title": words(self.title),
-            "style": _part("report.css"),
+            "style": page_part("report.css"),
             "verdict": "\n".join(f"<li>{words(sentence)}</li>" for sentence in self.verdict),
             "contents": "\n".join(page.contents),
             "body": body,
@@ -166,9 +166,9 @@ class Report:
             "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
             "charts": embedded(page.charts),
             "library": packed(get_plotlyjs()),
-            "script": _part("report.js"),
+            "script": page_part("report.js"),
         }
-        return Template(_part("report.html")).substitute(parts)
+        return Template(page_part("report.html")).substitute(parts)
 
     def _data_words(self) -> str:
         """The name of the data, where the report is about one set."""
@@ -222,16 +222,16 @@ class Page:
         caption = f"<figcaption><b>{words(item.title)}</b> {words(item.caption)}</figcaption>"
         if isinstance(item, Picture):
             return f'<figure>{caption}<img alt="{words(item.title)}" src="{png(item.draw())}"></figure>'
-        number = len(self.charts)
+        number, chosen = len(self.charts), ""
         if isinstance(item, Switch):
             self.charts.append({"choices": [{"keys": keys} | specification(one) for keys, one in item.charts.items()]})
-            label = words(f"{item.title}. {item.caption}")
-            place = f'<div class="chart" id="chart-{number}" role="img" aria-label="{label}"></div>'
-            return f"<figure>{caption}{switches(item, number)}{place}</figure>"
-        self.charts.append(specification(item))
-        square = ' class="chart square"' if isinstance(item, Grid) or item.equal else ' class="chart"'
+            chosen = switches(item, number)
+        else:
+            self.charts.append(specification(item))
+        square = " square" if isinstance(item, Grid) or (isinstance(item, Chart) and item.equal) else ""
         label = words(f"{item.title}. {item.caption}")
-        return f'<figure>{caption}<div{square} id="chart-{number}" role="img" aria-label="{label}"></div></figure>'
+        place = f'<div class="chart{square}" id="chart-{number}" role="img" aria-label="{label}"></div>'
+        return f"<figure>{caption}{chosen}{place}</figure>"
 
 
 def switches(item: Switch, number: int) -> str:
@@ -300,5 +300,6 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def _part(name: str) -> str:
+def page_part(name: str) -> str:
+    """A template, style or script of the pages."""
     return (files("saddlesvm.lab") / "page" / name).read_text(encoding="utf-8")

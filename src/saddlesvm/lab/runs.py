@@ -16,13 +16,17 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Record
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.peers import Peer, Rung, full_weights, setting_of
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget
 
 GROWTH = 0.1  # epochs between certificates, as a share of the epochs done
 KERNEL_GROWTH = 0.5  # the same for kernel machines, whose certificates compute kernel values anew
 WARM_ROWS = 256
+RECORDED = (  # of a fit's record: the columns of the trace that bear the same names
+    "epoch", "rows_touched", "seconds_solving", "seconds_certifying", "primal", "dual", "gap", "relative_gap",
+    "kernel_evaluations", "remark",
+)  # fmt: skip
 
 
 def warm_up(problem: Any, solver: Any) -> None:
@@ -71,27 +75,16 @@ def rows_of(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
         return []
     coefs = np.array([record.coef for record in records])
     errors = dataset.errors_of(coefs, np.array([record.intercept for record in records]))
-    return [row_of(*judged) for judged in zip(records, *(one.tolist() for one in errors), strict=True)]
-
-
-def row_of(record: Record, train: float, test: float) -> dict[str, Any]:
-    """A record with its training and test error as a row of the trace."""
-    return {
-        "epoch": record.epoch,
-        "rows_touched": record.rows_touched,
-        "seconds_solving": record.seconds_solving,
-        "seconds_certifying": record.seconds_certifying,
-        "primal": record.primal,
-        "dual": record.dual,
-        "gap": record.gap,
-        "relative_gap": record.relative_gap,
-        "train_error": train,
-        "test_error": test,
-        "active_rows": record.active,
-        "kernel_evaluations": record.kernel_evaluations,
-        "change_of_w": record.change if math.isfinite(record.change) else math.nan,
-        "remark": record.remark,
-    }
+    return [
+        {name: getattr(record, name) for name in RECORDED}
+        | {
+            "train_error": train,
+            "test_error": test,
+            "active_rows": record.active,
+            "change_of_w": record.change if math.isfinite(record.change) else math.nan,
+        }
+        for record, train, test in zip(records, *(one.tolist() for one in errors), strict=True)
+    ]
 
 
 def run_peer(dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, seed: int = 0) -> list[dict[str, Any]]:
@@ -108,16 +101,12 @@ def judged(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
     """A peer's model as a row of the trace."""
     evaluation = judge(problem, rung.w)
     train, test = dataset.errors(evaluation.coef, evaluation.intercept)
-    certificate: Certificate = evaluation.certificate
-    return {
+    certificate = evaluation.certificate
+    return {name: getattr(certificate, name) for name in ("primal", "dual", "gap", "relative_gap")} | {
         "epoch": rung.epochs,
         "rows_touched": int(rung.epochs * problem.n) if math.isfinite(rung.epochs) else 0,
         "seconds_solving": rung.seconds,
         "seconds_certifying": 0.0,
-        "primal": certificate.primal,
-        "dual": certificate.dual,
-        "gap": certificate.gap,
-        "relative_gap": certificate.relative_gap,
         "train_error": train,
         "test_error": test,
         "active_rows": problem.n,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from saddlesvm.data.atomic import write_page
 from saddlesvm.lab.contenders import parse_contenders
 from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.report import embedded, words
+from saddlesvm.lab.report import embedded, page_part, words
 from saddlesvm.lab.step_record import Plane, Recorder, loss_curve, make_plane, watchable
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.solvers import Pegasos
@@ -69,11 +68,11 @@ class Watch:
             "title": words(self.title),
             "words": words(self.scene["words"]),
             "command": words(self.command),
-            "style": _part("watch.css"),
-            "script": _part("watch_parts.js") + _part("watch.js"),
+            "style": page_part("watch.css"),
+            "script": page_part("watch_parts.js") + page_part("watch.js"),
             "scene": embedded(self.scene),
         }
-        return Template(_part("watch.html")).substitute(parts)
+        return Template(page_part("watch.html")).substitute(parts)
 
 
 def watch(
@@ -184,7 +183,3 @@ def _scene(plane: Plane, solvers: list[Any], runs: list[dict[str, Any]], classes
         "largest": max(LARGEST_B, float(f"{largest:.4g}")),
         "runs": runs,
     }
-
-
-def _part(name: str) -> str:
-    return (files("saddlesvm.lab") / "page" / name).read_text(encoding="utf-8")

@@ -79,11 +79,10 @@ class Rates(Experiment):
     def measure(self, lam: float, n: int) -> None:
         """The median work of each solver for each accuracy."""
         self.optimum(lam, n)
-        runs = [(contender, seed) for contender in self.contenders for seed in range(self.repeats)]
-        found = in_threads(lambda run: self._work(run[0].solver, lam, n, run[1]), runs)
-        for place, contender in enumerate(self.contenders):
-            mine = found[place * self.repeats : (place + 1) * self.repeats]
-            self.works[lam, n, contender.label] = np.median(mine, axis=0)
+        runs = [(contender.solver, seed) for contender in self.contenders for seed in range(self.repeats)]
+        found = np.array(in_threads(lambda run: self._work(run[0], lam, n, run[1]), runs))
+        medians = np.median(found.reshape(len(self.contenders), self.repeats, -1), axis=1)
+        self.works |= {(lam, n, one.label): median for one, median in zip(self.contenders, medians, strict=True)}
 
     def _work(self, solver: Any, lam: float, n: int, seed: int) -> np.ndarray:
         """Row visits after which the objective stays within each accuracy; infinite where it never does.

@@ -112,8 +112,7 @@ class VLFeatSDCA(Experiment):
         proof = result.certificate
         error, _ = self.data.errors(result.coef, result.intercept)
         numbers = [f"{proof.primal:.8f}", f"{proof.dual:.8f}", f"{proof.gap:.1e}", f"{result.epochs:.0f}"]
-        weights = [f"{value:.5f}" for value in (*result.coef, result.intercept)]
-        return [name, *numbers, *weights, percent(error)]
+        return [name, *numbers, *_weights(result), percent(error)]
 
     def weights(self) -> None:
         """The weights along the epochs, and the decision lines that they come to."""
@@ -159,13 +158,14 @@ class VLFeatSDCA(Experiment):
 
     def bias(self) -> None:
         """The bias multiplier: from a penalised bias towards a free one."""
-        lines = []
+        limits = Limits(tol=0.0, max_epochs=30.0 if self.quick else 3000.0)
         free = fit(self.data.problem(Hinge(), lam=LAM, intercept="free"), SDCA(), Limits(tol=1e-6, max_epochs=5000.0))
-        for multiplier in MULTIPLIERS:
-            problem = self.problem(Hinge(), multiplier)
-            result = fit(problem, SDCA(), Limits(tol=0.0, max_epochs=30.0 if self.quick else 3000.0))
-            lines.append(self._bias_row(f"{multiplier:g}", result))
-        lines.append(self._bias_row("free", free))
+        results = {f"{one:g}": fit(self.problem(Hinge(), one), SDCA(), limits) for one in MULTIPLIERS} | {"free": free}
+        lines = []
+        for name, result in results.items():
+            proof = result.certificate
+            ends = [f"{proof.primal:.8f}", f"{proof.relative_gap:.1e}", f"{result.epochs:.0f}"]
+            lines.append([name, *_weights(result), *ends])
         columns = ["bias multiplier", "w1", "w2", "bias", "objective", "relative gap", "epochs"]
         caption = (
             "Hinge. The larger the constant feature, the less its weight is penalised; the bias goes to that of the "
@@ -178,11 +178,10 @@ class VLFeatSDCA(Experiment):
             f"{', '.join(line[3] for line in lines[:-1])}; exactly free it is {lines[-1][3]}."
         )
 
-    @staticmethod
-    def _bias_row(name: str, result: FitResult) -> list[str]:
-        weights = [f"{value:.5f}" for value in (*result.coef, result.intercept)]
-        proof = result.certificate
-        return [name, *weights, f"{proof.primal:.8f}", f"{proof.relative_gap:.1e}", f"{result.epochs:.0f}"]
+
+def _weights(result: FitResult) -> list[str]:
+    """Weights and bias as text."""
+    return [f"{value:.5f}" for value in (*result.coef, result.intercept)]
 
 
 def _restyled(series: Sequence[Series]) -> tuple[Series, ...]:
