@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from saddlesvm.answers.curvature import FACTORED, Curvature, curvature_of, plain_curvature
-from saddlesvm.answers.gradient import gradient_at
+from saddlesvm.answers.gradient import close_margins, gradient_at, margin_slips
+from saddlesvm.answers.nearer import ENOUGH, neighbourhood_near
 from saddlesvm.answers.neighbourhood import gap_in_C_form, neighbourhood_of
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
@@ -165,3 +166,35 @@ def test_a_hinge_is_bounded_by_its_gap():
     near = neighbourhood_of(problem, w, gap)
     assert near.way == "gap"
     np.testing.assert_allclose(near.radius, np.sqrt(2.0 * gap), rtol=0.02)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge(), Squared()], ids=named)
+def test_steps_lead_from_a_loose_fit_to_a_ball_that_holds(loss):
+    for seed in range(4):
+        problem = posed(loss, seed)
+        w, _, _ = solved(problem, 1e-1)
+        near = neighbourhood_near(problem, w)
+        assert near is not None
+        optimum, left, offset = solved(problem, 1e-13)
+        X = matrix(20, 4, seed + 100)
+        scores = X @ optimum[:-1] + offset
+        reach = distance_bound(left) * (1.0 + np.linalg.norm(X, axis=1))
+        low, high = near.score_bounds(X)
+        assert (low - reach <= scores).all()
+        assert (scores <= high + reach).all()
+        assert (high - low <= 4.0 * ENOUGH * (1.0 + np.linalg.norm(X, axis=1))).all()
+
+
+def test_margins_in_parts_are_within_their_slips_of_exact_ones():
+    random = np.random.default_rng(0)
+    X, w = random.normal(size=(30, 200)).astype(np.float32), random.normal(size=201)
+    for rows in (X, csr(X * (random.random(X.shape) < 0.1))):
+        problem = make_problem(as_rows(rows, 1.3), labels(X, Logistic(), 0), Logistic(), C=1.0, intercept="regularized")
+        z, terms = close_margins(problem, w)
+        slips = margin_slips(problem, w, terms)
+        assert slips.max() < margin_slips(problem, w).max()
+        dense = rows.toarray() if hasattr(rows, "toarray") else rows
+        for row, found, slip in zip(dense, z, slips, strict=True):
+            exact = sum(Fraction(float(x)) * Fraction(float(v)) for x, v in zip(row, w[:-1], strict=True))
+            exact += Fraction(1.3) * Fraction(float(w[-1]))
+            assert abs(Fraction(float(found)) - exact) <= Fraction(float(slip))

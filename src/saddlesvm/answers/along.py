@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.answers.curvature import Curvature, curvature_of
-from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips
-from saddlesvm.answers.neighbourhood import ROUNDS, Neighbourhood, on_one_piece
+from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips, on_one_piece
+from saddlesvm.answers.neighbourhood import ROUNDS, Neighbourhood
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, gamma, radii

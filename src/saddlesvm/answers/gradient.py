@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,15 @@ from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.slopes import soft_threshold
-from saddlesvm.problem.sums import margins
+from saddlesvm.problem.sums import dual_weights, margins
+from saddlesvm.rows.layouts import CSR, add_rows
+from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
 
+FEW_COLUMNS = 64  # dense columns up to which a margin is one sum
+ROWS_AT_ONCE = 512  # dense rows that are widened at a time
+PARTS_SHARE = 2.0  # of the rows' stored values, that the parts of a sum over sparse rows may have places
+PULL_UNITS = 8.0  # roundings of a term beside those of its sums
 TARGET_UNITS = 4.0  # of the last place of a target, that a residual may be off by
 
 
@@ -44,12 +51,81 @@ class Gradient(NamedTuple):
     alpha: np.ndarray
 
 
-def margin_slips(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """How far, at most, computed margins of w are from exact ones, seen from the labels, shape (n,)."""
-    slips = gamma(problem.row_sizes.terms + MARGIN_UNITS) * norm_of(w) * radii(problem.gathered(problem.norms))
+def margin_slips(problem: Problem, w: np.ndarray, terms: float | np.ndarray | None = None) -> np.ndarray:
+    """How far, at most, computed margins of w are from exact ones, seen from the labels, shape (n,).
+
+    Parameters
+    ----------
+    problem : Problem
+    w : ndarray of shape (d + 1,)
+    terms : float or ndarray of shape (n,), optional
+        Additions that a product of a margin went through, at most; those of a sum in any order when left out.
+    """
+    count = (problem.row_sizes.terms if terms is None else terms) + MARGIN_UNITS
+    slips = count * UNIT / (1.0 - count * UNIT) * norm_of(w) * radii(problem.gathered(problem.norms))
     if not is_classification(problem.loss):
         slips += TARGET_UNITS * UNIT * np.abs(problem.gathered(problem.y))
     return SLACK * slips + UNDERFLOW
+
+
+def close_margins(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float | np.ndarray]:
+    """``x_i . w`` of the members, shape (n,), and the additions that a product went through, at most: those of a row's
+    own values, or of a part of the columns and of the parts."""
+    X = problem.X
+    if isinstance(X, CSR):
+        return margins(problem, w), np.diff(X.indptr)[problem.members] + 1.0
+    d = problem.n_features
+    if d < FEW_COLUMNS or not problem.passes.holds_rows:
+        return margins(problem, w), d + 1.0
+    width = math.isqrt(d)
+    parts = np.zeros((d, -(-d // width)))  # each column has the weights of its own features alone
+    parts[np.arange(d), np.arange(d) // width] = w[:-1]
+    z = np.empty(problem.members.size)
+    for place in range(0, z.size, ROWS_AT_ONCE):
+        chosen = slice(place, place + ROWS_AT_ONCE)
+        rows = X.values[chosen] if problem.members.size == problem.y.size else X.values[problem.members[chosen]]
+        z[chosen] = (widened(rows, np.float64) @ parts).sum(axis=1) + X.bias * w[-1]
+    return z, float(width + parts.shape[1] + 1)
+
+
+def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
+    """``C sum_i a_i x_i`` over the members, shape (d + 1,), and how far the exact one is from it, at most: of sparse
+    rows by sums over about as many parts of the rows as each has rows."""
+    X, members = problem.X, problem.members
+    if not isinstance(X, CSR):
+        near = pulled_by_short_sums(problem, problem.spread(alpha))
+        return near.pull, norm_of(near.errors)
+    width, spread = problem.n_features + 1, problem.spread(alpha)
+    values = members.size * problem.values_per_row
+    count = max(1, min(math.isqrt(members.size), int(PARTS_SHARE * values / width)))
+    pull = np.zeros(width)
+    for part in np.array_split(members, count):
+        own = np.zeros(width)
+        add_rows(X, part, spread, own)
+        pull += own
+    sizes = np.zeros(width)
+    add_rows(X._replace(data=np.abs(X.data), bias=abs(X.bias)), members, np.abs(spread), sizes)
+    longest = -(-members.size // count)
+    columns = np.bincount(X.indices, minlength=width).astype(np.float64)
+    columns[-1] = members.size
+    units = (np.minimum(columns, longest) + count + PULL_UNITS) * UNIT
+    return problem.C * pull, SLACK * problem.C * norm_of(units / (1.0 - units) * sizes) + UNDERFLOW
+
+
+class Slope(NamedTuple):
+    """A gradient as it is computed, for steps: nothing is said of its rounding; of the members, shape (n,), the margins
+    and what their losses answer."""
+
+    value: np.ndarray
+    z: np.ndarray
+    answers: Answers
+
+
+def slope_at(problem: Problem, w: np.ndarray, z: np.ndarray) -> Slope:
+    """The gradient at w by its margins: a pass over the rows."""
+    answers = _answers(problem, z)
+    pull = dual_weights(problem, problem.spread(answers.alpha))
+    return Slope(_of_penalty(problem, w, pull), z, answers)
 
 
 def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
@@ -58,23 +134,52 @@ def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     Rounding: margins are off by their slips, and so multipliers by the largest curvature times that; each sum over the
     rows by short sums. A loss without a largest curvature has an infinite error.
     """
-    z = margins(problem, w)
-    terms = problem.of_members
-    small, none = problem.is_small, np.empty(0)
-    smoothed = SmoothedTerms(terms.loss, terms.y, terms.weights, problem.C, none, 0.0, False, small)
+    z, terms = close_margins(problem, w)
+    answers, slips = _answers(problem, z), margin_slips(problem, w, terms)
+    pull, missed = _near_pull(problem, answers.alpha)
+    with np.errstate(invalid="ignore"):
+        off = _steepest(problem, z, slips, answers.bend) * slips
+    off += problem.C * 2.0 * loss_units(problem.loss) * UNIT * np.abs(answers.alpha) + UNDERFLOW
+    norms = radii(problem.gathered(problem.norms))
+    own = _of_penalty(problem, w, pull)
+    assembling = 4.0 * UNIT * (norm_of(w) + norm_of(pull))
+    error = missed + SLACK * float(np.einsum("i,i", off, norms)) + assembling
+    return Gradient(own, error, z, slips, answers.bend, answers.alpha)
+
+
+def _steepest(problem: Problem, z: np.ndarray, slips: np.ndarray, bends: np.ndarray) -> np.ndarray:
+    """``C s_i phi_i''`` within the slips of the margins, at most, shape (n,)."""
+    loss = problem.loss
+    largest = problem.C * problem.gathered(problem.row_weights) * loss.largest_curvature()
+    if hasattr(loss, "steepening"):
+        rounded = gamma(4.0 * loss_units(loss))
+        near = bends * (np.exp(np.minimum(loss.steepening() * slips, 1.0)) + rounded) + 4.0 * rounded * largest
+        return np.where(loss.steepening() * slips < 1.0, np.minimum(SLACK * near, largest), largest)
+    if hasattr(loss, "corners"):
+        sure = on_one_piece(problem, z - slips, z + slips, loss.corners())
+        return np.where(sure, bends * (1.0 + 8.0 * UNIT), largest)
+    return largest
+
+
+def on_one_piece(problem: Problem, low: np.ndarray, high: np.ndarray, corners: tuple[float, ...]) -> np.ndarray:
+    """Whether no corner of a row's loss is between two margins, shape (n,)."""
+    y = problem.gathered(problem.y)
+    first, last = (y * low, y * high) if is_classification(problem.loss) else (low - y, high - y)
+    first, last = np.minimum(first, last), np.maximum(first, last)
+    sure = np.ones(y.size, dtype=bool)
+    for corner in corners:
+        slip = 8.0 * UNIT * (abs(corner) + np.abs(first) + np.abs(last))
+        sure &= (first - slip > corner) | (last + slip < corner)
+    return sure
+
+
+def _answers(problem: Problem, z: np.ndarray) -> Answers:
+    """What the members' losses answer to margins, shape (n,)."""
+    terms, none = problem.of_members, np.empty(0)
+    smoothed = SmoothedTerms(terms.loss, terms.y, terms.weights, problem.C, none, 0.0, False, problem.is_small)
     answers = Answers(np.zeros(z.size), np.zeros(z.size), np.zeros(4))
     respond(smoothed, z, answers)
-    slips = margin_slips(problem, w)
-    near = pulled_by_short_sums(problem, problem.spread(answers.alpha))
-    weights = terms.weights if terms.weights.size else np.ones(z.size)
-    with np.errstate(invalid="ignore"):
-        off = weights * problem.loss.largest_curvature() * slips
-    off += 2.0 * loss_units(problem.loss) * UNIT * np.abs(answers.alpha) + UNDERFLOW
-    norms = radii(problem.gathered(problem.norms))
-    own = _of_penalty(problem, w, near.pull)
-    assembling = 4.0 * UNIT * (norm_of(w) + norm_of(near.pull))
-    error = norm_of(near.errors) + SLACK * problem.C * float(np.einsum("i,i", off, norms)) + assembling
-    return Gradient(own, error, z, slips, answers.bend, answers.alpha)
+    return answers
 
 
 def _of_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray:

@@ -32,10 +32,10 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.answers.curvature import Curvature, curvature_of, plain_curvature
-from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips
+from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips, on_one_piece
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import modulus
-from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.sums import dual_of_margins, margins
@@ -108,7 +108,7 @@ class Neighbourhood:
         return low, high
 
 
-def neighbourhood_of(problem: Problem, w: np.ndarray, gap: float) -> Neighbourhood:
+def neighbourhood_of(problem: Problem, w: np.ndarray, gap: float, enough: float = 0.0) -> Neighbourhood:
     """The narrowest neighbourhood of the optimum that is proven by what is known at w.
 
     Parameters
@@ -120,6 +120,8 @@ def neighbourhood_of(problem: Problem, w: np.ndarray, gap: float) -> Neighbourho
     gap : float
         By how much, at most, the objective is above the optimum in the C form; rounding counted, see
         :func:`gap_in_C_form`.
+    enough : float, default=0.0
+        Where no score of a training row moves by more in the ball of the gradient, no curvature is factored.
 
     Notes
     -----
@@ -134,6 +136,8 @@ def neighbourhood_of(problem: Problem, w: np.ndarray, gap: float) -> Neighbourho
     if not math.isfinite(found.error):
         return by_gap
     nearest = _by_gradient(problem, w, found, by_gap)
+    if nearest.radius * problem.row_sizes.longest <= enough * math.sqrt(nearest.curvature.floor):
+        return nearest
     if hasattr(loss, "steepening"):
         return _by_steepening(problem, w, found, loss.steepening()) or nearest
     if hasattr(loss, "corners"):
@@ -244,15 +248,3 @@ def _margin_bounds(problem: Problem, found: Gradient, nearest: Neighbourhood) ->
     z = margins(problem, nearest.center)
     low, high = z - away + nearest.offset[0], z + away + nearest.offset[1]
     return np.minimum(low, found.z - found.slips), np.maximum(high, found.z + found.slips)
-
-
-def on_one_piece(problem: Problem, low: np.ndarray, high: np.ndarray, corners: tuple[float, ...]) -> np.ndarray:
-    """Whether no corner of a row's loss is between two margins, shape (n,)."""
-    y = problem.gathered(problem.y)
-    first, last = (y * low, y * high) if is_classification(problem.loss) else (low - y, high - y)
-    first, last = np.minimum(first, last), np.maximum(first, last)
-    sure = np.ones(y.size, dtype=bool)
-    for corner in corners:
-        slip = 8.0 * UNIT * (abs(corner) + np.abs(first) + np.abs(last))
-        sure &= (first - slip > corner) | (last + slip < corner)
-    return sure

@@ -10,6 +10,7 @@ import numpy as np
 
 from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
 from saddlesvm.answers.labels import Labels, Rule, labels_between
+from saddlesvm.answers.nearer import can_come_nearer, neighbourhood_near
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.answers.zeros import certain_zeros
 from saddlesvm.multiclass.splits import each_class
@@ -87,3 +88,23 @@ def proof_of(
             zeros[k] = certain_zeros(problem, own / problem.C, gap)
     parts = [neighbourhood_of(*given) for given in zip(problems, W, gaps, strict=True)]
     return Proof(parts, zeros)
+
+
+def proof_near(problems: Sequence[Problem], W: np.ndarray) -> Proof | None:
+    """The proof by a few steps from a model's weights; None where these do not come near the optimum.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+    W : ndarray of shape (k, d + 1)
+        The model's weights; intercepts are divided by the virtual feature.
+    """
+    if isinstance(problems[0], JointProblem) or not all(map(can_come_nearer, problems)):
+        return None
+    parts = []
+    for problem, w in zip(problems, W, strict=True):
+        found = neighbourhood_near(problem, w)
+        if found is None:
+            return None
+        parts.append(found)
+    return Proof(parts, np.zeros((len(W), W.shape[1] - 1), dtype=bool))

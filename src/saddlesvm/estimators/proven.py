@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.labels import Rule
-from saddlesvm.answers.proof import Proof, proof_of
+from saddlesvm.answers.proof import Proof, proof_near, proof_of
 from saddlesvm.data import inputs
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
@@ -79,7 +79,7 @@ class ProvesAnswers:
         check_is_fitted(self)
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         X = inputs.check_design(self, X, reset=False)
-        self._proof = closer(self, Data(X, y, sample_weight)).proof
+        self._proof = proof_of_data(self, Data(X, y, sample_weight))
         self._proven_with = self._asked_of_fits()
         return self
 
@@ -103,9 +103,10 @@ class ProvesAnswers:
 
         Notes
         -----
-        The first call solves the training problem to rounding, and factors a matrix of at most 2,000 features; later
-        calls cost one triangular solve a row. Parameters that were changed since the fit count: the bounds are those of
-        the problem that a new fit would solve.
+        The first call takes steps towards the exact optimum, and, where its distance is not known well enough by the
+        gradient, factors a matrix of at most 2,000 features; later calls cost the scores of the rows, and with a factor
+        one triangular solve a row. Parameters that were changed since the fit count: the bounds are those of the
+        problem that a new fit would solve.
 
         Examples
         --------
@@ -162,7 +163,7 @@ class ProvesAnswers:
         check_is_fitted(self)
         asked: dict[str, Any] = self._asked_of_fits()
         if vars(self).get("_proof") is None or self._proven_with != asked:
-            self._proof, self._proven_with = closer(self, self.training_data()).proof, asked
+            self._proof, self._proven_with = proof_of_data(self, self.training_data()), asked
         return self._proof
 
     def _asked_of_fits(self) -> dict[str, Any]:
@@ -308,14 +309,38 @@ class Closer(NamedTuple):
     proof: Proof
 
 
-def closer(model: Any, data: Data, tol: float = CLOSE) -> Closer:
-    """A copy of a fitted model that goes on to the relative gap `tol` from its weights."""
+def proof_of_data(model: Any, data: Data) -> Proof:
+    """The proof of a fitted model: by a few steps from its weights, or by those of a copy that is trained on."""
+    own = _copy(model)
+    posed = own.training_problems(data.y, data.sample_weight, data.X.shape[0])
+    ready = own.rows_for_parts(data.X, len(posed.problems))
+    if ready is not None:
+        problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
+        found = proof_near(problems, _weights(model, problems)) if len(problems) == len(model.certificates_) else None
+        if found is not None:
+            return found
+    return closer(model, data).proof
+
+
+def _copy(model: Any, tol: float = CLOSE) -> Any:
+    """A model with the parameters of another, for a fit to the relative gap `tol`; it knows the classes already."""
     own = clone(model)
     fresh = {name: value for name, value in AFRESH.items() if name in own.get_params(deep=False)}
     C = {"C": model.C_} if hasattr(model, "C_") else {}
     own.set_params(**fresh, **C, tol=tol)
-    learned = ("classes_", "indicator_", "n_features_in_", "feature_names_in_")
+    learned = ("classes_", "indicator_", "multilabel_", "n_features_in_", "feature_names_in_")
     vars(own).update({name: vars(model)[name] for name in learned if name in vars(model)})
+    return own
+
+
+def _weights(model: Any, problems: list[Problem]) -> np.ndarray:
+    """The weights of a fitted model, shape (k, d + 1): an intercept is divided by the virtual feature."""
+    return np.column_stack([dense_weights(model.coef_), np.ravel(model.intercept_) / (problems[0].scale or 1.0)])
+
+
+def closer(model: Any, data: Data, tol: float = CLOSE) -> Closer:
+    """A copy of a fitted model that goes on to the relative gap `tol` from its weights."""
+    own = _copy(model, tol)
     if all(name in vars(model) for name in ("_fitted_C", "_phases", "certificate_")):
         own.begin_at(model.coef_, model.intercept_, vars(model).get("dual_coef_"), model._fitted_C, model)
     n = data.X.shape[0]
@@ -327,7 +352,7 @@ def closer(model: Any, data: Data, tol: float = CLOSE) -> Closer:
     if ready is None:
         raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")
     problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
-    W = np.column_stack([dense_weights(own.coef_), np.ravel(own.intercept_) / (problems[0].scale or 1.0)])
+    W = _weights(own, problems)
     known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
     duals = [own.duals_of(k) if known else None for k in range(len(problems))]
     return Closer(own, problems, proof_of(problems, W, own.certificates_, duals))

@@ -1,0 +1,87 @@
+"""Steps of Newton's method from weights that are near the optimum, until the gradient alone says enough of it.
+
+The length of the gradient bounds the distance of the optimum, and no factor of the curvature is needed for that. Near
+the optimum each step squares the distance; conjugate gradients solve its equations in passes over the rows, or a factor
+where that is cheaper (:mod:`saddlesvm.solvers.second_order.equations`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from saddlesvm.answers.gradient import Slope, slope_at
+from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of
+from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.penalties import modulus
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.rounding import radii
+from saddlesvm.problem.sums import margins
+from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.second_order.kernels import Line, SmoothedTerms, search
+
+ENOUGH = 1e-4  # how far, at most, the scores of the training rows may move: scores are compared with margins of 1
+AIM = 0.5  # share of it that the gradient is shortened to, for its rounding counts, too
+MOST_STEPS = 30
+FORCING = 1e-2  # share of the gradient that a step leaves where the loss does not bend further; measured
+FALL, SLOW = 0.3, 3  # share of the gradient that a good step leaves at most; steps that were not good, to the end
+LINE = 1e-3  # share of the slope along a step that its length leaves
+FACTORS = 1e9  # bytes that the factors of the equations may take, as those of a fit
+
+
+def can_come_nearer(problem: Problem) -> bool:
+    """Whether the gradient bounds the distance of the optimum: a smooth loss, half a square as the penalty."""
+    seen = problem.penalty.identity() and modulus(problem.penalty) > 0.0 and not problem.intercept.constrained
+    return bool(is_smooth(problem.loss) and seen and not problem.fixed.size and problem.passes.holds_rows)
+
+
+def neighbourhood_near(problem: Problem, w: np.ndarray) -> Neighbourhood | None:
+    """A neighbourhood of the optimum, from steps that begin at w; None where they did not come near it.
+
+    Parameters
+    ----------
+    problem : Problem
+        See :func:`can_come_nearer`.
+    w : ndarray of shape (d + 1,)
+    """
+    found = neighbourhood_of(problem, nearer(problem, w), math.inf, ENOUGH)
+    longest = float(radii(problem.norms).max(initial=0.0))
+    return found if found.way == "curvature" or found.radius * longest <= ENOUGH else None
+
+
+def nearer(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """Weights with a shorter gradient, shape (d + 1,): short enough for :data:`ENOUGH`, or as short as rounding and a
+    few steps leave it; w where there are none.
+
+    Parameters
+    ----------
+    problem : Problem
+        See :func:`can_come_nearer`.
+    w : ndarray of shape (d + 1,)
+        From a certified fit.
+    """
+    equations, now = NewtonEquations(problem, FACTORS), slope_at(problem, w, margins(problem, w))
+    size, longest = float(np.linalg.norm(now.value)), float(radii(problem.norms).max(initial=0.0))
+    slow = 0
+    for _ in range(MOST_STEPS):
+        if size * longest <= AIM * ENOUGH or slow == SLOW or not math.isfinite(size):
+            break
+        tau, moved, z = _step(problem, w, now, -equations.solve(problem.spread(now.answers.bend), now.value, FORCING))
+        if tau == 0.0:
+            break
+        there = slope_at(problem, moved, z)
+        before, size = size, float(np.linalg.norm(there.value))
+        slow = slow + 1 if size > FALL * before else 0
+        w, now = moved, there
+    return w
+
+
+def _step(problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """The length of the best step along a direction, and the weights and margins there."""
+    terms = problem.of_members
+    smoothed = SmoothedTerms(terms.loss, terms.y, terms.weights, problem.C, np.empty(0), 0.0, False, problem.is_small)
+    dz, ahead = margins(problem, direction), problem.intercept.seen(direction)
+    line = Line(now.z, dz, problem.regularizer.slope(w, direction), float(ahead @ ahead))
+    tau = float(search(smoothed, line, now.answers.alpha, now.answers.bend, np.empty(0), LINE))
+    return tau, w + tau * direction, now.z + tau * dz
