@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import interleaved, seconds
 from saddlesvm import LinearSVC, Pegasos
-from saddlesvm.data.idx import read_idx
+from saddlesvm.data import read
 from saddlesvm.multiclass import shared_start
 from saddlesvm.solvers import Auto
 
@@ -35,8 +35,8 @@ PEGASOS_ITERATIONS, PEGASOS_LAMBDA = 1_000_000, 1e-4
 
 def fashion(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels / 255 in float32, and labels; part "train" or "t10k"."""
-    raw = read_idx(folder / "fashion-mnist" / f"{part}-images-idx3-ubyte.gz")
-    return np.asarray(raw.X, dtype=np.float32) / np.float32(255.0), np.asarray(raw.y).astype(np.int64)
+    table = read(folder / "fashion-mnist" / f"{part}-images-idx3-ubyte.gz", dtype=np.float32)
+    return table.X / np.float32(255.0), table.y
 
 
 def embeddings(n: int, d: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -31,6 +31,7 @@ from saddlesvm import LinearSVC
 from saddlesvm.cli import main
 from saddlesvm.data import DataError, Store, convert, read
 from saddlesvm.data.atomic import write_page
+from saddlesvm.data.blocks import Reading
 from saddlesvm.data.cache import cached
 from saddlesvm.estimators.persistence import load, save, save_liblinear
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
@@ -194,7 +195,7 @@ def works() -> dict[str, Work]:
         "fit by blocks": Work(lambda folder: Store.create(folder / "s", *large()), by_blocks, "s", whole_store),
         "cache made": Work(
             partial(sound_of, "table.csv"),
-            lambda folder: values_of(cached(folder / "table.csv")),
+            lambda folder: values_of(cached(folder / "table.csv", Reading())),
             "table.csv.store",
             lambda folder: (folder / "table.csv.store").exists() and Store(folder / "table.csv.store").verify(),
         ),

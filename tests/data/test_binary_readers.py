@@ -118,6 +118,7 @@ def test_idx_of_floats_and_its_faults(tmp_path: Path) -> None:
     _idx(beside, Y[:3] > 0)
     with pytest.raises(DataError, match=r"labels-idx1: has labels of shape \(3,\).*4 images"):
         read(path)
+    _idx(beside, Y > 0)
     whole = path.read_bytes()
     fails_on(tmp_path, path.name, whole[:-1], "only 47", "4 x 1 x 3")
     fails_on(tmp_path, path.name, whole + b"x", "more than 48")

@@ -12,10 +12,10 @@ import pytest
 
 from saddlesvm.cli import main
 from saddlesvm.data import Store, StoreWriter, read
+from saddlesvm.data.blocks import Reading
 from saddlesvm.data.cache import CACHE, cached, from_cache
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
-OPTIONS = {"label": None, "header": "auto", "dtype": None, "task": None, "n_features": None, "zero_based": "auto"}
 TWO_SCALES = """
 import sys
 import numpy as np
@@ -52,11 +52,11 @@ def test_a_store_that_is_replaced_while_its_arrays_are_opened_is_opened_again(ta
 
     def use(store: Store) -> np.ndarray:
         if not scales:
-            cached(table, **OPTIONS, scale=2.0)  # as another process would
+            cached(table, Reading(scale=2.0))  # as another process would
         scales.append(store.header["read with"]["scale"])
         return np.array(store.X)
 
-    assert np.array_equal(from_cache(table, use, **OPTIONS, scale=1.0), ROWS)
+    assert np.array_equal(from_cache(table, Reading(), use), ROWS)
     assert scales == [1.0, 1.0]
 
 

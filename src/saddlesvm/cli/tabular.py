@@ -16,12 +16,12 @@ from scipy import sparse
 
 from saddlesvm.cli.display import share_bar
 from saddlesvm.data import DataError, Store, Table, read
+from saddlesvm.data.blocks import located
 from saddlesvm.data.cache import CACHE
 from saddlesvm.data.column_kinds import Found, found_in
 from saddlesvm.data.frame import MISSING_WORDS, Frame
 from saddlesvm.data.frame_files import FRAME_FORMATS, FrameSource, first_frame, frame_source, taken_label
 from saddlesvm.data.label_column import is_number
-from saddlesvm.data.reading_options import located
 from saddlesvm.data.table import ready_labels, shorten
 from saddlesvm.estimators.table import TableEncoder, encoder_for
 from saddlesvm.estimators.table_files import as_store, kinds_of, labels_from, naming, read_all, stored_encoder

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.archives import DAMAGE, Archive, ArrayHeader, open_archive, short
-from saddlesvm.data.blocks import Block, Source, rows_in
+from saddlesvm.data.blocks import Block, Reading, Source, rows_in
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
-from saddlesvm.data.table import Label, Raw, float_type, shorten, stored_type
+from saddlesvm.data.table import Label, float_type, shorten, stored_type
 from saddlesvm.rows.small_types import kept_type
 
 __all__ = ["npy_source", "npz_source", "read_npy", "read_npz"]
@@ -26,7 +26,7 @@ _EXPANSION = 200  # memory per byte of a file, at most, beyond 16 MB; a conversi
 _LABELS = ("y", "label", "labels", "target")
 
 
-def read_npz(path: Path, *, label: Label = None, n_features: int | None = None) -> Raw:
+def read_npz(path: Path, how: Reading) -> Block:
     """Read a `.npz` archive without unpickling anything.
 
     The rows are either `data`, `indices`, `indptr` and `shape` (CSR, as `scipy.sparse.save_npz` writes it; CSC too), or
@@ -38,12 +38,12 @@ def read_npz(path: Path, *, label: Label = None, n_features: int | None = None) 
     DataError
         The archive is damaged or has no such arrays; the message lists those it has.
     """
-    _refuse_unreadable(path, label)
+    _refuse_unreadable(path, how.label)
     with _opened(path) as archive:
-        return _from_arrays(archive, path, label, n_features)
+        return _from_arrays(archive, path, how)
 
 
-def read_npy(path: Path, *, label: Label = None, n_features: int | None = None) -> Raw:
+def read_npy(path: Path, how: Reading) -> Block:
     """The rows of a `.npy` file, mapped, and the labels in another one, which `label` names.
 
     Raises
@@ -54,22 +54,21 @@ def read_npy(path: Path, *, label: Label = None, n_features: int | None = None) 
     X = _mapped(path)
     _check_shape(path, path.name, X.shape)
     X = X.reshape(len(X), -1) if X.ndim > 2 else X
-    if label is False or (label is None and n_features is not None):
-        return Raw(X, None)
-    if not isinstance(label, str):
+    if how.label is False or (how.label is None and how.n_features is not None):
+        return Block(X, None)
+    if not isinstance(how.label, str):
         raise DataError(f"{path}: holds rows without labels; name the .npy file that holds them: label='y.npy'")
-    y = _mapped(Path(label))
-    return Raw(X, np.asarray(y))
+    return Block(X, np.asarray(_mapped(Path(how.label))))
 
 
-def npy_source(path: Path, *, label: Label = None, n_features: int | None = None) -> Source:
-    """The rows of a `.npy` file some at a time; see :func:`read_npy`."""
-    raw = read_npy(path, label=label, n_features=n_features)
+def npy_source(path: Path, how: Reading) -> Source:
+    """The rows of a `.npy` file, mapped; see :func:`read_npy`."""
+    raw = read_npy(path, how)
     if raw.X.dtype.kind not in "biuf":
         raise DataError(f"{path}: the features are of type {raw.X.dtype}; they must be real numbers")
     n, width = raw.X.shape
     if raw.y is not None and len(raw.y) != n:
-        raise DataError(f"{path}: has {n} rows and {len(raw.y)} labels in {label}; one label a row is needed")
+        raise DataError(f"{path}: has {n} rows and {len(raw.y)} labels in {how.label}; one label a row is needed")
 
     def blocks(n_bytes: int) -> Iterator[Block]:
         step = rows_in(n_bytes, raw.X.itemsize * width)
@@ -78,7 +77,8 @@ def npy_source(path: Path, *, label: Label = None, n_features: int | None = None
             yield Block(np.asarray(raw.X[part]), None if raw.y is None else raw.y[part], None, min(1.0, part.stop / n))
 
     dtype = float_type(raw.X.dtype)
-    return Source(str(path), "npy", False, width, dtype, raw.y is not None, path.stat().st_size, blocks)
+    n_bytes = path.stat().st_size
+    return Source(str(path), "npy", False, width, dtype, raw.y is not None, n_bytes, blocks, whole=lambda _: raw)
 
 
 def _mapped(path: Path) -> np.ndarray[Any, Any]:
@@ -110,13 +110,13 @@ def _opened(path: Path) -> Iterator[Archive]:
         raise DataError(f"{path}: is not a readable .npz of plain arrays: {error}") from None
 
 
-def _from_arrays(archive: Archive, path: Path, label: Label, n_features: int | None) -> Raw:
-    rows, found = _chosen(archive.names, path, label, n_features)
+def _from_arrays(archive: Archive, path: Path, how: Reading) -> Block:
+    rows, found = _chosen(archive.names, path, how.label, how.n_features)
     X = _sparse(archive, path) if rows is None else archive.read(rows)
     _check_shape(path, str(rows), X.shape)
     if X.ndim > 2:
         X = X.reshape(len(X), -1) if len(X) else X.reshape(0, int(np.prod(X.shape[1:])))
-    return Raw(X, None if found is None else archive.read(found))
+    return Block(X, None if found is None else archive.read(found))
 
 
 def _check_shape(path: Path, rows: str, shape: tuple[int, ...]) -> None:
@@ -138,14 +138,14 @@ def _chosen(names: list[str], path: Path, label: Label, n_features: int | None) 
     return rows, found
 
 
-def npz_source(path: Path, *, label: Label = None, n_features: int | None = None) -> Source:
+def npz_source(path: Path, how: Reading) -> Source:
     """The rows of a `.npz` archive some at a time; see :func:`read_npz`.
 
     Labels, row pointers, and what is stored column by column, are read at once.
     """
-    _refuse_unreadable(path, label)
+    _refuse_unreadable(path, how.label)
     with _opened(path) as archive:
-        rows, found = _chosen(archive.names, path, label, n_features)
+        rows, found = _chosen(archive.names, path, how.label, how.n_features)
         y = None if found is None else archive.read(found)
         header = archive.header(rows or "data")
         streams = rows is not None and not (header.fortran and len(header.shape) > 1)
@@ -163,7 +163,7 @@ def npz_source(path: Path, *, label: Label = None, n_features: int | None = None
             parts = (
                 _dense_parts(archive, str(rows), n_bytes) if streams
                 else _csr_parts(archive, n_bytes) if csr
-                else _parts(read_npz(path, label=label, n_features=n_features).X, n_bytes)
+                else _parts(read_npz(path, how).X, n_bytes)
             )  # fmt: skip
             start = 0
             for X in parts:
@@ -180,6 +180,7 @@ def npz_source(path: Path, *, label: Label = None, n_features: int | None = None
         has_labels=y is not None,
         n_bytes=path.stat().st_size,
         blocks=blocks,
+        whole=lambda _: read_npz(path, how),
     )
 
 

@@ -1,24 +1,20 @@
-"""Arrow data in memory and in files, with pyarrow where it is installed: tables, and numbers without a copy."""
+"""Arrow data in memory, with pyarrow where it is installed: tables, and numbers without a copy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.streams import is_compressed, reading
 
 __all__ = [
+    "NEEDED",
     "arrow_matrix",
     "arrow_table",
     "flat_column",
     "is_arrow",
     "is_list",
-    "opened_ipc",
     "side_by_side",
     "table_of",
 ]
@@ -154,27 +150,3 @@ def table_of(batch: Any) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_batches([batch])
-
-
-@contextmanager
-def opened_ipc(path: Path) -> Iterator[Any]:
-    """The record batches of a Feather or Arrow IPC file: an object with ``schema`` and batches by number.
-
-    Raises
-    ------
-    DataError
-        pyarrow is not installed, or the file is damaged or compressed from outside.
-    """
-    try:
-        import pyarrow as pa
-        from pyarrow import ipc
-    except ImportError:
-        raise DataError(f"{path}: reading Feather and Arrow files {NEEDED}") from None
-    if is_compressed(path):
-        raise DataError(f"{path}: is a compressed Arrow file; decompress it first (Arrow files compress inside)")
-    with reading(path):
-        try:
-            with pa.memory_map(str(path)) as file, ipc.open_file(file) as opened:
-                yield opened
-        except (pa.ArrowException, MemoryError) as error:
-            raise DataError(f"{path}: cannot be read as Feather or Arrow IPC: {str(error).splitlines()[0]}") from None

@@ -1,14 +1,75 @@
-"""Data files in blocks of rows: the interface between the readers of all formats and a conversion."""
+"""Data files as sources of rows in blocks, and the options of reading: between the formats and those who read them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-__all__ = ["Block", "Blocks", "Source", "rows_in"]
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.sources import BUNDLED, check_there
+from saddlesvm.data.streams import format_of
+from saddlesvm.data.table import Label, Missing, Task
+
+__all__ = ["WHOLE", "Block", "Blocks", "Reading", "Source", "located", "rows_in"]
+
+WHOLE = 1 << 62  # bytes of a block that holds all rows
+COLUMNS = ("csv", "parquet", "arrow")  # formats whose columns can be left out
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read; :func:`~saddlesvm.data.read` describes the options."""
+
+    label: Label = None
+    header: bool | Literal["auto"] = "auto"
+    n_features: int | None = None
+    dtype: Any = None
+    task: Task | None = None
+    scale: float = 1.0
+    zero_based: bool | Literal["auto"] = "auto"
+    missing: Missing = "error"
+    drop_columns: tuple[str | int, ...] = ()
+
+    def check(self) -> None:
+        """Raise a `DataError` for an option that no format allows."""
+        if self.n_features is not None and self.n_features < 1:
+            raise DataError(f"n_features is {self.n_features}; it must be at least 1")
+        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise DataError(f"dtype is {np.dtype(self.dtype)}; allowed are float32 and float64")
+        if not np.isfinite(self.scale) or self.scale == 0.0:
+            raise DataError(f"scale is {self.scale}; it must be finite and not zero")
+        if self.missing not in ("error", "keep"):
+            raise DataError(f"missing is {self.missing!r}; allowed are 'error' and 'keep'")
+        if self.task not in (None, "classification", "regression"):
+            raise DataError(f"task is {self.task!r}; allowed are 'classification', 'regression' and None")
+        if self.header not in (True, False, "auto"):
+            raise DataError(f"header is {self.header!r}; allowed are True, False and 'auto'")
+
+    def check_applicable(self, name: str, found: str) -> None:
+        """Raise a `DataError` for an option that the format `found` does not have."""
+        named = self.label is not None and self.label is not False
+        if found in ("jsonl", "folder"):
+            raise DataError(f"{name}: is {found}: read it with saddlesvm.table.read, and encode its columns")
+        if self.drop_columns and found not in COLUMNS:
+            raise DataError(f"{name}: drop_columns applies to CSV, TSV, Parquet and Feather; this is {found}")
+        if found == "bundled" and (self.label is not None or self.header != "auto"):
+            raise DataError(f"{name}: is a bundled set; label and header do not apply")
+        if self.header != "auto" and found != "csv":
+            raise DataError(f"{name}: header={self.header!r} applies to CSV and TSV only; this is {found}")
+        if found == "libsvm" and named:
+            raise DataError(f"{name}: label={self.label!r} does not apply: a line of LIBSVM text starts with its label")
+        if found == "store" and named:
+            raise DataError(f"{name}: label={self.label!r} does not apply: a store has one column of labels")
+
+    def noted(self) -> dict[str, Any]:
+        """The options in the form that the header of a store holds; those that a store of the rows does not show."""
+        kept = {name: getattr(self, name) for name in ("label", "header", "n_features", "task", "scale", "zero_based")}
+        dtype = None if self.dtype is None else str(np.dtype(self.dtype))
+        return kept | {"dtype": dtype, "drop_columns": list(self.drop_columns)}
 
 
 class Block(NamedTuple):
@@ -22,12 +83,15 @@ class Block(NamedTuple):
     weights : ndarray of shape (n,) or None
     share : float
         Share of the source read so far, 0 to 1.
+    zero_based : bool or None
+        Whether the indices of LIBSVM text were taken to count from 0; None where that is not known, or there are none.
     """
 
     X: Any
     y: Any
-    weights: Any
-    share: float
+    weights: Any = None
+    share: float = 1.0
+    zero_based: bool | None = None
 
 
 Blocks = Callable[[int], Iterator[Block]]
@@ -55,7 +119,10 @@ class Source:
     feature_names : list of str, or None
     label_name : str or None
     zero_based : bool or None
-        As in :class:`~saddlesvm.data.table.Raw`.
+        As in :class:`Block`.
+    whole : callable, optional
+        Reads all rows as one block, where that is more than a block of :data:`WHOLE` bytes; it takes a function to call
+        with the share that was read, or None.
     """
 
     name: str
@@ -70,8 +137,34 @@ class Source:
     label_name: str | None = None
     has_weights: bool = False
     zero_based: bool | None = None
+    whole: Callable[[Callable[[float], Any] | None], Block] | None = None
+
+    def rows(self, advance: Callable[[float], Any] | None = None) -> Block:
+        """All rows in memory.
+
+        Raises
+        ------
+        DataError
+            There are none, or what the format's reader raises.
+        """
+        block = next(self.blocks(WHOLE), None) if self.whole is None else self.whole(advance)
+        if block is None:
+            raise DataError(f"{self.name}: holds no rows; at least one is needed")
+        return block
 
 
 def rows_in(n_bytes: int, a_row: float) -> int:
     """How many rows of `a_row` bytes there are in `n_bytes`; at least 1."""
     return max(1, int(n_bytes / max(a_row, 1.0)))
+
+
+def located(name: str) -> str:
+    """The format of the file, folder or bundled set of a name ("bundled" for one of those).
+
+    Raises
+    ------
+    DataError
+        There is no such source, or its format is not known.
+    """
+    check_there(name)
+    return "bundled" if name in BUNDLED else format_of(Path(name))

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from saddlesvm.data.conversion import convert, read_with
+from saddlesvm.data.blocks import Reading
+from saddlesvm.data.conversion import convert
 from saddlesvm.data.errors import BeingWritten, DataError
 from saddlesvm.data.store import Store, is_store
 from saddlesvm.data.store_files import wait_for_writer
@@ -19,7 +20,7 @@ CACHE = ".store"
 Made = TypeVar("Made")
 
 
-def cached(path: Path, *, advance: Callable[[float], Any] | None = None, **options: Any) -> Store:
+def cached(path: Path, how: Reading, advance: Callable[[float], Any] | None = None) -> Store:
     """The store ``NAME.store`` beside a file: an existing one if it still fits the file, else a new one.
 
     A store fits when it names the present size and time of change of the file, and the same options of reading. Where
@@ -28,10 +29,9 @@ def cached(path: Path, *, advance: Callable[[float], Any] | None = None, **optio
     Parameters
     ----------
     path : Path
+    how : Reading
     advance : callable, optional
         Called with the share of the file that was read.
-    **options
-        All of the options of :func:`~saddlesvm.data.convert` that say how a file is read.
 
     Raises
     ------
@@ -43,21 +43,23 @@ def cached(path: Path, *, advance: Callable[[float], Any] | None = None, **optio
         if is_store(target):
             with suppress(DataError):  # a damaged one is written again
                 store = Store(target)
-                if _fits(store.header, path, options):
+                if _fits(store.header, path, how):
                     return store
         try:
-            return convert(path, target, overwrite=True, advance=advance, **options)
+            return convert(path, target, overwrite=True, advance=advance, **how.noted())
         except BeingWritten:
             wait_for_writer(target)
 
 
-def from_cache(path: Path, use: Callable[[Store], Made], **options: Any) -> Made:
-    """What `use` makes of the store beside a file, from :func:`cached`, which takes the `options`.
+def from_cache(
+    path: Path, how: Reading, use: Callable[[Store], Made], advance: Callable[[float], Any] | None = None
+) -> Made:
+    """What `use` makes of the store beside a file, from :func:`cached`.
 
     Another process may replace the store before `use` has opened all of its arrays: they are then opened anew.
     """
     while True:
-        store = cached(path, **options)
+        store = cached(path, how, advance)
         before = _change(store)  # the header alone may be that of a second store like the first
         try:
             made = use(store)
@@ -83,8 +85,8 @@ def _is_unchanged(store: Store, before: tuple[int, int] | None) -> bool:
         return False
 
 
-def _fits(header: dict[str, Any], path: Path, options: dict[str, Any]) -> bool:
+def _fits(header: dict[str, Any], path: Path, how: Reading) -> bool:
     facts = path.stat()
     now = {"bytes": facts.st_size, "modified": facts.st_mtime_ns}
     then = [{name: source.get(name) for name in now} for source in header.get("sources", ())]
-    return then == [now] and header.get("read with") == read_with(**options)
+    return then == [now] and header.get("read with") == how.noted()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,23 +12,22 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.arrays import npy_source, npz_source
-from saddlesvm.data.blocks import Block, Source
-from saddlesvm.data.bundled import raw_bundled
+from saddlesvm.data.blocks import Reading, Source, located
+from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.columns import check_names
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.gaps import MISSING, NOTE, Gaps
 from saddlesvm.data.idx import idx_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
-from saddlesvm.data.parquet import ipc_source, parquet_source
-from saddlesvm.data.reading_options import check_applicable, check_options, located
+from saddlesvm.data.parquet import arrow_source
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import store_source
 from saddlesvm.data.store_writer import StoreWriter
-from saddlesvm.data.table import Label, Task, float_type
+from saddlesvm.data.table import Label, Missing, Task
 from saddlesvm.rows.small_types import precision_of, widened
 
-__all__ = ["MEMORY", "convert", "origin_of", "read_with"]
+__all__ = ["MEMORY", "convert", "origin_of", "source_of"]
 
 MEMORY = 256 << 20
 _BLOCKS_IN_MEMORY = 16  # copies of a block of rows in memory at once: text, parsed, sorted, written
@@ -95,21 +95,21 @@ def convert(
     >>> convert([folder / "day-1.svm", folder / "day-2.svm"], folder / "days.store").shape
     (3, 3)
     """
-    check_options(n_features, dtype, scale, task)
     if missing not in MISSING:
         raise DataError(f"missing is {missing!r}; allowed are {', '.join(map(repr, MISSING))}")
+    how = Reading(label, header, n_features, dtype, task, scale, zero_based, drop_columns=tuple(drop_columns))
+    how.check()
     if memory < 1 << 20:
         raise DataError(f"memory is {memory} bytes; at least 1 MiB is needed")
     names = [os.fspath(sources)] if isinstance(sources, (str, os.PathLike)) else [os.fspath(one) for one in sources]
     if not names:
         raise DataError("no data file was given; at least one is needed")
-    options: dict[str, Any] = {"label": label, "header": header, "n_features": n_features, "task": task}
-    options["drop_columns"] = list(drop_columns)
     n_bytes, tell = memory // _BLOCKS_IN_MEMORY, advance or (lambda share: None)
-    said = read_with(dtype=dtype, scale=scale, zero_based=zero_based, **options)
 
     def write(zero_based: bool | Literal["auto"]) -> None:
-        opened = [_source(name, zero_based=zero_based, keep=missing != "error", **options) for name in names]
+        kept: Missing = "error" if missing == "error" else "keep"
+        each = replace(how, dtype=None, zero_based=zero_based, missing=kept)
+        opened = [source_of(name, each) for name in names]
         _check_together(opened)
         passes = 2.0 if missing == "mean" else 1.0
         gaps = Gaps.learnt(missing, opened, n_bytes, lambda share: tell(share / passes))
@@ -121,7 +121,7 @@ def convert(
             overwrite=overwrite,
             feature_names=opened[0].feature_names if same else None,
             label_name=opened[0].label_name,
-            read_with=said,
+            read_with=how.noted(),
         ) as writer:
             _append_all(writer, opened, scale, n_bytes, lambda share: tell((passes - 1.0 + share) / passes), gaps)
             writer.further[NOTE] = gaps.note(scale) or _shared_note(opened)
@@ -138,11 +138,6 @@ def _common_type(dtypes: Sequence[np.dtype[Any]], unchanged: bool) -> np.dtype[A
     if unchanged and all(one == dtypes[0] for one in dtypes):
         return dtypes[0]
     return np.result_type(*map(precision_of, dtypes))
-
-
-def read_with(*, dtype: Any, **options: Any) -> dict[str, Any]:
-    """The options of reading in the form that the header of a store holds."""
-    return {**options, "dtype": None if dtype is None else str(np.dtype(dtype))}
 
 
 def _append_all(
@@ -171,42 +166,30 @@ def _shared_note(sources: list[Source]) -> dict[str, Any] | None:
     return noted[0] if all(one == noted[0] for one in noted) else None
 
 
-def _source(
-    name: str, *, label: Label, header: Any, n_features: int | None, task: Any, zero_based: Any, keep: bool,
-    drop_columns: Sequence[str | int],
-) -> Source:  # fmt: skip
-    """The file, folder or bundled set of a name, ready to be read; with `keep`, NaN where values are missing."""
+SOURCES: dict[str, Callable[[Path, Reading], Source]] = {
+    "arrow": lambda path, how: arrow_source(path, "arrow", how),
+    "bundled": bundled_source,
+    "csv": delimited_source,
+    "idx": idx_source,
+    "libsvm": libsvm_source,
+    "npy": npy_source,
+    "npz": npz_source,
+    "parquet": lambda path, how: arrow_source(path, "parquet", how),
+    "store": store_source,
+}
+
+
+def source_of(name: str, how: Reading) -> Source:
+    """The file, folder or bundled set of a name, ready to be read.
+
+    Raises
+    ------
+    DataError
+        There is none, its format is not known, or an option does not go with the format.
+    """
     found = located(name)
-    check_applicable(name, found, label, header, drop_columns)
-    path = Path(name)
-    if found == "bundled":
-        return _bundled_source(name)
-    if found == "store":
-        return store_source(path, label=label)
-    if found == "libsvm":
-        return libsvm_source(
-            path, label=False if label is False else None, n_features=n_features, zero_based=zero_based
-        )
-    if found == "csv":
-        return delimited_source(
-            path, label=label, header=header, n_features=n_features, task=task, gaps=keep, drop_columns=drop_columns
-        )
-    if found in ("parquet", "arrow"):
-        missing: Literal["keep", "error"] = "keep" if keep else "error"
-        open_source = parquet_source if found == "parquet" else ipc_source
-        return open_source(path, label=label, n_features=n_features, missing=missing, drop_columns=drop_columns)
-    plain = {"npz": npz_source, "npy": npy_source, "idx": idx_source}[found]
-    return plain(path, label=label, n_features=n_features)
-
-
-def _bundled_source(name: str) -> Source:
-    raw, found = raw_bundled(name)
-
-    def blocks(n_bytes: int) -> Iterator[Block]:
-        yield Block(raw.X, raw.y, None, 1.0)
-
-    width, names = raw.X.shape[1], raw.feature_names
-    return Source(name, found, False, width, float_type(raw.X.dtype), True, 0, blocks, names, raw.label_name)
+    how.check_applicable(name, found)
+    return SOURCES[found](Path(name), how)
 
 
 def _check_together(sources: list[Source]) -> None:

@@ -14,15 +14,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from saddlesvm.data.blocks import Block, Source, rows_in
+from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, rows_in
 from saddlesvm.data.columns import dropped_positions, label_position
 from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
 from saddlesvm.data.frame import MISSING_WORDS
 from saddlesvm.data.label_column import Cells, is_number
 from saddlesvm.data.streams import open_counted, open_text, reading
-from saddlesvm.data.table import Label, Missing, Raw, Task
+from saddlesvm.data.table import Label, Task
 
-__all__ = ["Layout", "delimited_source", "layout_of", "read_delimited"]
+__all__ = ["Layout", "delimited_source", "layout_of"]
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
 _ENCODE = "(text columns need encoding first)"
@@ -71,71 +71,23 @@ class Layout:
         return f"column {self.names[column]!r}" if self.names is not None else f"column {column + 1}"
 
 
-def read_delimited(
-    path: Path,
-    *,
-    label: Label = None,
-    header: bool | Literal["auto"] = "auto",
-    n_features: int | None = None,
-    dtype: Any = None,
-    task: Task | None = None,
-    missing: Missing = "error",
-    drop_columns: Sequence[str | int] = (),
-) -> Raw:
-    """Read CSV or TSV, plain or compressed, in one pass; only when that fails, look for the line at fault.
+def delimited_source(path: Path, how: Reading) -> Source:
+    """CSV or TSV, plain or compressed, in one pass; only when that fails, look for the line at fault.
 
     The delimiter is a tab in a file named .tsv; in any other it is the one of comma, semicolon and tab that occurs
     most often in the first line. With ``header="auto"`` a first line without numbers is a header; one that mixes
     numbers and text in the feature columns is refused, because no guess about it would be safe.
 
-    Parameters
-    ----------
-    path : Path
-    label : str, int, False or None
-        See `saddlesvm.data.columns.label_position`.
-    header : bool or "auto"
-        Whether the first line holds the column names.
-    n_features : int or None
-        How many features are expected.
-    dtype : float32, float64 or None
-        None means float64.
-    task : "regression", "classification" or None
-        With "regression", labels must be numbers.
-    missing : {"error", "keep"}
-        "keep" makes NaN of missing values.
-    drop_columns : sequence of str or int
-        Columns that are left out, by name or position.
-
     Raises
     ------
     DataError
         Naming the line and column of the first cell that is missing (and not kept), not a number or not finite, or the
-        first line of a different length.
+        first line of a different length. Its blocks raise it for what comes after the first two lines.
     """
     with reading(path):
-        layout = replace(layout_of(path, label, header, n_features, drop_columns), gaps=missing == "keep")
-        with open_text(path) as file:
-            lines = islice(file, layout.skip, None)
-            cells, texts, codes = _cells(path, lines, layout, np.dtype(dtype or np.float64), task)
-    if layout.label is None:
-        return Raw(layout.of_features(cells), None, layout.feature_names)
-    y = _numbers_or_text(texts)[codes]
-    return Raw(layout.of_features(cells), y, layout.feature_names, layout.label_name)
-
-
-def delimited_source(
-    path: Path,
-    *,
-    label: Label = None,
-    header: bool | Literal["auto"] = "auto",
-    n_features: int | None = None,
-    task: Task | None = None,
-    gaps: bool = False,
-    drop_columns: Sequence[str | int] = (),
-) -> Source:
-    """CSV or TSV some rows at a time, with NaN for missing values where `gaps` are kept; see :func:`read_delimited`."""
-    with reading(path):
-        layout = replace(layout_of(path, label, header, n_features, drop_columns), gaps=gaps)
+        layout = replace(
+            layout_of(path, how.label, how.header, how.n_features, how.drop_columns), gaps=how.missing == "keep"
+        )
     return Source(
         str(path),
         "csv",
@@ -144,36 +96,28 @@ def delimited_source(
         dtype=np.dtype(np.float64),
         has_labels=layout.label is not None,
         n_bytes=path.stat().st_size,
-        blocks=lambda n_bytes: _blocks(path, layout, task, n_bytes),
+        blocks=lambda n_bytes: _blocks(path, layout, how, n_bytes),
         feature_names=layout.feature_names,
         label_name=layout.label_name,
     )
 
 
-def _blocks(path: Path, layout: Layout, task: Task | None, n_bytes: int) -> Iterator[Block]:
-    n_rows = rows_in(n_bytes, 8 * layout.n_columns)
+def _blocks(path: Path, layout: Layout, how: Reading, n_bytes: int) -> Iterator[Block]:
+    n_rows = None if n_bytes == WHOLE else rows_in(n_bytes, 8 * layout.n_columns)
     with reading(path), open_counted(path) as (file, share):
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-        lines = (line for line in islice(text, layout.skip, None) if not line.isspace())
+        lines: Iterator[str] = islice(text, layout.skip, None)
+        lines = lines if n_rows is None else (line for line in lines if not line.isspace())
         for line in lines:
-            X, texts, codes = _cells(path, chain([line], lines), layout, np.dtype(np.float64), task, n_rows)
-            if layout.label is None:
-                yield Block(layout.of_features(X), None, None, share())
-            else:
-                y = Cells(texts[code] for code in codes.tolist())
-                yield Block(layout.of_features(X), y, None, share())
+            X, y = _cells(path, chain([line], lines), layout, how, n_rows)
+            yield Block(layout.of_features(X), None if layout.label is None else y, None, share())
 
 
 def _cells(
-    path: Path,
-    lines: Iterator[str],
-    layout: Layout,
-    dtype: np.dtype[Any],
-    task: Task | None,
-    max_rows: int | None = None,
-) -> tuple[np.ndarray[Any, Any], list[str], np.ndarray[Any, Any]]:
-    """The values of some lines (0 in the column of the labels), the distinct labels, and which of them each row has."""
-    codes, texts = array("q"), dict[str, int]()
+    path: Path, lines: Iterator[str], layout: Layout, how: Reading, max_rows: int | None
+) -> tuple[np.ndarray[Any, Any], Cells]:
+    """The values of some lines (0 in the column of the labels), and their labels."""
+    codes, texts, dtype, task = array("q"), dict[str, int](), np.dtype(how.dtype or np.float64), how.task
 
     def note_label(cell: str) -> float:
         codes.append(texts.setdefault(cell.strip(), len(texts)))
@@ -200,7 +144,7 @@ def _cells(
     if bad_label or cells.shape[1] != layout.n_columns or not _allowed(cells, layout).all():
         _find_fault(path, layout, dtype, task)
         raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
-    return cells, list(texts), np.frombuffer(codes, dtype=np.int64)
+    return cells, Cells(list(texts), np.frombuffer(codes, dtype=np.int64))
 
 
 def _nothing(cell: str) -> float:
@@ -289,10 +233,6 @@ def _looks_like_header(
             f"{path}: line 1: mixes numbers and text ({odd!r}); say whether it is a header (header=True/False)"
         )
     return numbers == 0 and len(features) > 0
-
-
-def _numbers_or_text(texts: list[str]) -> np.ndarray[Any, Any]:
-    return np.array([float(text) for text in texts]) if all(map(is_number, texts)) else np.array(texts, dtype=str)
 
 
 def _find_fault(path: Path, layout: Layout, dtype: np.dtype[Any], task: Task | None) -> None:

@@ -14,13 +14,12 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from saddlesvm.data.arrow import opened_ipc, table_of
+from saddlesvm.data.blocks import located
 from saddlesvm.data.columns import dropped_positions, label_position
 from saddlesvm.data.delimited import layout_of
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.frame import Frame, frame_of, frame_of_rows
-from saddlesvm.data.parquet import opened_parquet
-from saddlesvm.data.reading_options import located
+from saddlesvm.data.parquet import arrow_file
 from saddlesvm.data.streams import open_counted, reading
 from saddlesvm.data.table import Label
 
@@ -86,7 +85,8 @@ def frame_source(
         raise DataError(
             f"{source}: is in the format {found}, which has no columns of words: {', '.join(FRAME_FORMATS)} have"
         )
-    names, frames = {"jsonl": _jsonl, "parquet": _parquet, "arrow": _ipc, "folder": _folder}[found](path)
+    plain = {"jsonl": _jsonl, "folder": _folder}.get(found)
+    names, frames = _arrow(path, found) if plain is None else plain(path)
     gone = dropped_positions(drop, names, len(names), source)
     kept = [name for k, name in enumerate(names) if k not in gone]
     size = sum(one.stat().st_size for one in _texts_of(path)) if found == "folder" else path.stat().st_size
@@ -236,38 +236,16 @@ def _objects(path: Path, n_bytes: int) -> Generator[tuple[list[dict[str, Any]], 
         yield rows, 1.0
 
 
-def _parquet(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
-    with opened_parquet(path) as (file, names):
-        a_row, n_rows = _bytes_a_row(path, file.metadata.num_rows), file.metadata.num_rows
+def _arrow(path: Path, found: str) -> tuple[list[str], Callable[[int], Frames]]:
+    file = arrow_file(path, found)
 
     def frames(n_bytes: int) -> Frames:
         done = 0
-        with opened_parquet(path) as (file, _):
-            for batch in file.iter_batches(batch_size=max(1, int(n_bytes / a_row)), columns=names):
-                done += batch.num_rows
-                yield frame_of(table_of(batch)), done / n_rows
+        for table in file.tables(n_bytes):
+            done += table.num_rows
+            yield frame_of(table.select(file.names)), done / file.n_rows
 
-    return names, frames
-
-
-def _bytes_a_row(path: Path, n_rows: int) -> float:
-    return max(64.0, 4.0 * path.stat().st_size / max(1, n_rows))  # files are packed some four times
-
-
-def _ipc(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
-    with opened_ipc(path) as file:
-        names = list(file.schema.names)
-
-    def frames(n_bytes: int) -> Frames:
-        with opened_ipc(path) as file:
-            for k in range(file.num_record_batches):
-                batch = file.get_batch(k)
-                step = max(1, int(n_bytes * max(1, batch.num_rows) / max(1, batch.nbytes)))
-                for start in range(0, batch.num_rows, step):
-                    share = (k + (start + step) / batch.num_rows) / file.num_record_batches
-                    yield frame_of(table_of(batch.slice(start, step))), min(1.0, share)
-
-    return names, frames
+    return file.names, frames
 
 
 def _texts_of(path: Path) -> list[Path]:

@@ -72,13 +72,9 @@ class Gaps:
         self.count += len(missing) - kept.size
         if not kept.size:
             return None
-        y = Cells(block.y[row] for row in kept.tolist()) if isinstance(block.y, Cells) else block.y
-        return Block(
-            block.X[kept],
-            y if y is None or y is not block.y else np.asarray(y)[kept],
-            None if block.weights is None else block.weights[kept],
-            block.share,
-        )
+        y = block.y.of_rows(kept) if isinstance(block.y, Cells) else None if block.y is None else block.y[kept]
+        weights = None if block.weights is None else block.weights[kept]
+        return block._replace(X=block.X[kept], y=y, weights=weights)
 
     def note(self, scale: float) -> dict[str, Any] | None:
         """What the header of the store keeps, in the units of its values, which are `scale` times those read."""

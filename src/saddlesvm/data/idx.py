@@ -11,12 +11,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from saddlesvm.data.blocks import Block, Source, rows_in
+from saddlesvm.data.blocks import Block, Reading, Source, rows_in
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import open_bytes, reading
-from saddlesvm.data.table import Label, Raw, stored_type
+from saddlesvm.data.table import stored_type
 
-__all__ = ["idx_source", "read_idx"]
+__all__ = ["idx_source"]
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MOST_DIMENSIONS = 8
@@ -26,8 +26,8 @@ _PIECE = 1 << 20
 _ENDINGS = ("", ".gz", ".bz2", ".xz")
 
 
-def read_idx(path: Path, *, label: Label = None, n_features: int | None = None) -> Raw:
-    """Read the images in an idx file, each flattened to a row, and the labels from the file beside it.
+def idx_source(path: Path, how: Reading) -> Source:
+    """The images in an idx file, each flattened to a row, and the labels from the file beside it, read at once.
 
     ``train-images-idx3-ubyte.gz`` goes with ``train-labels-idx1-ubyte.gz``: "images" becomes "labels" and "idx3"
     becomes "idx1"; either may be compressed or not. The values stay as they are (0 to 255 for bytes).
@@ -38,27 +38,14 @@ def read_idx(path: Path, *, label: Label = None, n_features: int | None = None) 
         A magic number that is not idx, a length that is not the one in the header, labels that are missing or not as
         many as the images.
     """
-    _refuse_column(path, label)
-    images = _read_array(path)
-    _check_shape(path, images.shape)
-    X = images.reshape(len(images), math.prod(images.shape[1:]))
-    beside = None if label is False else _labels_beside(path, required=n_features is None)
-    if beside is None:
-        return Raw(X, None)
-    y = _read_array(beside)
-    if y.shape != (len(X),):
-        raise DataError(f"{beside}: has labels of shape {y.shape}; {path.name} has {len(X)} images, one label each")
-    return Raw(X, y, n_bytes=beside.stat().st_size)
-
-
-def idx_source(path: Path, *, label: Label = None, n_features: int | None = None) -> Source:
-    """The images of an idx file some at a time; see :func:`read_idx`. Their labels, a byte each, are read at once."""
-    _refuse_column(path, label)
-    beside = None if label is False else _labels_beside(path, required=n_features is None)
-    y = None if beside is None else _read_array(beside)
+    if how.label is not None and how.label is not False:
+        raise DataError(f"{path}: label={how.label!r}; the labels of an idx file are in the file beside it")
     with reading(path), open_bytes(path) as file:
         shape, dtype = _head(file, path)
-    _check_shape(path, shape)
+    if len(shape) < 2:
+        raise DataError(f"{path}: has {len(shape)} dimension, as labels have; give the images file")
+    beside = None if how.label is False else _labels_beside(path, required=how.n_features is None)
+    y = None if beside is None else _read_array(beside)
     if y is not None and y.shape != shape[:1]:
         raise DataError(f"{beside}: has labels of shape {y.shape}; {path.name} has {shape[0]} images, one label each")
     width = math.prod(shape[1:])
@@ -70,7 +57,7 @@ def idx_source(path: Path, *, label: Label = None, n_features: int | None = None
             for start in range(0, shape[0], step):
                 stop = min(start + step, shape[0])
                 promised = (stop - start) * width * dtype.itemsize
-                data = file.read(promised + (stop == shape[0]))
+                data = _read_up_to(file, promised + (stop == shape[0]))
                 if len(data) != promised:
                     _refuse_size(path, shape, dtype, start * width * dtype.itemsize + len(data))
                 images = np.frombuffer(data, dtype=dtype).reshape(stop - start, width)
@@ -78,16 +65,6 @@ def idx_source(path: Path, *, label: Label = None, n_features: int | None = None
 
     n_bytes = path.stat().st_size + (0 if beside is None else beside.stat().st_size)
     return Source(str(path), "idx", False, width, stored_type(dtype), y is not None, n_bytes, blocks)
-
-
-def _refuse_column(path: Path, label: Label) -> None:
-    if isinstance(label, str) or (isinstance(label, int) and label is not False):
-        raise DataError(f"{path}: label={label!r}; the labels of an idx file are in the file beside it")
-
-
-def _check_shape(path: Path, shape: tuple[int, ...]) -> None:
-    if len(shape) < 2:
-        raise DataError(f"{path}: has {len(shape)} dimension, as labels have; give the images file")
 
 
 def _read_array(path: Path) -> np.ndarray[Any, Any]:

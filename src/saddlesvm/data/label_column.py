@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,35 @@ CLASSES_LISTED = 10_000  # most distinct numbers that are listed as classes
 TEXTS_KEPT = 100_000  # most distinct texts that are held in memory
 
 
-class Cells(list[str]):
-    """Labels as a text file spells them: numbers if all labels of the column are, text otherwise."""
+class Cells(NamedTuple):
+    """Labels as a text file spells them: numbers if all labels of the column are, text otherwise.
+
+    Attributes
+    ----------
+    texts : list of str
+        The different ones.
+    codes : int64 ndarray of shape (n,)
+        Which of them each row has.
+    """
+
+    texts: list[str]
+    codes: np.ndarray[Any, Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of an array of labels."""
+        return self.codes.shape
+
+    def of_rows(self, rows: np.ndarray[Any, Any]) -> Cells:
+        """Those of some rows."""
+        return Cells(self.texts, self.codes[rows])
+
+    def values(self) -> np.ndarray[Any, Any]:
+        """The numbers, if all of them are, or else the texts."""
+        numbers = all(map(is_number, self.texts))
+        return (np.array([float(one) for one in self.texts]) if numbers else np.array(self.texts, dtype=str))[
+            self.codes
+        ]
 
 
 class LabelColumn:
@@ -47,12 +74,12 @@ class LabelColumn:
             Labels that are not finite, text among numbers, or too many different texts.
         """
         if isinstance(y, Cells):
-            self._append_text(y)
+            self._append_text(y, spelled=True)
             return
         y = np.asarray(y)
         if y.dtype.kind in "US" or (y.dtype == object and all(isinstance(one, str) for one in y)):
             self.spelled = False
-            self._append_text(y.astype(str).tolist())
+            self._append_text(Cells(y.astype(str).tolist(), np.arange(y.size)), spelled=False)
         elif y.dtype.kind in "biu":
             self._append_numbers("i", y.astype(np.int64))
         elif y.dtype.kind == "f":
@@ -61,14 +88,15 @@ class LabelColumn:
         else:
             raise DataError(f"{self.name}: the labels are of type {y.dtype}; they must be numbers or text")
 
-    def _append_text(self, texts: list[str]) -> None:
+    def _append_text(self, y: Cells, spelled: bool) -> None:
         if self.runs and self.runs[-1][0] != "t":
-            if not (isinstance(texts, Cells) and all(map(is_number, texts))):
-                raise DataError(f"{self.name}: has text for a label ({texts[0]!r}) after numbers; both is not allowed")
-            self.append(np.array([float(text) for text in texts]))
+            text = next((text for text in y.texts if not (spelled and is_number(text))), None)
+            if text is not None:
+                raise DataError(f"{self.name}: has text for a label ({text!r}) after numbers; both is not allowed")
+            self.append(y.values())
             return
-        codes = [self.codes.setdefault(text, len(self.codes)) for text in texts]
-        self._note("t", np.array(codes, dtype=np.int64))
+        codes = np.array([self.codes.setdefault(text, len(self.codes)) for text in y.texts], dtype=np.int64)
+        self._note("t", codes[y.codes])
         if len(self.codes) > TEXTS_KEPT:
             self._take_for_numbers()
 

@@ -6,27 +6,25 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.blocks import Block, Source, rows_in
+from saddlesvm.data.blocks import Block, Reading, Source, rows_in
 from saddlesvm.data.decimals import powers_of_five
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import is_number
 from saddlesvm.data.libsvm_kernel import PROGRESS, Filled, parse_lines
 from saddlesvm.data.streams import binary_lines, line_blocks, reading
-from saddlesvm.data.table import Label, Raw
 
-__all__ = ["StartsAtZero", "libsvm_source", "read_libsvm"]
+__all__ = ["StartsAtZero", "libsvm_source"]
 
 _INDEX_MAX = 2**31 - 2
 _PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")
 _TEXT_BYTES = 1 << 22
-
-Base = bool | Literal["auto"]
 
 
 class TextBlock(NamedTuple):
@@ -53,119 +51,91 @@ class TextBlock(NamedTuple):
     share: float
 
 
-def read_libsvm(
-    path: Path,
-    *,
-    n_features: int | None = None,
-    dtype: Any = None,
-    zero_based: Base = "auto",
-    advance: Callable[[float], Any] | None = None,
-) -> Raw:
-    """Read LIBSVM text into memory.
+class StartsAtZero(Exception):
+    """Index 0 occurred in a file whose indices were assumed to count from 1."""
 
-    Parameters
-    ----------
-    path : Path
-        Plain or compressed file. Comments (from ``#`` to the end of the line) and ``qid:`` entries are skipped.
-    n_features : int or None
-        Width of the matrix; None takes the largest index.
-    dtype : float32, float64 or None
-        None means float64.
-    zero_based : bool or "auto"
-        Whether indices count from 0 or, as LIBSVM's do, from 1; "auto" takes a file in which index 0 occurs to count
-        from 0, and any other to count from 1.
-    advance : callable, optional
-        Called with the share of the file that was read, now and then.
+
+def libsvm_source(path: Path, how: Reading) -> Source:
+    """LIBSVM text, plain or compressed. Comments (from ``#`` to the end of the line) and ``qid:`` entries are skipped.
+
+    With ``zero_based="auto"`` a file in which index 0 occurs counts from 0, and any other from 1. Its blocks take the
+    indices to count from 1, and raise :class:`StartsAtZero` when they do not: begin anew with ``zero_based=True``.
 
     Raises
     ------
     DataError
-        Naming the first line that is malformed, whose indices do not ascend or are out of range, or whose values are
-        not finite.
+        When it is read, naming the first line that is malformed, whose indices do not ascend or are out of range, or
+        whose values are not finite.
     """
-    dtype = np.dtype(dtype or np.float64)
+    labelled = how.label is not False
+
+    def blocks(n_bytes: int) -> Iterator[Block]:
+        for block in libsvm_blocks(path, replace(how, dtype=None), rows_in(n_bytes, 2)):
+            if block.zero_seen and how.zero_based == "auto":
+                raise StartsAtZero
+            indices = block.indices if how.zero_based is True else block.indices - 1
+            width = int(indices.max()) + 1 if indices.size else 0
+            parts = (block.values, indices, np.concatenate([[0], block.ends]))
+            X = sp.csr_matrix(parts, shape=(block.y.size, max(width, 1)))
+            yield Block(X, block.y if labelled else None, None, block.share)
+
+    def whole(advance: Callable[[float], Any] | None) -> Block:
+        found = _whole(path, how, advance)
+        return found if labelled else found._replace(y=None)
+
+    return Source(
+        str(path),
+        "libsvm",
+        sparse=True,
+        width=how.n_features,
+        dtype=np.dtype(np.float64),
+        has_labels=labelled,
+        n_bytes=path.stat().st_size,
+        blocks=blocks,
+        zero_based=how.zero_based is True,
+        whole=whole,
+    )
+
+
+def _whole(path: Path, how: Reading, advance: Callable[[float], Any] | None) -> Block:
+    """All rows, in one pass even where the first index turns out to be 0."""
     blocks = []
-    for block in libsvm_blocks(path, n_features=n_features, dtype=dtype, zero_based=zero_based):
+    for block in libsvm_blocks(path, how):
         blocks.append(block)
         if advance is not None:
             advance(block.share)
     y = np.concatenate([block.y for block in blocks]) if blocks else np.empty(0)
     if not y.size:
         raise DataError(f"{path}: holds no rows; at least one is needed")
-    starts_at_zero = zero_based is True or (zero_based == "auto" and any(block.zero_seen for block in blocks))
+    starts_at_zero = how.zero_based is True or (how.zero_based == "auto" and any(block.zero_seen for block in blocks))
     before = np.cumsum([0, *(block.values.size for block in blocks)])
     indptr = np.concatenate([[0], *(block.ends + start for block, start in zip(blocks, before[:-1], strict=True))])
     values = np.concatenate([block.values for block in blocks])
     indices = np.concatenate([block.indices for block in blocks])
     indices -= not starts_at_zero
     widest = int(indices.max()) + 1 if indices.size else 0
-    if n_features is None and not widest:
+    if how.n_features is None and not widest:
         raise DataError(f"{path}: has {y.size} rows but not one feature; at least one index:value is needed")
-    if n_features is not None and widest > n_features:
-        _find_fault(path, n_features, dtype, zero_based)
-    X = sp.csr_matrix((values, indices, indptr), shape=(y.size, n_features or widest))
-    return Raw(X, y, zero_based=starts_at_zero)
+    if how.n_features is not None and widest > how.n_features:
+        _find_fault(path, how)
+    X = sp.csr_matrix((values, indices, indptr), shape=(y.size, how.n_features or widest))
+    return Block(X, y, zero_based=starts_at_zero)
 
 
-class StartsAtZero(Exception):
-    """Index 0 occurred in a file whose indices were assumed to count from 1."""
-
-
-def libsvm_source(
-    path: Path, *, label: Label = None, n_features: int | None = None, zero_based: Base = "auto"
-) -> Source:
-    """LIBSVM text some rows at a time; see :func:`read_libsvm`.
-
-    With ``zero_based="auto"`` indices are taken to count from 1, and its blocks raise :class:`StartsAtZero` when they
-    do not: begin anew with ``zero_based=True``.
-    """
-
-    def blocks(n_bytes: int) -> Iterator[Block]:
-        text_bytes = rows_in(n_bytes, 2)
-        for block in libsvm_blocks(path, n_features=n_features, zero_based=zero_based, n_bytes=text_bytes):
-            if block.zero_seen and zero_based == "auto":
-                raise StartsAtZero
-            indices = block.indices if zero_based is True else block.indices - 1
-            width = int(indices.max()) + 1 if indices.size else 0
-            parts = (block.values, indices, np.concatenate([[0], block.ends]))
-            X = sp.csr_matrix(parts, shape=(block.y.size, max(width, 1)))
-            yield Block(X, None if label is False else block.y, None, block.share)
-
-    return Source(
-        str(path),
-        "libsvm",
-        sparse=True,
-        width=n_features,
-        dtype=np.dtype(np.float64),
-        has_labels=label is not False,
-        n_bytes=path.stat().st_size,
-        blocks=blocks,
-        zero_based=zero_based is True,
-    )
-
-
-def libsvm_blocks(
-    path: Path,
-    *,
-    n_features: int | None = None,
-    dtype: Any = None,
-    zero_based: Base = "auto",
-    n_bytes: int = _TEXT_BYTES,
-) -> Iterator[TextBlock]:
-    """Read LIBSVM text some rows at a time; see :func:`read_libsvm`.
+def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Iterator[TextBlock]:
+    """LIBSVM text some rows at a time; see :func:`libsvm_source`.
 
     With ``zero_based="auto"`` only the end of the file tells whether the indices count from 0: the caller subtracts. An
     index equal to `n_features` is then accepted.
     """
-    dtype = np.dtype(dtype or np.float64)
-    lines = _Lines(path, n_features, dtype, zero_based)
+    lines = _Lines(path, how)
     with closing(line_blocks(path, n_bytes)) as texts:
         while True:
             try:
                 with reading(path):
                     found = next(texts, None)
             except DataError:
-                _find_fault(path, n_features, dtype, zero_based)
+                _find_fault(path, how)
                 raise
             if found is None:
                 return
@@ -175,9 +145,9 @@ def libsvm_blocks(
 class _Lines:
     """Parses block after block of one file, and counts the lines."""
 
-    def __init__(self, path: Path, n_features: int | None, dtype: np.dtype[Any], zero_based: Base) -> None:
-        self.path, self.n_features, self.dtype, self.zero_based = path, n_features, dtype, zero_based
-        self.first, self.last = int(zero_based is False), _largest(n_features, zero_based is True)
+    def __init__(self, path: Path, how: Reading) -> None:
+        self.path, self.how, self.dtype = path, how, np.dtype(how.dtype or np.float64)
+        self.first, self.last = int(how.zero_based is False), _largest(how.n_features, how.zero_based is True)
         self.before = 0
 
     def parse(self, text: bytes, share: float) -> TextBlock:
@@ -190,7 +160,7 @@ class _Lines:
         filled = Filled(y.view(np.uint64), ends, indices, values.view(np.uint64))
         while not parse_lines(marks, progress, self.first, self.last, powers_of_five(), filled):
             line = text[so_far["place"] : text.index(b"\n", so_far["place"])]
-            fault = _fault_of(line, self.first, self.last, self.n_features, self.dtype)
+            fault = _fault_of(line, self.first, self.last, self.how.n_features, self.dtype)
             if fault is not None:
                 raise DataError(f"{self.path}: line {self.before + so_far['lines'] + 1}: {fault}")
             _parse_line(line, so_far, y, ends, indices, values)
@@ -198,7 +168,7 @@ class _Lines:
         with np.errstate(over="ignore"):
             cast = values[:k].astype(self.dtype, copy=False)
         if self.dtype != np.float64 and not np.isfinite(cast).all():
-            _find_fault(self.path, self.n_features, self.dtype, self.zero_based)
+            _find_fault(self.path, self.how)
             raise DataError(f"{self.path}: holds values that {self.dtype} cannot hold")
         self.before += int(so_far["lines"])
         return TextBlock(y[:count], cast, indices[:k], ends[:count], bool(so_far["zero_seen"]), share)
@@ -222,15 +192,14 @@ def _largest(n_features: int | None, starts_at_zero: bool) -> int:
     return _INDEX_MAX if n_features is None else n_features - starts_at_zero
 
 
-def _find_fault(path: Path, n_features: int | None, dtype: np.dtype[Any], zero_based: Base) -> None:
+def _find_fault(path: Path, how: Reading) -> None:
     """Read line by line and raise a `DataError` at the first line that breaks a rule."""
-    number = 0
+    number, first, dtype = 0, int(how.zero_based is False), np.dtype(how.dtype or np.float64)
     try:
-        first = 1 if zero_based is False else 0
-        starts_at_zero = zero_based is True or (zero_based == "auto" and _has_index_zero(path))
-        last = _largest(n_features, starts_at_zero)
+        starts_at_zero = how.zero_based is True or (how.zero_based == "auto" and _has_index_zero(path))
+        last = _largest(how.n_features, starts_at_zero)
         for number, line in enumerate(binary_lines(path), start=1):
-            fault = _fault_of(line, first, last, n_features, dtype)
+            fault = _fault_of(line, first, last, how.n_features, dtype)
             if fault is not None:
                 raise DataError(f"{path}: line {number}: {fault}")
     except EOFError:

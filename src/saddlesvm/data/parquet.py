@@ -3,160 +3,118 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.data.arrow import flat_column, is_list, opened_ipc, side_by_side, table_of
-from saddlesvm.data.blocks import Block, Source, rows_in
+from saddlesvm.data.arrow import NEEDED, flat_column, is_list, side_by_side, table_of
+from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, rows_in
 from saddlesvm.data.columns import dropped_positions, label_position
 from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
 from saddlesvm.data.streams import is_compressed, reading
-from saddlesvm.data.table import Label, Missing, Raw, float_type
+from saddlesvm.data.table import Missing, float_type
 
-__all__ = ["ipc_source", "opened_parquet", "parquet_source", "read_ipc", "read_parquet"]
+__all__ = ["ArrowFile", "arrow_file", "arrow_source"]
 
 _STRINGS = 1 << 24  # most bytes of the texts and lists in the footer, as the file states them
 _VALUE_BYTES = 8
 _SLACK_BYTES = 1 << 26  # bytes that any file may take in memory
 _EXPANSION = 1000  # memory per byte of a file, at most, beyond these
+_PACKED = 4  # memory over bytes of a Parquet file, of usual numbers and words
 _ROW_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def read_parquet(
-    path: Path,
-    *,
-    label: Label = None,
-    n_features: int | None = None,
-    dtype: Any = None,
-    missing: Missing = "error",
-    drop_columns: Sequence[str | int] = (),
-) -> Raw:
-    """Read a Parquet file of numbers, or lists of numbers; columns that pandas wrote for its row index are left out.
+class ArrowFile(NamedTuple):
+    """A Parquet, Feather or Arrow IPC file, ready to be read.
+
+    Attributes
+    ----------
+    path : Path
+    format : {"parquet", "arrow"}
+    schema : pyarrow.Schema
+    n_rows : int
+    names : list of str
+        Of its columns, but those that pandas wrote for its row index.
+    tables : callable
+        Takes the approximate bytes of a table; yields ``pyarrow.Table`` objects, of all columns. One of
+        :data:`~saddlesvm.data.blocks.WHOLE` bytes is the whole file, mapped where it is a Feather file.
+    """
+
+    path: Path
+    format: str
+    schema: Any
+    n_rows: int
+    names: list[str]
+    tables: Callable[[int], Generator[Any, None, None]]
+
+
+def arrow_file(path: Path, found: str) -> ArrowFile:
+    """A file whose format was `found`, "parquet" or "arrow".
 
     Raises
     ------
     DataError
-        pyarrow is not installed, the file is damaged, a feature column is not numeric, or has gaps that are not kept.
+        pyarrow is not installed, or the file is damaged or compressed from outside. Its tables raise it, too.
     """
-    with _opened(path) as file:
-        _refuse_bomb(path, file.metadata)
-        table = file.read()
-    return _raw(table, path, label, n_features, dtype, missing, drop_columns)
-
-
-def read_ipc(
-    path: Path,
-    *,
-    label: Label = None,
-    n_features: int | None = None,
-    dtype: Any = None,
-    missing: Missing = "error",
-    drop_columns: Sequence[str | int] = (),
-) -> Raw:
-    """Read a Feather or Arrow IPC file as :func:`read_parquet` does; a single column of lists is mapped, not copied.
-
-    Raises
-    ------
-    DataError
-        As :func:`read_parquet`.
-    """
-    with opened_ipc(path) as file:
-        table = file.read_all()
-    return _raw(table, path, label, n_features, dtype, missing, drop_columns)
-
-
-def _raw(
-    table: Any, path: Path, label: Label, n_features: int | None, dtype: Any, missing: Missing,
-    drop_columns: Sequence[str | int],
-) -> Raw:  # fmt: skip
-    if table.num_rows == 0:
-        raise DataError(f"{path}: holds no rows; at least one is needed")
-    columns = _columns(table.schema, path, label, n_features, drop_columns)
-    X, y = _rows(table, columns, path, 0, dtype, missing)
-    return Raw(X, y, _named(columns, table.schema, X.shape[1]), columns.label_name)
-
-
-def _named(columns: _Columns, schema: Any, width: int) -> list[str] | None:
-    """Names of the features; those of a list have its name and their place."""
-    if width == len(columns.feature_names):
-        return columns.feature_names
-    if len(columns.X) == 1:
-        return [f"{columns.feature_names[0]}[{k}]" for k in range(width)]
-    return None
-
-
-def parquet_source(
-    path: Path,
-    *,
-    label: Label = None,
-    n_features: int | None = None,
-    missing: Missing = "error",
-    drop_columns: Sequence[str | int] = (),
-) -> Source:
-    """A Parquet file some rows at a time; see :func:`read_parquet`."""
-    with _opened(path) as file:
-        schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        first = next(file.iter_batches(batch_size=1), None)
-    columns = _columns(schema, path, label, n_features, drop_columns)
-
-    def batches(n_bytes: int) -> Iterator[Any]:
+    if found == "parquet":
+        tables = _tables_of_parquet
         with _opened(path) as file:
-            yield from file.iter_batches(batch_size=rows_in(n_bytes, 2 * path.stat().st_size / max(1, n_rows) + 64))
-
-    return _source(path, "parquet", columns, schema, first, n_rows, batches, missing)
-
-
-def ipc_source(
-    path: Path,
-    *,
-    label: Label = None,
-    n_features: int | None = None,
-    missing: Missing = "error",
-    drop_columns: Sequence[str | int] = (),
-) -> Source:
-    """A Feather or Arrow IPC file some rows at a time; see :func:`read_ipc`."""
-    with opened_ipc(path) as file:
-        schema = file.schema
-        counts = [file.get_batch(k).num_rows for k in range(file.num_record_batches)]
-        first = next((file.get_batch(k).slice(0, 1) for k, count in enumerate(counts) if count), None)
-    columns = _columns(schema, path, label, n_features, drop_columns)
-
-    def batches(n_bytes: int) -> Iterator[Any]:
+            schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    else:
+        tables = _tables_of_ipc
         with opened_ipc(path) as file:
-            for k in range(file.num_record_batches):
-                batch = file.get_batch(k)
-                step = rows_in(n_bytes, batch.nbytes / max(1, batch.num_rows))
-                yield from (batch.slice(start, step) for start in range(0, batch.num_rows, step))
-
-    return _source(path, "arrow", columns, schema, first, sum(counts), batches, missing)
+            schema = file.schema
+            n_rows = sum(file.get_batch(k).num_rows for k in range(file.num_record_batches))
+    names = [name for name in schema.names if not _ROW_INDEX.fullmatch(name)]
+    return ArrowFile(path, found, schema, n_rows, names, lambda n_bytes: tables(path, n_bytes))
 
 
-def _source(
-    path: Path, found: str, columns: _Columns, schema: Any, first: Any, n_rows: int,
-    batches: Callable[[int], Iterator[Any]], missing: Missing,
-) -> Source:  # fmt: skip
-    """The source of a file whose first row, columns and batches are known."""
-    if first is None:
+def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[Any, None, None]:
+    with _opened(path) as file:
+        if n_bytes == WHOLE:
+            _refuse_bomb(path, file.metadata)
+            yield file.read()
+            return
+        a_row = _PACKED * path.stat().st_size / max(1, file.metadata.num_rows) + 64
+        yield from map(table_of, file.iter_batches(batch_size=rows_in(n_bytes, a_row)))
+
+
+def _tables_of_ipc(path: Path, n_bytes: int) -> Generator[Any, None, None]:
+    with opened_ipc(path) as file:
+        if n_bytes == WHOLE:
+            yield file.read_all()
+            return
+        for k in range(file.num_record_batches):
+            batch = file.get_batch(k)
+            step = rows_in(n_bytes, batch.nbytes / max(1, batch.num_rows))
+            yield from (table_of(batch.slice(start, step)) for start in range(0, batch.num_rows, step))
+
+
+def arrow_source(path: Path, found: str, how: Reading) -> Source:
+    """A Parquet, Feather or Arrow IPC file of numbers, or lists of numbers; a single column of lists in a Feather file
+    is mapped, not copied, where it is read whole. Columns that pandas wrote for its row index are left out.
+
+    Raises
+    ------
+    DataError
+        As :func:`arrow_file`; or a feature column is not numeric, or has gaps that are not kept, as far as the schema
+        tells. Its blocks raise it for what the rows tell.
+    """
+    file = arrow_file(path, found)
+    columns = _columns(file, how)
+    if not file.n_rows:
         raise DataError(f"{path}: holds no rows; at least one is needed")
-    fields = list(schema)
-    parts = [flat_column(first.column(k), fields[k].name, str(path)) for k in columns.X]
-    paired = zip(columns.X, parts, strict=True)
-    types = [part.dtype if part.ndim == 2 else _type_of(fields[k], path) for k, part in paired]
-    dtype, width = (
-        float_type(np.result_type(np.float16, *types)),
-        sum(1 if one.ndim == 1 else one.shape[1] for one in parts),
-    )
+    dtype, width = _type_and_width(file, columns)
 
     def blocks(n_bytes: int) -> Iterator[Block]:
-        done = 0
-        for batch in batches(n_bytes):
-            X, y = _rows(table_of(batch), columns, path, done, dtype, missing)
+        done, kept = 0, how.dtype if n_bytes == WHOLE else dtype
+        for table in file.tables(n_bytes):
+            X, y = _rows(table, columns, path, done, kept, how.missing)
             done += len(X)
-            yield Block(X, y, None, done / n_rows)
+            yield Block(X, y, None, done / file.n_rows)
 
     return Source(
         str(path),
@@ -167,30 +125,9 @@ def _source(
         has_labels=columns.y is not None,
         n_bytes=path.stat().st_size,
         blocks=blocks,
-        feature_names=_named(columns, schema, width),
+        feature_names=_named(columns, width),
         label_name=columns.label_name,
     )
-
-
-@contextmanager
-def opened_parquet(path: Path) -> Iterator[tuple[Any, list[str]]]:
-    """A ``pyarrow.parquet.ParquetFile``, and the names of its columns without the row index that pandas wrote.
-
-    Raises
-    ------
-    DataError
-        pyarrow is not installed, or the file is damaged.
-    """
-    with _opened(path) as file:
-        yield file, [name for name in file.schema_arrow.names if not _ROW_INDEX.fullmatch(name)]
-
-
-def _refuse_bomb(path: Path, metadata: Any) -> None:
-    """Refuse a file whose rows take very many times its bytes; a conversion reads any, some rows at a time."""
-    promised = _VALUE_BYTES * metadata.num_rows * metadata.num_columns
-    most = max(_SLACK_BYTES, _EXPANSION * path.stat().st_size)
-    if promised > most:
-        raise DataError(f"{path}: would take {promised} bytes in memory; {most} are allowed: convert it to a store")
 
 
 class _Columns(NamedTuple):
@@ -202,43 +139,99 @@ class _Columns(NamedTuple):
     label_name: str | None
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(f'{path}: reading Parquet needs pyarrow: pip install "saddlesvm[parquet]"') from None
-    if is_compressed(path):
-        raise DataError(f"{path}: is a compressed Parquet file; decompress it first (Parquet compresses inside)")
-    with reading(path):
-        try:
-            limit = max(_STRINGS, path.stat().st_size)
-            with pq.ParquetFile(path, thrift_string_size_limit=limit, thrift_container_size_limit=limit) as file:
-                yield file
-        except (pa.ArrowException, MemoryError) as error:
-            raise DataError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
-
-
-def _columns(
-    schema: Any, path: Path, label: Label, n_features: int | None, drop_columns: Sequence[str | int]
-) -> _Columns:
-    every = list(schema.names)  # each call of `names` lists all of them
-    kept = [k for k, name in enumerate(every) if not _ROW_INDEX.fullmatch(name)]
-    names = [every[k] for k in kept]
-    dropped = dropped_positions(drop_columns, names, len(names), str(path))
-    lists = [k for k, one in enumerate(kept) if is_list(schema.field(one).type)]
-    if lists and label is None and len(names) - 1 in lists:
-        label = False  # lists are features
-    position = label_position(label, names, len(names), None if lists else n_features, str(path), dropped)
+def _columns(file: ArrowFile, how: Reading) -> _Columns:
+    names, source = file.names, str(file.path)
+    kept = [k for k, name in enumerate(file.schema.names) if not _ROW_INDEX.fullmatch(name)]
+    dropped = dropped_positions(how.drop_columns, names, len(names), source)
+    lists = [k for k, one in enumerate(kept) if is_list(file.schema.field(one).type)]
+    # lists are features, the last column too
+    label = False if lists and how.label is None and len(names) - 1 in lists else how.label
+    position = label_position(label, names, len(names), None if lists else how.n_features, source, dropped)
     features = [k for k in range(len(names)) if k != position and k not in dropped]
     y, name = (None, None) if position is None else (kept[position], names[position])
     return _Columns([kept[k] for k in features], y, [names[k] for k in features], name)
 
 
-def _rows(
-    table: Any, columns: _Columns, path: Path, before: int, dtype: Any, missing: Missing = "error"
-) -> tuple[Any, Any]:
+def _named(columns: _Columns, width: int) -> list[str] | None:
+    """Names of the features; those of a list have its name and their place."""
+    if width == len(columns.feature_names):
+        return columns.feature_names
+    if len(columns.X) == 1:
+        return [f"{columns.feature_names[0]}[{k}]" for k in range(width)]
+    return None
+
+
+def _type_and_width(file: ArrowFile, columns: _Columns) -> tuple[np.dtype[Any], int]:
+    """The float type that holds the features, and how many there are; the first row tells the length of its lists."""
+    fields = [file.schema.field(k) for k in columns.X]
+    first = None
+    if any(is_list(field.type) for field in fields):
+        with closing(file.tables(1)) as tables:
+            first = next(tables)
+    types, width = [], 0
+    for place, field in zip(columns.X, fields, strict=True):
+        if first is not None and is_list(field.type):
+            part = flat_column(first.column(place), field.name, str(file.path))
+            types.append(part.dtype)
+            width += part.shape[1]
+        else:
+            types.append(_type_of(field, file.path))
+            width += 1
+    return float_type(np.result_type(np.float16, *types)), width
+
+
+def _refuse_bomb(path: Path, metadata: Any) -> None:
+    """Refuse a file whose rows take very many times its bytes; a conversion reads any, some rows at a time."""
+    promised = _VALUE_BYTES * metadata.num_rows * metadata.num_columns
+    most = max(_SLACK_BYTES, _EXPANSION * path.stat().st_size)
+    if promised > most:
+        raise DataError(f"{path}: would take {promised} bytes in memory; {most} are allowed: convert it to a store")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A ``pyarrow.parquet.ParquetFile``."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise DataError(f"{path}: reading Parquet {NEEDED}") from None
+    if is_compressed(path):
+        raise DataError(f"{path}: is a compressed Parquet file; decompress it first (Parquet compresses inside)")
+    limit = max(_STRINGS, path.stat().st_size)
+    with (
+        _damage(path, "Parquet"),
+        pq.ParquetFile(path, thrift_string_size_limit=limit, thrift_container_size_limit=limit) as file,
+    ):
+        yield file
+
+
+@contextmanager
+def opened_ipc(path: Path) -> Iterator[Any]:
+    """The record batches of a Feather or Arrow IPC file: an object with ``schema`` and batches by number."""
+    try:
+        import pyarrow as pa
+        from pyarrow import ipc
+    except ImportError:
+        raise DataError(f"{path}: reading Feather and Arrow files {NEEDED}") from None
+    if is_compressed(path):
+        raise DataError(f"{path}: is a compressed Arrow file; decompress it first (Arrow files compress inside)")
+    with _damage(path, "Feather or Arrow IPC"), pa.memory_map(str(path)) as file, ipc.open_file(file) as opened:
+        yield opened
+
+
+@contextmanager
+def _damage(path: Path, what: str) -> Iterator[None]:
+    """Turn pyarrow's errors into a `DataError` that names the file."""
+    import pyarrow as pa
+
+    with reading(path):
+        try:
+            yield
+        except (pa.ArrowException, MemoryError) as error:
+            raise DataError(f"{path}: cannot be read as {what}: {str(error).splitlines()[0]}") from None
+
+
+def _rows(table: Any, columns: _Columns, path: Path, before: int, dtype: Any, missing: Missing) -> tuple[Any, Any]:
     """Features and labels of some rows, of which `before` rows came before; a single list of numbers as it is."""
     named = zip(columns.X, columns.feature_names, strict=True)
     parts = [_numbers(table.column(k), name, path, before, missing) for k, name in named]
@@ -253,6 +246,8 @@ def _rows(
 
 
 def _type_of(field: Any, path: Path) -> np.dtype[Any]:
+    if str(field.type) == "null":  # a column without any value
+        return np.dtype(np.float64)
     try:
         dtype = np.dtype(field.type.to_pandas_dtype())
     except (NotImplementedError, TypeError):

@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from saddlesvm.data.arrays import read_npy, read_npz
-from saddlesvm.data.bundled import raw_bundled
+from saddlesvm.data.blocks import Reading, located
 from saddlesvm.data.cache import from_cache
-from saddlesvm.data.delimited import read_delimited
+from saddlesvm.data.conversion import source_of
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.idx import read_idx
-from saddlesvm.data.libsvm import read_libsvm
-from saddlesvm.data.parquet import read_ipc, read_parquet
-from saddlesvm.data.reading_options import check_applicable, check_options, located
+from saddlesvm.data.label_column import Cells
 from saddlesvm.data.sources import BUNDLED
 from saddlesvm.data.store import Store
-from saddlesvm.data.table import Label, Missing, Raw, Table, Task, ready_labels, ready_matrix
+from saddlesvm.data.table import Label, Missing, Table, Task, ready_labels, ready_matrix
 
 __all__ = ["load_bundled", "read"]
 
@@ -104,86 +101,46 @@ def read(
     ([[1.5, 2.0], [3.0, 4.0]], ['apple', 'pear'], ['height', 'width'])
     """
     started = time.perf_counter()
-    check_options(n_features, dtype, scale, task, missing)
+    how = Reading(label, header, n_features, dtype, task, scale, zero_based, missing, tuple(drop_columns))
+    how.check()
     name = os.fspath(source)
     found = located(name)
-    check_applicable(name, found, label, header, drop_columns)
-    options: dict[str, Any] = {"label": label, "header": header, "dtype": dtype, "task": task}
-    options["drop_columns"] = list(drop_columns)
+    how.check_applicable(name, found)
     if cache and missing == "keep":
         raise DataError(f"{name}: a cache holds no missing values; read without it, or fill them in first")
     if found == "store":
-        return _table_of(_store(name, label, dtype, scale), name, found, label, n_features, task, started)
+        return _table_of(_store(name, how), name, found, how, started)
     if cache and found != "bundled":
-        told = options | {"n_features": None if found == "libsvm" else n_features, "zero_based": zero_based}
-        return from_cache(
-            Path(name), lambda store: _table_of(store, name, found, label, n_features, task, started),
-            **told, scale=scale, advance=advance,
-        )  # fmt: skip
-    raw, found, n_bytes = _raw(
-        name, found, n_features=n_features, zero_based=zero_based, missing=missing, advance=advance, **options
-    )
-    X = ready_matrix(raw.X, name, dtype=dtype, scale=scale, n_features=n_features, missing=missing)
-    y = None if raw.y is None else ready_labels(raw.y, X.shape[0], name, task=task)
+        kept = replace(how, n_features=None) if found == "libsvm" else how
+        return from_cache(Path(name), kept, lambda store: _table_of(store, name, found, how, started), advance)
+    file = source_of(name, how)
+    rows = file.rows(advance)
+    X = ready_matrix(rows.X, name, dtype=dtype, scale=scale, n_features=n_features, missing=missing)
+    y = rows.y.values() if isinstance(rows.y, Cells) else rows.y
+    y = None if y is None else ready_labels(y, X.shape[0], name, task=task)
     seconds = time.perf_counter() - started
     return Table(
-        X, y, raw.feature_names, raw.label_name, name, found, raw.n_bytes + n_bytes, seconds, zero_based=raw.zero_based
+        X, y, file.feature_names, file.label_name, name, file.format, file.n_bytes, seconds, zero_based=rows.zero_based
     )  # fmt: skip
 
 
-def _raw(
-    name: str, found: str, *, label: Label, header: Any, n_features: int | None, dtype: Any, task: Task | None,
-    zero_based: Any, missing: Missing, drop_columns: Sequence[str | int], advance: Callable[[float], Any] | None,
-) -> tuple[Raw, str, int]:  # fmt: skip
-    """What the reader of the format `found` makes of the source, its format, and its bytes on the disk."""
-    if found == "bundled":
-        raw, found = raw_bundled(name)
-        return raw, found, 0
-    path = Path(name)
-    if found == "libsvm":
-        raw = read_libsvm(path, n_features=n_features, dtype=dtype, zero_based=zero_based, advance=advance)
-        raw = Raw(raw.X, None, zero_based=raw.zero_based) if label is False else raw
-    elif found == "csv":
-        raw = read_delimited(
-            path, label=label, header=header, n_features=n_features, dtype=dtype, task=task, missing=missing,
-            drop_columns=drop_columns,
-        )  # fmt: skip
-    elif found == "parquet":
-        raw = read_parquet(
-            path, label=label, n_features=n_features, dtype=dtype, missing=missing, drop_columns=drop_columns
-        )
-    elif found == "arrow":
-        raw = read_ipc(
-            path, label=label, n_features=n_features, dtype=dtype, missing=missing, drop_columns=drop_columns
-        )
-    elif found in ("npz", "npy"):
-        raw = (read_npz if found == "npz" else read_npy)(path, label=label, n_features=n_features)
-    else:
-        raw = read_idx(path, label=label, n_features=n_features)
-    return raw, found, path.stat().st_size
-
-
-def _store(name: str, label: Label, dtype: Any, scale: float) -> Store:
+def _store(name: str, how: Reading) -> Store:
     """A store, after refusing the options that would need a copy of it."""
     store = Store(name)
-    if label is not None and label is not False:
-        raise DataError(f"{name}: label={label!r} does not apply: a store has one column of labels")
-    if scale != 1.0:
-        raise DataError(f"{name}: scale={scale} does not apply to a store; scale when converting")
-    if dtype is not None and np.dtype(dtype) != store.dtype:
-        raise DataError(f"{name}: is a store of {store.dtype}; convert it to a store of {np.dtype(dtype)} first")
+    if how.scale != 1.0:
+        raise DataError(f"{name}: scale={how.scale} does not apply to a store; scale when converting")
+    if how.dtype is not None and np.dtype(how.dtype) != store.dtype:
+        raise DataError(f"{name}: is a store of {store.dtype}; convert it to a store of {np.dtype(how.dtype)} first")
     return store
 
 
-def _table_of(
-    store: Store, name: str, found: str, label: Label, n_features: int | None, task: Task | None, started: float
-) -> Table:
+def _table_of(store: Store, name: str, found: str, how: Reading, started: float) -> Table:
     """The rows of a store, mapped; no values are read here."""
-    y = None if label is False else store.y
+    y = None if how.label is False else store.y
     header = store.header
     return Table(
-        X=store.matrix(n_features),
-        y=None if y is None else ready_labels(y, len(store), name, task=task),
+        X=store.matrix(how.n_features),
+        y=None if y is None else ready_labels(y, len(store), name, task=how.task),
         feature_names=header.get("feature_names"),
         label_name=header.get("label_name"),
         source=name,
@@ -213,5 +170,5 @@ def load_bundled(name: str, *, dtype: Any = None) -> Table:
     (1372, 4)
     """
     if name not in BUNDLED:
-        raw_bundled(name)
+        raise DataError(f"no bundled data set is called {name!r}; there are {', '.join(BUNDLED)}")
     return read(name, dtype=dtype)

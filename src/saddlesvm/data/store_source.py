@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from saddlesvm.data.blocks import Block, Source
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.blocks import Block, Reading, Source
 from saddlesvm.data.store import Store
-from saddlesvm.data.table import Label
 
 __all__ = ["store_source"]
 
 
-def store_source(path: Path, *, label: Label = None) -> Source:
+def store_source(path: Path, how: Reading) -> Source:
     """The rows of a store some at a time."""
-    if label is not None and label is not False:
-        raise DataError(f"{path}: label={label!r} does not apply: a store has one column of labels")
     store = Store(path)
-    weights, has_labels = store.sample_weight, store.header["labels"] is not None and label is not False
+    weights, has_labels = store.sample_weight, store.header["labels"] is not None and how.label is not False
 
     def blocks(n_bytes: int) -> Iterator[Block]:
         for start, stop in store.blocks(n_bytes):

@@ -220,7 +220,7 @@ class StoreWriter:
         if (y is None) != (self._labels is None):
             raise DataError(f"{self.name}: labels must come with every block of rows, or with none")
         if self._labels is not None:
-            if len(y) != n or np.ndim(y) != 1:
+            if np.shape(y) != (n,):
                 raise DataError(f"{self.name}: {n} rows came with labels of shape {np.shape(y)}; one a row is needed")
             self._labels.append(y)
 

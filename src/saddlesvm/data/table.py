@@ -16,7 +16,6 @@ __all__ = [
     "Label",
     "Matrix",
     "Missing",
-    "Raw",
     "Table",
     "Task",
     "float_type",
@@ -33,30 +32,6 @@ Matrix: TypeAlias = "np.ndarray[Any, Any] | sp.csr_matrix | sp.csr_array"
 
 _EXACT_IN_FLOAT32 = frozenset("?bBhHef")
 _INT32_MAX = np.iinfo(np.int32).max
-
-
-@dataclass(frozen=True)
-class Raw:
-    """The rows, labels and names of a file, before they are brought into shape; what one format's reader returns.
-
-    Attributes
-    ----------
-    X : ndarray or sparse matrix, shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,) or None
-    feature_names : list of str, or None
-    label_name : str or None
-    n_bytes : int, default=0
-        Bytes of further files that were read along (the labels beside the images).
-    zero_based : bool or None
-        Whether the indices of LIBSVM text were taken to count from 0; None for other formats.
-    """
-
-    X: Any
-    y: Any
-    feature_names: list[str] | None = None
-    label_name: str | None = None
-    n_bytes: int = 0
-    zero_based: bool | None = None
 
 
 @dataclass(frozen=True)

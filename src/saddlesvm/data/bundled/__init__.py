@@ -13,43 +13,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import as_file, files
+from pathlib import Path
 
 import numpy as np
 
-from saddlesvm.data.delimited import read_delimited
-from saddlesvm.data.errors import DataError
-from saddlesvm.data.sources import BUNDLED
-from saddlesvm.data.table import Raw
+from saddlesvm.data.blocks import Block, Reading, Source
+from saddlesvm.data.delimited import delimited_source
 
-__all__ = ["raw_bundled"]
+__all__ = ["bundled_source"]
 
 _TOY_ROWS = 2000
 _TOY_SEED = 20110317
 
 
-def raw_bundled(name: str) -> tuple[Raw, str]:
-    """Rows and labels of a bundled set, and its format.
-
-    Raises
-    ------
-    DataError
-        No bundled set has this name.
-    """
-    if name not in BUNDLED:
-        raise DataError(f"no bundled data set is called {name!r}; there are {', '.join(BUNDLED)}")
+def bundled_source(path: Path, how: Reading) -> Source:
+    """The rows and labels of the bundled set that `path` names."""
+    name = str(path)
     if name == "toy":
-        return _toy(), "generated"
-    with as_file(files(__name__) / f"{name}.csv") as path:
-        raw = read_delimited(path, header=True)
-        n_bytes = path.stat().st_size
-    y = raw.y > 0
-    return Raw(raw.X, y, raw.feature_names, raw.label_name, n_bytes), "csv"
+        block = toy()
+        return Source(name, "generated", False, 2, block.X.dtype, True, 0, lambda n_bytes: iter([block]))
+    with as_file(files(__name__) / f"{name}.csv") as file:
+        found = delimited_source(file, Reading(header=True))
+        block = found.rows()
+    plain = block._replace(y=block.y.values() > 0)
+    return replace(found, name=name, blocks=lambda n_bytes: iter([plain]))
 
 
-def _toy() -> Raw:
+def toy() -> Block:
+    """The generated set."""
     # RandomState, because its stream is frozen: the same points under every version of NumPy
     random = np.random.RandomState(_TOY_SEED)
     y = np.where(random.permutation(_TOY_ROWS) < _TOY_ROWS // 2, -1, 1)
-    X = random.standard_normal((_TOY_ROWS, 2)) + y[:, None]
-    return Raw(X, y)
+    return Block(random.standard_normal((_TOY_ROWS, 2)) + y[:, None], y)
