@@ -65,7 +65,7 @@ class Neighbourhood:
         Value of the virtual feature.
     offset : (float, float) or None
         Between what the optimal free intercepts lie, where the ball is of the other weights alone.
-    way : {"curvature", "gradient", "gap"}
+    way : {"curvature", "gradient", "gap", "active set"}
         What proves it.
     """
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.answers.active_set import has_margin, verified
 from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
 from saddlesvm.answers.labels import Labels, Rule, labels_between
-from saddlesvm.answers.nearer import can_come_nearer, neighbourhood_near
+from saddlesvm.answers.nearer import ENOUGH, can_come_nearer, neighbourhood_near
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.answers.zeros import certain_zeros
 from saddlesvm.multiclass.splits import each_class
@@ -86,8 +87,17 @@ def proof_of(
     for k, (problem, gap, own) in enumerate(zip(problems, gaps, duals, strict=True)):
         if own is not None:
             zeros[k] = certain_zeros(problem, own / problem.C, gap)
-    parts = [neighbourhood_of(*given) for given in zip(problems, W, gaps, strict=True)]
-    return Proof(parts, zeros)
+    return Proof([_part(*given) for given in zip(problems, W, gaps, duals, strict=True)], zeros)
+
+
+def _part(problem: Problem, w: np.ndarray, gap: float, own: np.ndarray | None) -> Neighbourhood:
+    """The neighbourhood of one problem's optimum: by its active set, where that is verified and the ball of the gap is
+    not narrow enough."""
+    found = neighbourhood_of(problem, w, gap)
+    if own is None or not has_margin(problem) or found.radius * problem.row_sizes.longest <= ENOUGH:
+        return found
+    closer = verified(problem, own / problem.C)
+    return closer if closer is not None and closer.radius < found.radius else found
 
 
 def proof_near(problems: Sequence[Problem], W: np.ndarray) -> Proof | None:
