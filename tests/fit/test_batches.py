@@ -26,7 +26,7 @@ class Counted:
     def __init__(self, index: int, turns: int) -> None:
         self.index, self.left = index, turns
 
-    def settle(self, stopped: bool) -> bool:
+    def finish_step(self, stopped: bool) -> bool:
         self.left -= 1
         return stopped or self.left <= 0
 

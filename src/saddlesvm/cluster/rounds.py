@@ -273,7 +273,7 @@ class Rounds:
         self.engine.has_model = self.proves_itself and all(np.isfinite(one.gap) for one in self.best)
         return [self]
 
-    def settle(self, stopped: bool) -> bool:
+    def finish_step(self, stopped: bool) -> bool:
         """Whether the rounds have ended: certified, at a limit, without progress, or interrupted."""
         if self.end is None and self.trace:
             limits = Limits(self.plan.tol, self.plan.max_rounds, self.plan.max_time)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -62,7 +64,10 @@ Given = ParamSpec("Given")
 
 def store(given: dict[str, Any]) -> None:
     """Keep the parameters of a constructor, which calls ``store(locals())``, as attributes of the same names."""
-    vars(given["self"]).update((name, one) for name, one in given.items() if name not in ("self", "__class__"))
+    kept = vars(given["self"])
+    for name, one in given.items():
+        if name not in ("self", "__class__"):
+            kept[name] = one
 
 
 def all_or_nothing(
@@ -185,14 +190,13 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
 
     def _note(self, results: list[FitResult]) -> None:
         """Set the attributes that say how the sub-problems were solved."""
-        worst = multiclass.worst_outcome(results)
-        self.certificates_ = [result.certificate for result in results]
-        self.certificate_ = multiclass.total_certificate(results)
-        self.outcome_ = worst.outcome
-        self.n_iter_ = max(1, int(np.ceil(max(result.epochs for result in results))))
-        self.seconds_solving_ = sum(result.seconds_solving for result in results)
-        self.seconds_certifying_ = sum(result.seconds_certifying for result in results)
-        self.trace_ = Trace(record for result in results for record in result.trace)
+        facts = attrgetter("certificate", "epochs", "seconds_solving", "seconds_certifying", "trace")
+        certificates, epochs, solving, certifying, traces = zip(*map(facts, results), strict=True)
+        self.certificates_, self.certificate_ = list(certificates), Certificate.total(certificates)
+        self.outcome_ = multiclass.worst_outcome(results).outcome
+        self.n_iter_ = max(1, int(np.ceil(max(epochs))))
+        self.seconds_solving_, self.seconds_certifying_ = sum(solving), sum(certifying)
+        self.trace_ = Trace(chain.from_iterable(traces))
 
 
 class Classes:

@@ -183,7 +183,7 @@ def in_float64(fits: LinearFits, landmarks: Landmarks, X: Matrix, results: list[
         slip = float(np.abs(c) @ (slips[at] + gamma(at.size + 4.0) * np.abs(f)))
         beta = duals[[k]].toarray()[0]
         own = SpanPoint(scores[:, k], slips, result.intercept, float(c @ f), slip, beta, reached[k], errors.lengths)
-        proven = of_exact_scores(fits.problem(make()), own)
+        proven = of_exact_scores(fits.rows.problem(make(), fits.loss, fits.options), own)
         kept.append(result.recertified(proven, "features in float32"))
     return kept
 

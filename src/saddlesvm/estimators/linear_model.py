@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -221,9 +222,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         if fits.bar is not None and self.reads_blocks:
             fits.bar.work = "reading and solving"
         fits.watch = self.watch
-        with bar, fits:
+        with bar:
             results = fits.solve()
-        self._fitted_C = self.posed_C(X.shape[0])
+        self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), X.shape[0])[0]
         self._keep(results)
         worst = multiclass.worst_outcome(results)
         unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and max(self.tol, self.gap) > 0.0
@@ -252,8 +253,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         """
         fits = self._fits(X, OfSomeRows(posed.problems), posed.loss, posed.weights, self.n_jobs, ready)
         fits.told = lambda sub: self.callbacks or ()
-        with fits:
-            results = fits.solve()
+        results = fits.solve()
         self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
         return results
@@ -279,11 +279,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
             start = GivenWeights(np.vstack(coefs), np.hstack(intercepts))
         fits = self._fits(X, OfSomeRows(subs), posed[0].loss, None, self.n_jobs, start=start)
         fits.told, fits.keeps_duals = lambda sub: self.callbacks or (), False
-        with fits:
-            results = fits.solve()
-        strength, done = self._posed(), 0
+        results, done = fits.solve(), 0
         for model, one in zip(models, posed, strict=True):
-            model._fitted_C = resolve_C(strength.get("C"), strength.get("lam"), X.shape[0])[0]
+            model._fitted_C = self.posed_C(X.shape[0])
             model._keep(results[done : done + len(one.problems)])
             done += len(one.problems)
 
@@ -405,14 +403,13 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
     def _keep(self, results: list[FitResult]) -> None:
         for name in (*KEPT_HERE, *OF_LAST_FIT):
             self.__dict__.pop(name, None)
-        self.coef_ = np.vstack([result.coef for result in results])
-        self.intercept_ = np.hstack([result.intercept for result in results])
-        duals = [result.alpha for result in results]
+        kept = map(attrgetter("coef", "intercept", "alpha", "phases"), results)
+        coefs, intercepts, duals, of_each = zip(*kept, strict=True)
+        self.coef_, self.intercept_, self._phases = np.vstack(coefs), np.hstack(intercepts), list(of_each)
         if duals[0].size:
             self.dual_coef_ = multiclass.stacked_duals(duals) if sparse.issparse(duals[0]) else duals[0]
         else:
             self.__dict__.pop("dual_coef_", None)
-        self._phases = [result.phases for result in results]
         self.phases_: dict[str, float] = {}
         for phases in self._phases:
             for phase, spent in phases.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from saddlesvm.fit.outcome import Outcome
@@ -63,13 +62,6 @@ class Limits:
         if certificate.relative_gap <= self.tol:
             return f"relative gap {certificate.relative_gap:.2g}"
         return f"gap {certificate.gap:.2g}"
-
-    def aim(self, certificate: Certificate | None) -> float:
-        """The relative gap to reach: the larger of `tol` and, once a certificate tells the objective, of `gap`."""
-        if not self.gap or certificate is None:
-            return self.tol
-        size = max(abs(certificate.primal), abs(certificate.dual))
-        return max(self.tol, self.gap / size) if 0.0 < size < math.inf else self.tol
 
     def reached(
         self, epochs: float, seconds: float, unit: str = "epochs", reserve: float = 0.0

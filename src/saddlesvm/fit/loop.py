@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import filterfalse
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -32,12 +33,12 @@ Result_co = TypeVar("Result_co", covariant=True)
 Begin = Callable[[int, threading.Event], "Fit"]
 
 
-class Moved(Protocol):
+class Worked(Protocol):
     """A problem of a batch that was worked on."""
 
     index: int
 
-    def settle(self, stopped: bool) -> bool:
+    def finish_step(self, stopped: bool) -> bool:
         """Certify, call callbacks and write the checkpoint when due; return whether the fit has ended.
 
         `stopped` is true when the fit was interrupted.
@@ -55,7 +56,7 @@ class Batch(Protocol[Result_co]):
 
     problems: Sequence[int]
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Moved]:
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
         """Do a bounded amount of work for the problems `live`, or for some of them; return the ones worked on.
 
         `stop` is set when the fit is interrupted; batches that wait for long look at it.
@@ -75,12 +76,14 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
         Set from outside to interrupt all fits. Without it Ctrl-C does so.
     """
     results: dict[int, Result] = {}
+    live = list(batch.problems)
     with interruptible(stop) as interrupted:
-        while live := [index for index in batch.problems if index not in results]:
-            for moved in batch.advance(live, interrupted):
-                if moved.settle(interrupted.is_set()):
-                    results[moved.index] = batch.finished(moved.index)
-    return [results[index] for index in batch.problems]
+        while live:
+            for worked in batch.advance(live, interrupted):
+                if worked.finish_step(interrupted.is_set()):
+                    results[worked.index] = batch.finished(worked.index)
+            live = list(filterfalse(results.__contains__, live))
+    return list(map(results.__getitem__, batch.problems))
 
 
 class NotBegun:
@@ -89,12 +92,12 @@ class NotBegun:
     def __init__(self, index: int) -> None:
         self.index = index
 
-    def settle(self, stopped: bool) -> bool:
+    def finish_step(self, stopped: bool) -> bool:
         """Return True: it ends before it begins."""
         return True
 
 
-# Stands for the result of a problem that was not begun; whoever gave the time knows what to tell of it.
+# Stands for the result of a problem that was not begun; whoever gave the time replaces it.
 LATE = FitResult(
     np.empty(0), 0.0, np.empty(0), Certificate(np.nan, np.nan), Outcome.TIME_LIMIT, 0.0, 0.0, 0, 0.0, 0.0, Trace()
 )
@@ -119,15 +122,15 @@ class InTurn:
         problems: Sequence[int],
         begin: Begin,
         finished: Callable[[Fit], FitResult] | None = None,
-        late: Callable[[], bool] = lambda: False,
+        late: Callable[[], bool] | None = None,
     ) -> None:
         self.problems, self.begin, self.finish, self.late = problems, begin, finished, late
         self.fit: Fit | None = None
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Moved]:
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
         """Do a step of the first problem that is left."""
         if self.fit is None:
-            if self.late():
+            if self.late is not None and self.late():
                 return [NotBegun(index) for index in live]
             self.fit = self.begin(live[0], stop)
         self.fit.step()
@@ -168,7 +171,7 @@ class Fit:
         index: int = 0,
         watch: Callable[[Fit], None] | None = None,
     ) -> None:
-        self.watch = watch
+        self.problem, self.watch = problem, watch
         self.index, self.callbacks, self.checkpoint = index, callbacks, checkpoint
         check_penalty(problem, solver)
         check_place(problem, solver)
@@ -180,8 +183,6 @@ class Fit:
         if checkpoint and limits.keep == "last":
             self.mark["keep"] = limits.keep  # the checkpoint then holds the last point, too
         self.end: tuple[Outcome, str] | None = None
-        self.tickers = [callback.tick for callback in callbacks if hasattr(callback, "tick")]
-        self.awaiting = [callback.certifying for callback in callbacks if hasattr(callback, "certifying")]
         if checkpoint:
             stored_fields(self.state)  # an error, where no checkpoint can hold them, is one before any work
         stored = checkpoint.read(problem, solver, self.mark, self.state) if checkpoint else None
@@ -199,11 +200,6 @@ class Fit:
             self.run.begin(self.state, seconds)
             self.end = self.end or self.run.reason_to_end(self.state, stopped=False)
 
-    @property
-    def problem(self) -> Problem:
-        """The problem that is solved."""
-        return self.run.problem
-
     def step(self) -> None:
         """Do a bounded amount of work; none where the starting point is already certified."""
         if self.end is None and not self.pending:
@@ -214,18 +210,20 @@ class Fit:
 
     def stepped(self, state: Any) -> None:
         """Take the state after a step over, and note the time of the step."""
-        self.state = state
-        self.run.worked(phase_of(state) or self.run.solver.name)
+        run, self.state = self.run, state
+        phase, before = phase_of(state) or run.solver.name, run.watches.solving
+        run.watches.lap("solving", run.sharers)
+        run.phases[phase] = run.phases.get(phase, 0.0) + run.watches.solving - before
 
-    def settle(self, stopped: bool) -> bool:
+    def finish_step(self, stopped: bool) -> bool:
         """After a step, certify, call callbacks and write the checkpoint when due; return whether the fit has ended."""
         going_on, self.pending, self.leaving = self.end is None, False, None
         if going_on:
-            self._look(stopped)
+            self._certify_if_due(stopped)
         if self.end is not None and self.unverified:
             self._verify()
-        if self.end is not None and not self._is_as_asked(self.end[0]):
-            self._improve()
+        if self.end is not None and self.end[0] is not Outcome.CERTIFIED:
+            self._improve(self.end[0])
         written = self.leaving is not None and self.leaving.numbers["pending"]
         if going_on and self.checkpoint and not written and (self.end is not None or self.checkpoint.due()):
             self._persist()
@@ -241,20 +239,21 @@ class Fit:
         with self.checkpoint.warned():
             self.checkpoint.write(self.mark, saved)
 
-    def _look(self, stopped: bool) -> None:
+    def _certify_if_due(self, stopped: bool) -> None:
         """Certify where that is due, or where the fit ends."""
         run = self.run
         if run.sharers > 1:
             run.watches.wait()
         self.end = run.reason_to_end(self.state, stopped)
-        for tick in self.tickers:
-            tick(self.state.epochs, self.state.estimate, run.watches.total)
+        for callback in self.callbacks:
+            if hasattr(callback, "tick"):
+                callback.tick(self.state.epochs, self.state.estimate, run.watches.total)
         if self.watch is not None:
             self.watch(self)
         if self.end is not None and self.checkpoint:
             self.leaving = run.saved(self.state, pending=True)
             self._persist()
-        if self.end is not None or run.look_due(self.state):
+        if self.end is not None or run.is_due(self.state):
             self._certify()
 
     def _verify(self) -> None:
@@ -263,37 +262,38 @@ class Fit:
         if not self.run.verify() and self.end is not None and self.end[0] is Outcome.CERTIFIED:
             self.end = None
 
-    def _is_as_asked(self, outcome: Outcome) -> bool:
-        """Whether a fit ended with the point that it was asked for; a rule may also say that no weights are best."""
-        ruled = outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous
-        return ruled or outcome is Outcome.CERTIFIED
-
-    def _improve(self) -> None:
+    def _improve(self, outcome: Outcome) -> None:
         """Let a fit that ended early return no model that a number would make better, which may even be certified."""
+        if outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous:
+            return  # a solver's own rule may also say that no weights are best
         self.run.improve()
-        if self.run.told is not None and self.end is not None and self.end[0] is not Outcome.FAILED:
-            certificate = proof(*self.run.told)
+        if self.run.returned is not None and self.end is not None and self.end[0] is not Outcome.FAILED:
+            certificate = proof(*self.run.returned)
             if certificate.sound and self.run.limits.prove(certificate):
                 self.end = Outcome.CERTIFIED, self.run.limits.proven(certificate)
 
     def _certify(self) -> None:
         """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
         run = self.run
-        for begins in self.awaiting:
-            begins()
-        self.state = run.look(self.state, ending=self.end is not None or self.state.epochs == 0.0)
+        for callback in self.callbacks:
+            if hasattr(callback, "certifying"):
+                callback.certifying()
+        self.state = run.certify(self.state, ending=self.end is not None or self.state.epochs == 0.0)
         if run.best is None:
             self.end = self.end or (Outcome.FAILED, "no point with a finite objective")
             return
         record = run.record(self.state)
-        asked = [callback(record) for callback in (run.trace, *self.callbacks)]
+        run.trace(record)
+        asked = False
+        for callback in self.callbacks:
+            asked |= bool(callback(record))
         run.watches.skip()
         verdict = run.verdict(self.state)
         if self.end is None and verdict is not None and verdict[0] is Outcome.NO_PROGRESS:
             other = run.solver.on_stall(run.problem, self.state)
             if other is not None:
                 self.state, verdict = other, None
-        self.end = verdict or self.end or ((Outcome.INTERRUPTED, "asked by a callback") if any(asked) else None)
+        self.end = verdict or self.end or ((Outcome.INTERRUPTED, "asked by a callback") if asked else None)
         if self.end is not None and run.last is not None and not run.last.exact:
             if self.end[0] is Outcome.INTERRUPTED:
                 self.leaving = self.leaving or run.saved(self.state)
@@ -301,13 +301,13 @@ class Fit:
 
     def result(self) -> FitResult:
         """The best model; zeros with a certificate of NaN where no objective is finite."""
-        run, state = self.run, self.state
+        run, state, returned = self.run, self.state, self.run.returned
         assert self.end is not None
-        if run.told is None:
+        if returned is None:
             certificate = Certificate(np.nan, np.nan)
             model = bound = Evaluation(np.zeros(run.problem.n_features), 0.0, np.zeros(run.problem.y.size), certificate)
         else:
-            model, bound = run.told
+            model, bound = returned
             certificate = proof(model, bound)
         return FitResult(
             coef=model.coef,

@@ -24,7 +24,7 @@ __all__ = ["certified_anew", "check_header", "check_points", "is_confirmed", "re
 
 POINTS = ("best", "bound", "improved", "last")
 PRECISIONS = {np.dtype(np.float32), np.dtype(np.float64)}
-NUMBERS = ("solving", "certifying", "looked_at", "passes", "ratio")
+NUMBERS = ("solving", "certifying", "certified_at", "passes", "ratio")
 DRIFT = {4: 1e-2, 8: 1e-8}  # relative error allowed in weights that follow the dual point, by bytes per value of w
 ACCURACY = {4: 1e-4, 8: 1e-9}  # relative error allowed in a stored objective, by bytes per value of the rows
 SAME = 1e-12  # relative difference of two objectives that count as the same

@@ -28,10 +28,10 @@ SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of
 THREAD_SLICES = 4  # such slices per thread in one step of several threads, which are slow to begin together
 CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
 ESTIMATED_SHARE = 0.05  # the same share for solvers that estimate the gap themselves
-GLANCE_PASSES, EXACT_PASSES = 1.0, 2.0  # passes over the data that a glance and an exact certificate take
+QUICK_PASSES, EXACT_PASSES = 1.0, 2.0  # passes over the data that a quick and an exact certificate take
 ROUGH = 0.1  # relative gap that one epoch often reaches
-FIRST_LOOK = 0.25  # share of a time limit after which there must have been a certificate: it tells what the end takes
-ENDING_LOOKS = 6.0  # certificates that take as long as the end of a fit
+FIRST_SHARE = 0.25  # share of a time limit after which there must have been a certificate: it shows what the end takes
+ENDING_CERTIFICATES = 6.0  # that take as long as the end of a fit
 EAGERNESS = 0.9  # share of the gap asked for at which the solver's estimate triggers a certificate
 SMALLEST_ESTIMATE = 1e-300
 RATIOS = (0.1, 1e12)  # least and largest believable quotient of gap and estimate
@@ -84,6 +84,8 @@ class Run:
     def __init__(self, problem: Problem, solver: Any, limits: Limits, label: str) -> None:
         self.sharers = 1
         self.problem, self.solver, self.limits, self.label = problem, solver, limits, label
+        self.keeps_last = limits.keep == "last"  # whether the fit returns the solver's last point, whatever it is
+        self.point = solver.last_point if self.keeps_last else solver.solution
         self.watches = Stopwatches()
         self.phases: dict[str, float] = {}
         self.trace = Trace()
@@ -92,9 +94,9 @@ class Run:
         self.bound: Evaluation | None = None
         self.improved: Evaluation | None = None
         self.passes = 0.0
-        self.looked_at = 0.0
+        self.certified_at = 0.0  # epochs
         self.ratio = 1.0
-        self.glance = 0.0  # seconds of the last certificate, by the state's own measure of how heavy it is
+        self.certificate_seconds = 0.0  # of the last one, by the state's own measure of how heavy it is
         self.stall = StallWatch()
         # As the end does, so that a run stopped later never returns a worse model; over files, where that is asked for.
         self.tries_multiples = limits.certify_every is not None and problem.stored_points == "checked later"
@@ -112,13 +114,8 @@ class Run:
         return self.best, self.highest
 
     @property
-    def keeps_last(self) -> bool:
-        """Whether the fit returns the solver's last point, whatever its objective."""
-        return self.limits.keep == "last"
-
-    @property
     def highest(self) -> Evaluation:
-        """The point with the best bound: the last one, which may be a glance, or the best of all exact ones."""
+        """The point with the best bound: the last one, which may be a quick one, or the best of all exact ones."""
         if self.last is None or (self.bound is not None and self.bound.certificate.dual > self.last.certificate.dual):
             assert self.bound is not None
             return self.bound
@@ -126,39 +123,44 @@ class Run:
 
     @property
     def aim(self) -> float:
-        """The relative gap to reach; 0 where the fit asks for none."""
-        return self.limits.aim(None if self.best is None else self.best.certificate)
+        """The relative gap to reach, 0 where the fit asks for none: the larger of `tol` and, once a certificate says
+        what the objective is, of `gap`."""
+        if not self.limits.gap or self.best is None:
+            return self.limits.tol
+        certificate = self.best.certificate
+        size = max(abs(certificate.primal), abs(certificate.dual))
+        return max(self.limits.tol, self.limits.gap / size) if 0.0 < size < np.inf else self.limits.tol
 
     def budget(self, state: Any) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
         n = self.problem.members.size
-        stops = [self.next_look(state), self.limits.max_epochs or np.inf]
-        until = max(1, round((min(stops) - state.epochs) * n)) if np.isfinite(min(stops)) else np.inf
+        stop = min(self.next_certificate(state), self.limits.max_epochs or np.inf)
+        until = max(1, round((stop - state.epochs) * n)) if stop < np.inf else np.inf
         values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
         slice_rows = max(1, int(values / self.problem.values_per_row))
         limit = self.limits.max_time or np.inf
-        seconds = (limit if self.passes else FIRST_LOOK * limit) - self.watches.total - self.reserve(state)
+        seconds = (limit if self.passes else FIRST_SHARE * limit) - self.watches.total - self.reserve(state)
         return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
 
     def reserve(self, state: Any) -> float:
         """Seconds that the end of the fit will take: the last certificate, and the search for a better multiple."""
-        once = self.glance * getattr(state, "heaviness", 1.0)
-        return max(once, min(ENDING_LOOKS * once, 0.5 * (self.limits.max_time or 0.0)))
+        once = self.certificate_seconds * getattr(state, "heaviness", 1.0)
+        return max(once, min(ENDING_CERTIFICATES * once, 0.5 * (self.limits.max_time or 0.0)))
 
     def threshold(self) -> float:
         """The estimate below which a certificate is due, given the last quotient of gap and estimate."""
         return EAGERNESS * self.aim / self.ratio
 
-    def next_look(self, state: Any) -> float:
+    def next_certificate(self, state: Any) -> float:
         """The epoch of the next scheduled certificate."""
         if self.limits.certify_every is not None:
-            return self.looked_at + max(self.limits.certify_every, self.limits.certify_growth * self.looked_at)
+            return self.certified_at + max(self.limits.certify_every, self.limits.certify_growth * self.certified_at)
         if getattr(state, "proves_itself", False):  # a certificate costs nothing
-            return self.looked_at + 1.0
-        if self.looked_at == 0.0 and self.aim >= ROUGH and not state.proven:
+            return self.certified_at + 1.0
+        if self.certified_at == 0.0 and self.aim >= ROUGH and not state.proven:
             return 1.0
         share = ESTIMATED_SHARE if np.isfinite(state.estimate) else CERTIFICATE_SHARE
-        return max((self.passes + GLANCE_PASSES) * self.sharers / share, 1.3 * self.looked_at)
+        return max((self.passes + QUICK_PASSES) * self.sharers / share, 1.3 * self.certified_at)
 
     def reason_to_end(self, state: Any, stopped: bool) -> tuple[Outcome, str] | None:
         """The limit, interrupt or rule of the solver that ends the fit now, or None."""
@@ -176,34 +178,28 @@ class Run:
             return Outcome.EPOCH_LIMIT, "the solver's own limit"
         return None
 
-    def worked(self, phase: str) -> None:
-        """Note the time of a step."""
-        before = self.watches.solving
-        self.watches.lap("solving", self.sharers)
-        self.phases[phase] = self.phases.get(phase, 0.0) + self.watches.solving - before
-
-    def look_due(self, state: Any) -> bool:
+    def is_due(self, state: Any) -> bool:
         """Whether the schedule, the solver's estimate or a time limit asks for a certificate."""
-        unknown = self.passes == 0.0 and self.watches.total >= FIRST_LOOK * (self.limits.max_time or np.inf)
-        return unknown or state.epochs >= self.next_look(state) - 1e-9 or self.promising(state)
+        unknown = self.passes == 0.0 and self.watches.total >= FIRST_SHARE * (self.limits.max_time or np.inf)
+        return unknown or state.epochs >= self.next_certificate(state) - 1e-9 or self.promising(state)
 
     def promising(self, state: Any) -> bool:
         """Whether the solver's estimate says that the gap asked for is reached."""
         return self.aim > 0.0 and state.estimate <= self.threshold()
 
-    def look(self, state: Any, ending: bool) -> Any:
-        """Certify: by a cheap glance first, and exactly where this certificate may end the fit."""
+    def certify(self, state: Any, ending: bool) -> Any:
+        """Certify: by a quick estimate first, and exactly where this certificate may end the fit."""
         self.watches.lap("solving")
         before = self.watches.certifying
-        point = self.point(state)
-        fine = state.w.dtype == np.float64  # close to the optimum: what a glance leaves out is no longer small
+        point = self.point(self.problem, state)
+        fine = state.w.dtype == np.float64  # close to the optimum: what a quick estimate omits is no longer small
         likely = ending or self.promising(state) or not point.tracks or (fine and not point.read)
         evaluation = self.evaluated(point, exact=likely)
-        self.passes += EXACT_PASSES if likely else GLANCE_PASSES
+        self.passes += EXACT_PASSES if likely else QUICK_PASSES
         if not evaluation.exact and self.decisive(evaluation):
             evaluation = self.evaluated(point)
             self.passes += EXACT_PASSES
-        self.looked_at = state.epochs
+        self.certified_at = state.epochs
         if 0.0 <= state.estimate < np.inf:
             ratio = evaluation.certificate.relative_gap / max(state.estimate, SMALLEST_ESTIMATE)
             self.ratio = float(np.clip(ratio, *RATIOS))
@@ -216,16 +212,12 @@ class Run:
             if getattr(point, "judged", evaluation) is not evaluation:
                 self.improve(point.judged)
         self.watches.lap("certifying")
-        self.glance = (self.watches.certifying - before) / getattr(state, "heaviness", 1.0)
+        self.certificate_seconds = (self.watches.certifying - before) / getattr(state, "heaviness", 1.0)
         return state
 
     def begin(self, state: Any, seconds: float) -> None:
         """Note that the starting point's margins took so many seconds, as those of a certificate will."""
-        self.glance = max(self.glance, seconds / getattr(state, "heaviness", 1.0))
-
-    def point(self, state: Any) -> Any:
-        """The point to certify: the one that the solver stands for, or its last one where the fit keeps that."""
-        return (self.solver.last_point if self.keeps_last else self.solver.solution)(self.problem, state)
+        self.certificate_seconds = max(self.certificate_seconds, seconds / getattr(state, "heaviness", 1.0))
 
     def evaluated(self, point: Any, exact: bool = True) -> Evaluation:
         """The certificate of a point; the last one of a primal solver has its own free intercept, not the best one."""
@@ -233,9 +225,9 @@ class Run:
             return evaluate(self.problem, point, exact=exact, given_offset=True)
         return evaluate(self.problem, point, exact=exact)
 
-    def decisive(self, glance: Evaluation) -> bool:
-        """Whether a glance says what only an exact certificate may say: that the gap is reached, or negative."""
-        seen = glance.certificate
+    def decisive(self, quick: Evaluation) -> bool:
+        """Whether a quick estimate says what only an exact certificate may: that the gap is reached, or negative."""
+        seen = quick.certificate
         if self.keeps_last:
             return self.limits.prove(seen) or not seen.sound
         if self.best is not None and self.best.certificate.primal < seen.primal:
@@ -245,14 +237,14 @@ class Run:
         return self.limits.prove(seen) or not seen.sound
 
     def confirm(self, state: Any) -> None:
-        """Put an exact certificate in the place of the last record's glance: the fit ends with it."""
-        self.keep(self.evaluated(self.point(state)))
+        """Put an exact certificate in the place of the last record's quick one: the fit ends with it."""
+        self.keep(self.evaluated(self.point(self.problem, state)))
         self.watches.lap("certifying")
         self.trace.pop()
         self.trace(self.record(state))
 
     def keep(self, evaluation: Evaluation) -> None:
-        """Remember the last point, the best model and the best bound; a glance bounds nothing."""
+        """Remember the last point, the best model and the best bound; a quick estimate bounds nothing."""
         own = evaluation.certificate
         if not (np.isfinite(own.primal) and own.dual < np.inf):
             return
@@ -267,9 +259,9 @@ class Run:
 
         Where they are not, what the rows say takes the place of all points so far.
         """
-        if self.told is None:
+        if self.returned is None:
             return True
-        model, bound = self.told
+        model, bound = self.returned
         found = certified_anew(self.problem, model, bound.alpha)
         self.watches.lap("certifying")
         if is_confirmed(proof(model, bound), found.certificate):
@@ -300,15 +292,15 @@ class Run:
         self.watches.lap("certifying")
 
     @property
-    def told(self) -> tuple[Evaluation, Evaluation] | None:
+    def returned(self) -> tuple[Evaluation, Evaluation] | None:
         """The model and the dual point that the fit returns; None where no objective was finite."""
-        points = [one for one in (self.improved, self.bound, self.best) if one is not None]
-        if not points:
-            return None
         if self.keeps_last and self.last is not None:
             return self.last, self.last
         if self.best is not None and (self.improved is None or self.limits.prove(proof(*self.chosen))):
             return self.chosen
+        points = [one for one in (self.improved, self.bound, self.best) if one is not None]
+        if not points:
+            return None
         model = min(points, key=lambda one: one.certificate.primal)
         exact = [one for one in points if one.exact]
         return model, max(exact, key=lambda one: one.certificate.dual)
@@ -348,7 +340,7 @@ class Run:
             "pending": pending,
             "solving": self.watches.solving,
             "certifying": self.watches.certifying,
-            "looked_at": self.looked_at,
+            "certified_at": self.certified_at,
             "passes": self.passes,
             "ratio": self.ratio,
             "history": list(self.stall.history),
@@ -373,7 +365,7 @@ class Run:
     def restore(self, saved: Saved) -> None:
         """Take over the numbers, points and trace of a saved run."""
         self.watches.solving, self.watches.certifying = saved.numbers["solving"], saved.numbers["certifying"]
-        self.looked_at, self.passes = saved.numbers["looked_at"], saved.numbers["passes"]
+        self.certified_at, self.passes = saved.numbers["certified_at"], saved.numbers["passes"]
         self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
         self.stall.history = [tuple(seen) for seen in saved.numbers["history"]]
         self.best, self.bound = saved.points.get("best"), saved.points.get("bound")
@@ -385,7 +377,7 @@ class Run:
         """The end of a restored run, which stands where nothing is asked for that it has not shown; else None."""
         now = self.saved(saved.state)
         known = self.best is not None and self.bound is not None
-        proven = known and self.told is not None and self.limits.prove(proof(*self.told))
+        proven = known and self.returned is not None and self.limits.prove(proof(*self.returned))
         if saved.end and saved.limits == now.limits and (proven or saved.end[0] != str(Outcome.CERTIFIED)):
             return Outcome(saved.end[0]), saved.end[1]
         if saved.end and proven:
@@ -400,16 +392,16 @@ class Run:
         certificate = proof(self.best, self.highest)
         if not certificate.sound:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
-        told = proof(*self.chosen)
-        gap = told.relative_gap
-        if self.limits.prove(told):
-            return Outcome.CERTIFIED, self.limits.proven(told)
+        chosen = proof(*self.chosen)
+        gap = chosen.relative_gap
+        if self.limits.prove(chosen):
+            return Outcome.CERTIFIED, self.limits.proven(chosen)
         if state.satisfied:
             return Outcome.RULE_MET, state.rule
         # The targets of a regression are rounded too: an objective that their last places explain is as good as zero.
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
-        if self.last is not None and self.last.exact and told.limited(self.aim, noise):
-            return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {told.rounding_share:.2g} of it rounding"
+        if self.last is not None and self.last.exact and chosen.limited(self.aim, noise):
+            return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {chosen.rounding_share:.2g} of it rounding"
         if self.stall.stalled(state.effort, certificate, phase_of(state)) and self.aim > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} during the last half of the work"
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,6 +90,7 @@ class Record:
 
 LEFT_OUT = ("coef", "intercept", "form", "primal_rounding", "dual_rounding")
 COLUMNS = tuple(column.name for column in fields(Record) if column.name not in LEFT_OUT)
+VALUES = attrgetter(*COLUMNS)
 
 
 class Callback(Protocol):
@@ -111,7 +113,7 @@ class Trace(list[dict[str, Any]]):
     """
 
     def __call__(self, record: Record, /) -> None:
-        self.append({name: getattr(record, name) for name in COLUMNS})
+        self.append(dict(zip(COLUMNS, VALUES(record), strict=True)))
 
     def column(self, name: str) -> np.ndarray:
         """One column as an array."""

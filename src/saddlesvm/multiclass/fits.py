@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 
+from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import LATE, Batch, Fit, InTurn, drive
 from saddlesvm.fit.progress import ProgressBar
@@ -47,6 +49,9 @@ class Fits(ABC):
         Threads over the batches.
     told : callable
         The callbacks of a sub-problem.
+    checkpoint : path-like or Checkpoint, optional
+    seeded : bool
+        Whether the seed was given, not drawn anew for each fit: a checkpoint then fits this seed only.
     bar : ProgressBar, optional
         Told of every record, and of every sub-problem that is done.
     """
@@ -57,15 +62,13 @@ class Fits(ABC):
     seed: int
     n_jobs: int | None = None
     told: Callable[[SubProblem], Sequence[Callback]] = tell_nobody
+    checkpoint: Any = None
+    seeded: bool = True
     bar: ProgressBar | None = None
     clock: SharedTime = field(init=False)
 
     def __post_init__(self) -> None:
         self.clock = SharedTime(self.limits.max_time, len(self.makers), workers(len(self.makers), self.n_jobs))
-
-    @abstractmethod
-    def problem(self, sub: SubProblem) -> Any:
-        """The regularised risk problem behind a sub-problem."""
 
     @abstractmethod
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
@@ -74,21 +77,23 @@ class Fits(ABC):
         None where all begin, whatever time it takes: a start is better than nothing, or nothing is no model.
         """
 
+    @abstractmethod
     def begin(self, index: int, stop: threading.Event) -> Fit:
         """Make the fit of the sub-problem `index`, for the loop to drive."""
-        sub = self.makers[index]()
-        return Fit(
-            self.problem(sub), self.solver, self.own_limits(), seed=self.seed + index, callbacks=self.callbacks(sub),
-            label=sub.label, index=index,
-        )  # fmt: skip
 
-    def own_limits(self) -> Limits:
-        """The limits of the next fit: its share of the time."""
-        return replace(self.limits, max_time=self.clock.share())
+    def fit_of(self, index: int, sub: SubProblem, problem: Any, **given: Any) -> Fit:
+        """The fit of the sub-problem `index`, with its share of the time, its callbacks and its checkpoint.
 
-    def callbacks(self, sub: SubProblem) -> list[Callback]:
-        """The callbacks that the fit of a sub-problem calls with its certificates."""
-        return [*self.told(sub), *([self.bar] if self.bar else ())]
+        `given` are options of :class:`~saddlesvm.fit.loop.Fit` that take the place of those of all sub-problems.
+        """
+        limits, callbacks = self.limits, list(self.told(sub))
+        if limits.max_time is not None:
+            limits = replace(limits, max_time=self.clock.share())
+        if self.bar:
+            callbacks.append(self.bar)
+        common = {"solver": self.solver, "limits": limits, "seed": self.seed + index}
+        checkpoint = checkpoint_of(self.checkpoint, index, len(self.makers), seeded=self.seeded)
+        return Fit(problem, callbacks=callbacks, checkpoint=checkpoint, label=sub.label, index=index, **common | given)
 
     def finished(self, fit: Fit) -> FitResult:
         """Return the part of an ended fit that is kept."""
@@ -103,7 +108,11 @@ class Fits(ABC):
 
     def in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
         """A batch for each bundle of sub-problems."""
-        return [InTurn(bundle, self.begin, self.finished, self.late) for bundle in bundles]
+        late = None if self.limits.max_time is None else self.late
+        batches = []
+        for bundle in bundles:
+            batches.append(InTurn(bundle, self.begin, self.finished, late))
+        return batches
 
     def late(self) -> bool:
         """Whether no time is left to begin another sub-problem."""
@@ -111,9 +120,10 @@ class Fits(ABC):
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; return their results in order."""
-        return self.told_of_late(drive_all(self.batches(), self.n_jobs))
+        results = drive_all(self.batches(), self.n_jobs)
+        return results if self.limits.max_time is None else self.with_late(results)
 
-    def told_of_late(self, results: list[FitResult]) -> list[FitResult]:
+    def with_late(self, results: list[FitResult]) -> list[FitResult]:
         """The results, those of sub-problems that were not begun put in their places."""
         left = [k for k, result in enumerate(results) if result is LATE]
         known = self.without_weights() if left else None
@@ -130,7 +140,11 @@ def bundles_of(problems: range, together: int, n_jobs: int | None) -> list[range
     """Problems in bundles of about as many as begin together; larger ones where a single thread solves all."""
     alone = workers(len(problems), n_jobs) == 1
     size = together * -(-BUNDLE // together) if alone else together
-    return [problems[k : k + size] for k in range(0, len(problems), size)]
+    bundles = []
+    while problems:
+        bundles.append(problems[:size])
+        problems = problems[size:]
+    return bundles
 
 
 def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Result]:
@@ -138,6 +152,7 @@ def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Resu
     with interruptible() as stop:
         jobs = workers(len(batches), n_jobs)
         if jobs == 1:
-            return [result for batch in batches for result in drive(batch, stop)]
-        solved = Parallel(n_jobs=jobs, require="sharedmem")(delayed(drive)(batch, stop) for batch in batches)
-        return [result for results in solved for result in results]
+            solved: Iterable[list[Result]] = map(drive, batches, repeat(stop))
+        else:
+            solved = Parallel(n_jobs=jobs, require="sharedmem")(delayed(drive)(batch, stop) for batch in batches)
+        return list(chain.from_iterable(solved))

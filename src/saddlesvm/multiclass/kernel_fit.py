@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits, bundles_of, tell_nobody
@@ -91,7 +90,6 @@ class KernelFits(Fits):
         Of all points, where they are known already.
     starts : sequence of ndarray of shape (n,), optional
         Coefficients of all points to begin each sub-problem with.
-    checkpoint : path-like or Checkpoint, optional
     """
 
     X: Matrix
@@ -101,7 +99,7 @@ class KernelFits(Fits):
     machine: Machine = PLAIN
     facts: KernelFacts | None = None
     starts: Sequence[np.ndarray] | None = None
-    checkpoint: Any = None
+    seeded: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -169,11 +167,7 @@ class KernelFits(Fits):
         start = None
         if self.starts is not None:
             start = KernelPoint(self.machine.rows_of(problem, self.starts[index][self.members[index]]))
-        checkpoint = checkpoint_of(self.checkpoint, index, len(self.makers), seeded=False)
-        return Fit(
-            problem, self.solver, self.own_limits(), seed=self.seed + index, callbacks=self.callbacks(sub),  # type: ignore[arg-type]
-            label=sub.label, index=index, start=start, checkpoint=checkpoint,  # type: ignore[arg-type]
-        )  # fmt: skip
+        return self.fit_of(index, sub, problem, start=start)
 
     def problem(self, sub: SubProblem) -> KernelProblem:
         """The regularised risk problem behind a sub-problem."""

@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.inputs import finite_norms
-from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.loop import LATE, Batch, Fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
@@ -179,9 +178,6 @@ class LinearFits(Fits):
         Of :func:`~saddlesvm.problem.problem.make_problem`, for all sub-problems.
     former : FormerFit, GivenWeights or GivenDuals, optional
         A fit to go on from, or weights or dual variables to begin from.
-    checkpoint : path-like or Checkpoint, optional
-    seeded : bool
-        Whether the seed was given, not drawn anew for each fit: a checkpoint then fits this seed only.
     may_share : bool
         Whether classes over the same files may be solved side by side: nothing asks for the epochs, or the progress, of
         a sub-problem alone.
@@ -197,8 +193,6 @@ class LinearFits(Fits):
     loss: Loss
     options: dict[str, Any]
     former: FormerFit | GivenStart | None = None
-    checkpoint: Any = None
-    seeded: bool = True
     may_share: bool = False
     may_start_together: bool = False
     keeps_duals: bool = True
@@ -213,59 +207,52 @@ class LinearFits(Fits):
         self.shared: SharedStart | None = None
         if isinstance(self.rows, MemoryRows) and self.may_start_together:
             auto = isinstance(self.solver, Auto) and count > 1
-            newton = auto and by_newton(self.problem(self.makers[0]()))
+            newton = auto and by_newton(self.rows.problem(self.makers[0](), self.loss, self.options))
             self.together = block_size(self.rows.X, count, jobs, newton)
         if self.together > 1:
             most = np.inf
             if isinstance(self.solver, Auto):
-                most = self.solver.epochs_from_samples(self.problem(self.makers[0]()), self.limits.tol)
+                first = self.rows.problem(self.makers[0](), self.loss, self.options)
+                most = self.solver.epochs_from_samples(first, self.limits.tol)
             self.shared = SharedStart(
                 self.makers, self.together, self.limits.tol, self.seed, most, self.options["weights"], newton
             )
+            self.limits = dataclasses.replace(self.limits, certify_start=True)
         if self.side_by_side:
             self.clock = SharedTime(self.limits.max_time, 1, jobs)
         self.cut_short: dict[int, FitResult] = {}
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; those that their share of the time cut short go on in what others left over."""
-        results = super().solve()
+        try:
+            results = drive_all(self.batches(), self.n_jobs)
+            return results if self.limits.max_time is None else self.tried_again(self.with_late(results))
+        finally:
+            if isinstance(self.rows, FileRows):
+                self.rows.close()
+
+    def tried_again(self, results: list[FitResult]) -> list[FitResult]:
+        """The results, those of fits that their share of the time cut short gone on in what others left over."""
         limits = self.limits
-        if (
-            limits.max_time is None
-            or limits.max_epochs is not None
-            or limits.keep == "last"  # another try would be another run
-            or self.checkpoint
-            or self.side_by_side
-            or len(results) == 1
-        ):
+        another = limits.max_epochs is not None or limits.keep == "last"  # another try would be another run
+        if limits.max_time is None or another or self.checkpoint or self.side_by_side or len(results) == 1:
             return results
         while self.clock.left() > WORTH_RETRYING * limits.max_time and not self.clock.over():
             outcomes = {k: result.outcome for k, result in enumerate(results)}
             self.cut_short = {k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT}
             if not self.cut_short or Outcome.INTERRUPTED in outcomes.values():
                 break
-            self.shared = None
+            self.shared, self.limits = None, dataclasses.replace(limits, certify_start=False)
             self.clock.again(len(self.cut_short))
             further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.n_jobs)
             for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
                 results[k] = earlier if later is LATE else gone_on(earlier, later)
         return results
 
-    def __enter__(self) -> LinearFits:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if isinstance(self.rows, FileRows):
-            self.rows.close()
-
-    def problem(self, sub: SubProblem) -> Problem:
-        """The regularised risk problem behind a sub-problem."""
-        return self.rows.problem(sub, self.loss, self.options)
-
     def begin(self, index: int, stop: threading.Event) -> Fit:
         """Make the fit of a sub-problem; it starts where its block of classes, or a former fit, ended."""
         sub = self.makers[index]()
-        problem, start = self.problem(sub), None
+        problem, start = self.rows.problem(sub, self.loss, self.options), None
         if index in self.cut_short:
             earlier: Any = self.cut_short[index]
             w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
@@ -276,18 +263,10 @@ class LinearFits(Fits):
         elif self.former:
             start = self.former.start(sub, problem, len(self.makers), self.solver.begins_at_weights(problem))
         solver = self.former.solver(self.solver, index) if self.former and start is not None else self.solver
-        return Fit(
-            problem,
-            with_threads(problem, solver),
-            dataclasses.replace(self.own_limits(), certify_start=self.shared is not None),
-            seed=self.seed if self.side_by_side else self.seed + index,
-            start=start,
-            callbacks=self.callbacks(sub),
-            checkpoint=checkpoint_of(self.checkpoint, index, len(self.makers), seeded=self.seeded),
-            label=sub.label,
-            index=index,
-            watch=self.watch,
-        )
+        given = {"solver": with_threads(problem, solver), "start": start, "watch": self.watch}
+        if self.side_by_side:
+            given["seed"] = self.seed  # all read the same blocks
+        return self.fit_of(index, sub, problem, **given)
 
     def finished(self, fit: Fit) -> FitResult:
         """The result with its dual variables in the C form, as the rows of an array."""

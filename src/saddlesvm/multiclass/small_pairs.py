@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saddlesvm.fit.loop import InTurn, Moved
+from saddlesvm.fit.loop import InTurn, Worked
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Record, Trace
@@ -150,7 +150,7 @@ class Certified:
     def __init__(self, index: int) -> None:
         self.index = index
 
-    def settle(self, stopped: bool) -> bool:
+    def finish_step(self, stopped: bool) -> bool:
         """Return True: it has ended."""
         return True
 
@@ -198,7 +198,7 @@ class SmallPairs:
         self.seconds, self.traces = np.zeros((count, 2)), [Trace() for _ in self.problems]
         self.live, self.round, self.begun = np.arange(count), 0, True
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Moved]:
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
         """Solve and certify all pairs that are left once; those that need it have a fit of their own at last."""
         if not self.begun:
             self.begin()
@@ -209,7 +209,7 @@ class SmallPairs:
             self.live = self.live[:0]
         return self.rest.advance(live, stop)
 
-    def worked(self) -> list[Moved]:
+    def worked(self) -> list[Worked]:
         """A round: those whose gap is proven by it."""
         began = clock()
         one = np.ones(2), np.array([0, 2]), np.empty((1, 2))

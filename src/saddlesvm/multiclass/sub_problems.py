@@ -19,7 +19,7 @@ from scipy import sparse
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.warm_start import carried
-from saddlesvm.problem.certificate import Certificate, Point
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.on_files import Rooms, StreamedProblem, make_streamed_problem
 from saddlesvm.problem.problem import Problem, make_problem
@@ -181,18 +181,15 @@ def one_vs_rest(
     them; for three classes or more.
     """
     if classes.size == 2:
-        return [lambda: SubProblem(0, "", _against_rest(codes, 1))]
-
-    def make(k: int) -> Callable[[], SubProblem]:
-        factor = 1.0 if factors is None else float(factors[k])
-        return lambda: SubProblem(k, f"{classes[k]} against the rest", _against_rest(codes, k), factor=factor)
-
-    return [make(k) for k in range(classes.size)]
+        return [functools.partial(_against_rest, codes, 1, 0, "", 1.0)]
+    names = [f"{one} against the rest" for one in classes]
+    own = np.ones(classes.size) if factors is None else factors
+    return [functools.partial(_against_rest, codes, k, k, names[k], float(own[k])) for k in range(classes.size)]
 
 
-def _against_rest(codes: np.ndarray, k: int) -> np.ndarray:
-    """+1 for class k and -1 for all others, in a byte a row: there may be many rows."""
-    return 2 * (codes == k).view(np.int8) - np.int8(1)
+def _against_rest(codes: np.ndarray, k: int, index: int, label: str, factor: float) -> SubProblem:
+    """The sub-problem with +1 for class k and -1 for all others, in a byte a row: there may be many rows."""
+    return SubProblem(index, label, 2 * (codes == k).view(np.int8) - np.int8(1), factor=factor)
 
 
 def each_label(indicator: sparse.csc_array) -> list[Callable[[], SubProblem]]:
@@ -233,11 +230,6 @@ def threads_each(jobs: int, n_jobs: int | None) -> int:
     """Threads within each sub-problem, of those `n_jobs` that are not taken by sub-problems solved at the same time."""
     asked = effective_n_jobs(n_jobs)
     return max(1, min(asked, cpu_count()) // jobs) if asked > jobs else 1  # counting cores takes a tenth of a ms
-
-
-def total_certificate(results: Sequence[FitResult]) -> Certificate:
-    """Sums of the primal and dual objectives: the certificate of all sub-problems as one separable problem."""
-    return Certificate.total([result.certificate for result in results])
 
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:
