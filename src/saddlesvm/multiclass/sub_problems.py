@@ -234,8 +234,12 @@ def threads_each(jobs: int, n_jobs: int | None) -> int:
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:
     """The result whose outcome is worst; the largest gap among equals."""
-    each = dict(zip(map(id, results), results, strict=True)).values()  # sub-problems that were not begun share results
-    return max(each, key=lambda result: (SEVERITY.index(result.outcome), result.certificate.relative_gap))
+    worst = results[0]
+    for result in results:
+        rank, least = SEVERITY.index(result.outcome), SEVERITY.index(worst.outcome)
+        if rank > least or (rank == least and result.certificate.relative_gap > worst.certificate.relative_gap):
+            worst = result
+    return worst
 
 
 def stacked_duals(duals: Sequence[sparse.csr_array]) -> sparse.csr_array:

@@ -32,7 +32,9 @@ def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: floa
     """:func:`saddlesvm.problem.sums.loss_sums`."""
     (y, s), a, methods = chosen(terms, members), alpha[members], methods_of(terms.loss)
     paid, ones, pairs = s * methods.value(terms.loss, z + offset, y), methods.conjugate(terms.loss, a, y, s), a * z
-    return tuple(float(one.sum()) for one in (paid, ones, pairs, np.abs(ones), np.abs(pairs)))
+    return (
+        float(paid.sum()), float(ones.sum()), float(pairs.sum()), float(np.abs(ones).sum()), float(np.abs(pairs).sum())
+    )  # fmt: skip
 
 
 @silent

@@ -152,7 +152,7 @@ def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
     """
     name, _, listed = text.partition(":")
     kind = LOSSES.get(ALIASES.get(name, name))
-    return (None, {}) if kind is None else (kind, read_options(kind, listed))
+    return kind, read_options(kind, listed) if kind is not None and listed else {}
 
 
 def read_options(kind: type, listed: str) -> dict[str, Any]:
@@ -209,12 +209,14 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
         fitting = f"use {ESTIMATORS[traits.task]}, or one of {', '.join(names_of(task))}"
         raise ValueError(f"loss={traits.name!r} is a {traits.task} loss: {fitting}")
     whole = isinstance(loss, (str, type))
-    options = kind._field_defaults | _among(given, traits) | told if whole else loss._asdict()
+    options = kind._field_defaults | given | told if whole else loss._asdict()
+    numbers = []
     for option, allowed in traits.options.items():
         if option not in options:
             raise ValueError(f"the loss {traits.name!r} needs {option}, such as loss='{traits.name}:{option}=...'")
         check(option, options[option], allowed)
-    made: Loss = kind(**{option: float(options[option]) for option in traits.options}) if whole else loss
+        numbers.append(float(options[option]))
+    made: Loss = kind(**dict(zip(traits.options, numbers, strict=True))) if whole else loss
     return made
 
 
@@ -263,8 +265,3 @@ def loss_from_plain(plain: Mapping[str, Any]) -> Any:
     if text is not None:
         return text
     return kind if plain["options"] is None else kind(**plain["options"])
-
-
-def _among(given: Mapping[str, float], traits: Traits) -> dict[str, float]:
-    """Those of the options that a loss has."""
-    return {option: value for option, value in given.items() if option in traits.options}

@@ -89,7 +89,8 @@ class Regularizer:
 
     def value(self, w: np.ndarray) -> float:
         """``R(w)``."""
-        return self._charged(w) - float(self.fixed @ w) if self.fixed.size else self._charged(w)
+        charged = self._charged(w)
+        return charged - float(self.fixed @ w) if self.fixed.size else charged
 
     def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
         """The derivative of R at w along a direction, for half a square."""
@@ -103,6 +104,8 @@ class Regularizer:
 
     def conjugate(self, v: np.ndarray) -> float:
         """``R*(v)``."""
+        if self.penalty.identity():
+            return 0.5 * square(self.intercept.seen(v))
         return self.conjugate_along(v)(1.0)
 
     def conjugate_along(self, v: np.ndarray) -> Callable[[float], float]:

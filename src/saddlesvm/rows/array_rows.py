@@ -52,12 +52,6 @@ def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> No
 
 
 @silent
-def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
-    """:func:`saddlesvm.rows.layouts.add_rows`."""
-    combine(X, members, coefficients[members], w)
-
-
-@silent
 def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out += sum_k factors[k] x_chosen[k]``, each row chosen once at most."""
     values = matrix(X)

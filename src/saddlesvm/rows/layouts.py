@@ -222,7 +222,7 @@ def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.n
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
     if is_small(X):
-        array_rows.add_rows(X, members, coefficients, w)
+        array_rows.combine(X, members, coefficients[members], w)
     else:
         add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))
 

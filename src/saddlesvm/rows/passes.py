@@ -146,6 +146,22 @@ class InMemory(Passes):
 
         return shared(of_part, count, worthwhile(seconds, self.threads))
 
+    def margins(self, w: np.ndarray) -> np.ndarray:
+        """``x_i . w`` of the rows; with one thread a plain call."""
+        if self.threads > 1:
+            return super().margins(w)
+        z = np.empty(self.members.size)
+        dot_rows(self.X, self.members, np.ascontiguousarray(w, dtype=np.float64), z)
+        return z
+
+    def pull(self, alpha: np.ndarray) -> np.ndarray:
+        """``sum_i alpha_i x_i`` over the rows; with one thread a plain call."""
+        if self.threads > 1:
+            return super().pull(alpha)
+        w = np.zeros(n_features(self.X) + 1)
+        add_rows(self.X, self.members, alpha, w)
+        return w
+
     def among(self, members: np.ndarray) -> InMemory:
         """Passes over other rows of the same matrix."""
         return InMemory(self.X, members, self.values_per_row, self.threads)

@@ -37,12 +37,23 @@ def _fits(given: Any) -> bool:
     return not isinstance(given, int) or given.bit_length() <= MOST_BITS
 
 
-def _finite(given: Any) -> bool:
-    return isinstance(given, NUMBER) and _fits(given) and math.isfinite(given)
+def numbers(
+    words: str,
+    least: float = -math.inf,
+    most: float = math.inf,
+    *,
+    excluded: tuple[float, ...] = (),
+    finite: bool = True,
+    none: bool = False,
+) -> Allowed:
+    """The numbers from `least` to `most`, but for those `excluded`; finite ones alone, with `none` also None."""
 
+    def holds(given: Any) -> bool:
+        if not isinstance(given, NUMBER) or not _fits(given):
+            return none and given is None
+        return bool(least <= given <= most) and given not in excluded and (not finite or math.isfinite(given))
 
-def _limit(given: Any) -> bool:
-    return given is None or (isinstance(given, NUMBER) and _fits(given) and bool(given > 0))
+    return Allowed(words, holds)
 
 
 def _threads(given: Any) -> bool:
@@ -53,22 +64,16 @@ def _callbacks(given: Any) -> bool:
     return given is None or (isinstance(given, Sequence) and all(map(callable, given)))
 
 
-FINITE = Allowed("a finite number", _finite)
-POSITIVE = Allowed("a positive finite number", lambda given: _finite(given) and given > 0)
-STRENGTH = Allowed(
-    f"a positive finite number, from {LEAST:g} to {MOST:g}", lambda given: _finite(given) and LEAST <= given <= MOST
-)
-SCALING = Allowed(
-    "a positive finite number, from 1e-100 to 1e100", lambda given: _finite(given) and 1e-100 <= given <= 1e100
-)  # its square is added to those of the rows
-NOT_NEGATIVE = Allowed("a finite number of at least 0", lambda given: _finite(given) and given >= 0)
-RELATIVE_GAP = Allowed(
-    "a relative gap, at least 0 and below 1: a gap of 1 proves nothing", lambda given: _finite(given) and 0 <= given < 1
-)
-SHARE = Allowed("a number between 0 and 1, both excluded", lambda given: _finite(given) and 0 < given < 1)
+FINITE = numbers("a finite number")
+POSITIVE = numbers("a positive finite number", 0.0, excluded=(0.0,))
+STRENGTH = numbers(f"a positive finite number, from {LEAST:g} to {MOST:g}", LEAST, MOST)
+SCALING = numbers("a positive finite number, from 1e-100 to 1e100", 1e-100, 1e100)  # its square is added to the rows'
+NOT_NEGATIVE = numbers("a finite number of at least 0", 0.0)
+RELATIVE_GAP = numbers("a relative gap, at least 0 and below 1: a gap of 1 proves nothing", 0.0, 1.0, excluded=(1.0,))
+SHARE = numbers("a number between 0 and 1, both excluded", 0.0, 1.0, excluded=(0.0, 1.0))
 COUNT = Allowed("a whole number of at least 0", lambda given: isinstance(given, WHOLE) and bool(given >= 0))
 COUNT_FROM_ONE = Allowed("a whole number of at least 1", lambda given: isinstance(given, WHOLE) and bool(given >= 1))
-LIMIT = Allowed("positive, or None for no limit", _limit)
+LIMIT = numbers("positive, or None for no limit", 0.0, excluded=(0.0,), finite=False, none=True)
 THREADS = Allowed("a whole number other than 0, or None", _threads)
 KEEP = Allowed("'best' or 'last'", lambda given: isinstance(given, str) and given in KEPT)
 CALLBACKS = Allowed("a list of callables, or None", _callbacks)

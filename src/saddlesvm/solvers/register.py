@@ -96,6 +96,8 @@ def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
         raise ValueError(f"solver={name!r} is for rows on a cluster: give a Dask array or DataFrame as X")
     if name not in among:
         raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object")
+    if not listed:
+        return among[name]()
     options = [option.partition("=") for option in listed.split(",") if option]
     known = [field.name for field in fields(among[name])]
     for option, equals, _ in options:
