@@ -51,12 +51,12 @@ def test_options_that_do_not_go_are_refused_before_any_work(tmp_path: Path, caps
     stores(tmp_path)
     one, pattern = str(tmp_path / "a.store"), str(tmp_path / "*.store")
     for data, options, words in (
-        (one, "--n-jobs 2", "--n-jobs does not go with --dask: the threads of the workers"),
-        (one, "--checkpoint kept", "--checkpoint does not go with --dask"),
-        (one, "--solver dcd", "--solver dcd does not go with --dask; auto, newton, gather, rounds do"),
+        (one, "--n-jobs 2", "--n-jobs does not work with --dask: the threads of the workers"),
+        (one, "--checkpoint kept", "--checkpoint does not work with --dask"),
+        (one, "--solver dcd", "--solver dcd does not work with --dask; auto, newton, gather, rounds do"),
         (one, "--C auto", "give several, as in --C 0.1,1,10"),
         (one, "--kernel rbf", "has no fit on a cluster"),
-        (one, "--loss squared --cv 3 --C 1", "--cv goes with classification"),
+        (one, "--loss squared --cv 3 --C 1", "--cv on a cluster needs classification"),
         (one, "--penalty l3", "penalty must be"),
         (one, "--multi-class all", "multi_class must be"),
         (one, "--memory 1K", "memory must be at least"),

@@ -52,7 +52,7 @@ def test_probabilities_beside_predictions(run: Any, tmp_path: Path) -> None:
 
 def test_a_path_has_no_curves(run: Any) -> None:
     code, _, err = run("path", "toy", "--probability", "yes")
-    assert code == 2 and "--probability goes with train" in err
+    assert code == 2 and "--probability belongs to train" in err
 
 
 def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> Non
     assert "standardized first" in run("info", tmp_path / "m")[1]
     for options, said in (
         (("--liblinear", tmp_path / "l"), "--liblinear: such models have no scaling"),
-        (("--kernel", "precomputed"), "--standardize does not go with --kernel precomputed"),
+        (("--kernel", "precomputed"), "--standardize does not work with --kernel precomputed"),
     ):
         code, _, err = run("train", "heart", "--standardize", *options)
         assert code == 2 and said in err
@@ -133,7 +133,7 @@ def test_C_and_gamma_are_chosen_together(run: Any) -> None:
     code, out, err = run("train", "heart", "--nu", "0.4", "--gamma", "0.001,0.01", "--json")
     assert code == 0 and "chosen gamma" in json.loads(out)["cross-validation"], err
     code, _, err = run("train", "heart", "--gamma", "0.001,0.01")
-    assert code == 2 and "--gamma does not go with" in err
+    assert code == 2 and "--gamma does not work with" in err
     code, _, err = run("train", "heart", "--nu", "0.4", "--cv", "3")
     assert code == 2 and "NuSVC takes --gamma" in err
 

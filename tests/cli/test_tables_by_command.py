@@ -81,11 +81,11 @@ def test_columns_may_come_in_another_order(people: tuple[Path, Path], run: Run, 
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("--columns", "sexx=category"), "has no column 'sexx'"), (("--columns", "sex=colour"), "'colour' is no kind"),
+    [(("--columns", "sexx=category"), "has no column 'sexx'"), (("--columns", "sex=colour"), "'colour' is not a kind"),
      (("--columns", "sex"), "as in city=category"), (("--columns", "bought=text", "--label", "bought"), "has no kind"),
      (("--columns", "sex=number"), "column 'sex', row 1: '.*' is not a number"),
-     (("--scale", "2"), "--scale does not go"),
-     (("--liblinear", "x"), "--liblinear does not go with columns of words")],
+     (("--scale", "2"), "--scale does not work"),
+     (("--liblinear", "x"), "--liblinear does not work with columns of words")],
 )  # fmt: skip
 def test_what_does_not_go_is_refused(words: tuple[str, ...], said: str, people: tuple[Path, Path], run: Run) -> None:
     code, _, err = run("train", people[0], *words)

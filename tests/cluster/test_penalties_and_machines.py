@@ -154,7 +154,7 @@ def test_what_only_goes_with_all_rows_together_is_said() -> None:
     assert "solver='auto' or 'gather'" in refused("rounds", 2**40, machine="multinomial")
     assert "'elasticnet'" in refused("newton", 2**40, L1())
     assert "penalty='l2' only" in refused("newton", penalty=NET.penalty)
-    with pytest.raises(ValueError, match="intercept='free' goes on a cluster where all rows fit"):
+    with pytest.raises(ValueError, match="intercept='free' works on a cluster where all rows fit"):
         chosen("auto", Training(Hinge(), 1.0, 10**7, 1, 100, penalty=NET.penalty, free=True), 8 * 10**9, 2**28)
     plan = Training(Hinge(), 1.0, 10**7, 1, 100, penalty=NET.penalty)
     assert chosen("auto", plan, 8 * 10**9, 2**28) is Rounds

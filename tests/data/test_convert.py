@@ -104,7 +104,7 @@ def test_files_follow_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_features", [3, 9])
 def test_a_width_that_dense_rows_do_not_have_leaves_the_old_store(tmp_path, n_features):
     store = convert("banknote", tmp_path / "s")
-    with pytest.raises(DataError, match=f"rows of 4 features came; {n_features} are expected"):
+    with pytest.raises(DataError, match=f"got rows of 4 features; {n_features} are expected"):
         convert("banknote", store.path, n_features=n_features, overwrite=True)
     Store(store.path).verify()
 

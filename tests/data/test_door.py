@@ -106,7 +106,7 @@ def test_a_store_grows_and_narrows(rows: Any, tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=words):
             grown.narrow(tmp_path / "m.store", columns)
-    with pytest.raises(DataError, match="labels must come with every block"):
+    with pytest.raises(DataError, match="labels must be given with every block"):
         grown.append(rows)
     assert len(Store(tmp_path / "s.store")) == 60
 

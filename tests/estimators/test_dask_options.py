@@ -242,7 +242,7 @@ def test_frames_names_and_types_of_rows(client: Any) -> None:
         ({"multi_class": "all"}, "multi_class must be"),
         ({"multi_class": "top_k", "top_k": 0}, "top_k must be"),
         ({"multi_class": "crammer_singer", "intercept": "free"}, "no free intercept"),
-        ({"multi_class": "multinomial", "penalty": "l1"}, "half a square as its penalty"),
+        ({"multi_class": "multinomial", "penalty": "l1"}, "supports penalty='l2' only"),
         ({"multi_class": "multinomial", "loss": "hinge"}, "is the logistic loss's"),
         ({"class_weight": {"a": -1.0}}, "positive finite factors"),
         ({"memory": "lots"}, "memory must be"),

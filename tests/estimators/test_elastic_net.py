@@ -143,8 +143,8 @@ def test_warm_starts_and_grids_of_C():
             {"penalty": "l1", "solver": "dcd"},
             "'dcd' needs a square in the penalty, and L1.* has none: use solver='auto'",
         ),
-        ({"solver": Pegasos(projection=True)}, "projection=True is for half a square as the penalty"),
-        ({"solver": "newton"}, r"takes half a square \(penalty='l2'\) only"),
+        ({"solver": Pegasos(projection=True)}, "projection=True needs penalty='l2'"),
+        ({"solver": "newton"}, r"supports penalty='l2' \(half a square\) only"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, message):

@@ -71,7 +71,7 @@ def test_every_split_and_regressions_take_their_start() -> None:
         ({}, {"coef_init": np.full(4, np.nan)}, "finite"),
         ({}, {"intercept_init": 1.0}, "without coef_init"),
         ({"fit_intercept": False}, {"coef_init": np.zeros(4), "intercept_init": 1.0}, "has no intercept"),
-        ({"solver": "pegasos"}, {"dual_coef_init": np.zeros(len(NOTES.y))}, "begins at weights, not at dual_coef_init"),
+        ({"solver": "pegasos"}, {"dual_coef_init": np.zeros(len(NOTES.y))}, "starts from weights, not from dual_"),
         ({"penalty": "l1"}, {"dual_coef_init": np.zeros(200)}, "penalties with a square"),
         ({}, {"dual_coef_init": np.zeros(7)}, r"the shape of dual_coef_, 1 x \d+; got 1 x 7"),
         ({}, {"dual_coef_init": np.full(200, np.inf)}, "dual_coef_init must be finite"),
@@ -79,7 +79,7 @@ def test_every_split_and_regressions_take_their_start() -> None:
         ({}, {"dual_coef_init": np.zeros(4), "coef_init": np.zeros(4)}, "not both"),
         ({"C": "auto"}, {"dual_coef_init": np.zeros(4)}, "C='auto'"),
         ({"C": "auto"}, {"coef_init": np.zeros(4)}, "C='auto'"),
-        ({"multi_class": "crammer_singer"}, {"coef_init": np.zeros((2, 4))}, "begin at dual points"),
+        ({"multi_class": "crammer_singer"}, {"coef_init": np.zeros((2, 4))}, "start from dual points"),
     ],
 )
 def test_what_cannot_be_begun_is_refused(options: dict[str, Any], start: dict[str, Any], words: str) -> None:

@@ -206,7 +206,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert np.array_equal(load(place).coef_, model.coef_)
     assert facts["worth"]["primal objective"] == pytest.approx(model.certificate_.primal)
     assert main([*given[:2], "--keep", "last", "--dask", "local:1"]) == 2
-    assert "--keep does not go with --dask" in capsys.readouterr().err
+    assert "--keep does not work with --dask" in capsys.readouterr().err
 
 
 def test_certificates_rise_and_fall_with_the_iterates() -> None:

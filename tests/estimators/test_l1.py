@@ -1,4 +1,4 @@
-"""The l1 norm behind the estimators: certified, saved, selected by, along a path, and what does not go with it."""
+"""The l1 norm behind the estimators: certified, saved, selected by, along a path, and what does not work with it."""
 
 from __future__ import annotations
 

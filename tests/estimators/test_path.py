@@ -202,7 +202,7 @@ def test_a_search_that_is_interrupted_early_says_so(heart, keyboard, by_key, num
     presses = [signal.SIGINT]
     callback = stop_in(number, lambda: signal.raise_signal(presses.pop()) if by_key and presses else not by_key)
     search = search_with(callback)
-    with pytest.raises(KeyboardInterrupt, match="before every fold had come to the smallest C"):
+    with pytest.raises(KeyboardInterrupt, match="before every fold had reached the smallest C"):
         search.fit(heart.X / heart.X.std(axis=0), heart.y)
     assert callback.fits == number
     assert not hasattr(search, "best_estimator_")
@@ -214,7 +214,7 @@ def test_no_press_of_ctrl_c_is_lost_between_short_fits(heart, keyboard, monkeypa
     def press(*seen):
         return float(bool(presses and signal.raise_signal(presses.pop())))
 
-    with pytest.raises(KeyboardInterrupt, match="before every fold had come to the smallest C"):
+    with pytest.raises(KeyboardInterrupt, match="before every fold had reached the smallest C"):
         LinearSVCCV(Cs=3, cv=4, scoring=press).fit(X, heart.y)
     presses.append(signal.SIGINT)
     monkeypatch.setattr("saddlesvm.runtime.interrupt.Handler.last_press", float("-inf"))  # that was long ago

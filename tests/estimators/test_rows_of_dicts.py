@@ -38,7 +38,7 @@ def test_names_that_the_fit_did_not_have_are_left_out() -> None:
 
 
 def test_what_is_no_row_is_refused() -> None:
-    with pytest.raises(ValueError, match="row 40 is no dict, but list"):
+    with pytest.raises(ValueError, match="row 40 is not a dict but list"):
         ours.LinearSVC().fit([*ROWS, [1.0, 2.0]], [*LABELS, 1])
     with pytest.raises(ValueError, match="trained on dicts or on columns with names"):
         ours.LinearSVC().fit(np.eye(4), [0, 1, 0, 1]).predict(ROWS)

@@ -44,8 +44,8 @@ def test_columns_are_taken_for_what_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "words"),
-    [({"nmae": "text"}, "there is no column 'nmae'"), ({"name": "words"}, "'words' is no kind"),
-     ({"name": "text:0-2"}, "is no kind"), ({"age": "number:2"}, "is no kind")],
+    [({"nmae": "text"}, "there is no column 'nmae'"), ({"name": "words"}, "'words' is not a kind"),
+     ({"name": "text:0-2"}, "is not a kind"), ({"age": "number:2"}, "is not a kind")],
 )  # fmt: skip
 def test_kinds_that_do_not_exist_are_refused(asked: dict[str, str], words: str) -> None:
     with pytest.raises(DataError, match=words):

@@ -103,4 +103,4 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert main(["train", "banknote", "--tol", "0", "--gap", "0.5", "--model", place]) == 0
     assert load(place).certificate_.gap <= 0.5
     assert main(["train", "banknote", "--gap", "0.5", "--dask", "local:1"]) == 2
-    assert "--gap does not go with --dask: give --tol" in capsys.readouterr().err
+    assert "--gap does not work with --dask: give --tol" in capsys.readouterr().err

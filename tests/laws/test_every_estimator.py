@@ -138,11 +138,11 @@ def test_its_own_option_is_read_from_the_command(tmp_path: Path, capsys: pytest.
     assert load(model).upper_cost == 2.5
     capsys.readouterr()
     assert main(["train", "toy", "--upper-cost", "2.5"]) == 2
-    assert "--upper-cost does not go with the loss squared_hinge" in capsys.readouterr().err
+    assert "--upper-cost does not work with the loss squared_hinge" in capsys.readouterr().err
     assert main(["train", "toy", "--estimator", name, "--upper-cost", "0"]) == 2
     assert "upper_cost must be positive; got 0.0" in capsys.readouterr().err
     assert main(["train", "toy", "--estimator", name, "--multi-class", "ovo"]) == 2
-    assert "--multi-class does not go with --estimator LeastSquaresSVC" in capsys.readouterr().err
+    assert "--multi-class does not work with --estimator LeastSquaresSVC" in capsys.readouterr().err
 
 
 def test_a_file_of_an_estimator_that_is_not_registered_is_refused(

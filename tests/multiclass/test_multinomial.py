@@ -143,11 +143,11 @@ def test_what_does_not_go_together_is_said():
     for options, said in [
         ({"loss": "hinge"}, "logistic"),
         ({"solver": "sdca"}, "solver of its own"),
-        ({"penalty": "elasticnet"}, "half a square"),
+        ({"penalty": "elasticnet"}, "penalty='l2' only"),
     ]:
         with pytest.raises(ValueError, match=said):
             softmax_fit(**options).fit(X, y)
-    with pytest.raises(ValueError, match="goes with multi_class='multinomial' only"):
+    with pytest.raises(ValueError, match="supports multi_class='multinomial' only"):
         LinearSVC(solver=Multinomial()).fit(X, y)
 
 

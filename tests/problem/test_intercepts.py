@@ -47,7 +47,7 @@ def test_unknown_names_and_scales_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="intercept must be one of none, regularized, free; got 'fixed'"):
         make_problem(rows, y, Hinge(), C=1.0, intercept="fixed")  # type: ignore[arg-type]
     for misfit in ("none", Absent(), Regularized(2.0), Free(2.0)):
-        with pytest.raises(ValueError, match="does not go with a virtual feature of value 1"):
+        with pytest.raises(ValueError, match="does not work with a virtual feature of value 1"):
             make_problem(rows, y, Hinge(), C=1.0, intercept=misfit)  # type: ignore[arg-type]
 
 

@@ -255,9 +255,9 @@ def test_float32_weights_and_a_square_by_another_name_lead_to_the_same_model(kin
 
 def test_solvers_that_need_half_a_square_say_so() -> None:
     problem = some_problem(ElasticNet(0.1), SquaredHinge(), "none")
-    with pytest.raises(ValueError, match=r"\(penalty='l2'\) only, not ElasticNet\(l1=0.1\): use DCD or SDCA"):
+    with pytest.raises(ValueError, match=r"\(half a square\) only, not ElasticNet\(l1=0.1\): use DCD or SDCA"):
         fit(problem, Newton(), Limits(tol=1e-3))
-    with pytest.raises(ValueError, match="start='sgd' is for half a square"):
+    with pytest.raises(ValueError, match="start='sgd' needs penalty='l2'"):
         fit(problem, SDCA(start="sgd"), Limits(tol=1e-3))
-    with pytest.raises(ValueError, match="half a square as its penalty, not ElasticNet"):
+    with pytest.raises(ValueError, match="supports penalty='l2' only, not ElasticNet"):
         make_joint_problem(problem.X, np.zeros(40), 3, Hinge(), C=1.0, penalty=ElasticNet(0.1))

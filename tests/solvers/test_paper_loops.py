@@ -294,7 +294,7 @@ def test_proximal_pegasos_is_certified(intercept: Any, layout: Any) -> None:
 
 
 def test_proximal_pegasos_has_no_projection() -> None:
-    with pytest.raises(ValueError, match="projection=True is for half a square as the penalty, not for ElasticNet"):
+    with pytest.raises(ValueError, match=r"projection=True needs penalty='l2'.*; got ElasticNet"):
         fit(small_problem(Hinge(), penalty=ElasticNet(0.4)), Pegasos(projection=True), Limits())
 
 

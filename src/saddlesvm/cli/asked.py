@@ -68,7 +68,7 @@ def estimator_kind(options: argparse.Namespace) -> register.Entry:
                 what = f"--{entry.asked_by} {getattr(options, entry.asked_by)}"
             others = [one.name for one in register.known() if name in one.options and name not in LOSS_OPTIONS]
             advice = f"; it is an option of {', '.join(others)} (--estimator)" if others else ""
-            raise ValueError(f"--{name.replace('_', '-')} does not go with {what}{advice}")
+            raise ValueError(f"--{name.replace('_', '-')} does not work with {what}{advice}")
     return entry
 
 

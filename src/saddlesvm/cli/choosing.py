@@ -26,9 +26,9 @@ def check_choice(options: argparse.Namespace) -> None:
     if options.cv is None:
         return
     if isinstance(options.C, str) or options.lam is not None:
-        raise ValueError("--cv goes with one or several numbers of --C or --gamma: --C 0.1,1,10 --cv 5")
+        raise ValueError("--cv needs one or several numbers of --C or --gamma: --C 0.1,1,10 --cv 5")
     if options.checkpoint:
-        raise ValueError("--cv does not go with --checkpoint")
+        raise ValueError("--cv does not work with --checkpoint")
 
 
 def held_out(table: Table, part: float, seed: int, classes: bool, pairwise: bool = False) -> tuple[Table, Table]:

@@ -102,14 +102,14 @@ def stores_of(pattern: str) -> list[Store]:
     Raises
     ------
     DataError
-        There are none, or one of them is no store, has no labels, or another number of features.
+        There are none, or one of them is not a store, has no labels, or another number of features.
     """
     paths = sorted(glob.glob(pattern))
     if not paths:
         raise DataError(f"{pattern}: no store has such a name")
     for path in paths:
         if not is_store(path):
-            raise DataError(f"{path}: is no store; the workers of --dask read stores: saddlesvm convert makes them")
+            raise DataError(f"{path}: is not a store; the workers of --dask read stores: saddlesvm convert makes them")
     stores = [Store(path) for path in paths]
     for store in stores:
         if store.y is None:
@@ -125,12 +125,12 @@ def option(name: str) -> str:
 
 
 def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
-    """Look at ``--dask`` and what does not go with it, before any work.
+    """Look at ``--dask`` and what does not work with it, before any work.
 
     Raises
     ------
     DataError
-        An option does not go with it, or with it alone.
+        An option does not work with it, or with it alone.
     """
     if not options.dask:
         if options.solver in set(CLUSTER_SOLVERS) - set(SOLVER_NAMES):
@@ -141,13 +141,13 @@ def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
         raise DataError(f"--dask: {entry.name} has no fit on a cluster")
     for name, instead in REFUSED.items():
         if getattr(options, name) is not None:
-            raise DataError(f"{option(name)} does not go with --dask: {instead}")
+            raise DataError(f"{option(name)} does not work with --dask: {instead}")
     if str(options.solver or "auto").partition(":")[0] not in CLUSTER_SOLVERS:
-        raise DataError(f"--solver {options.solver} does not go with --dask; {', '.join(CLUSTER_SOLVERS)} do")
+        raise DataError(f"--solver {options.solver} does not work with --dask; {', '.join(CLUSTER_SOLVERS)} do")
     if isinstance(options.C, str):
-        raise DataError(f"--C {options.C} does not go with --dask: give several, as in --C 0.1,1,10, to choose from")
+        raise DataError(f"--C {options.C} does not work with --dask: give several, as in --C 0.1,1,10, to choose from")
     if options.cv is not None and entry.task != "classification":
-        raise DataError("--cv goes with classification on a cluster")
+        raise DataError("--cv on a cluster needs classification")
     if is_pattern(options.data):
         for name, default in OF_FILES.items():
             if getattr(options, name) != default:

@@ -93,7 +93,7 @@ def verify(options: argparse.Namespace) -> int:
             options.label, options.drop_columns = how["label"], tuple(map(int, how["drop"]))
         based = bool(how["zero_based"]) if "zero_based" in how else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise DataError(f"{options.proof}: is no proof of this package: {type(error).__name__}: {error}") from None
+        raise DataError(f"{options.proof}: is not a proof of this package: {type(error).__name__}: {error}") from None
     table = read_table(options, options.data, width, task, based)
     try:
         said = verified(proof, table.X, labels_of(table))

@@ -205,9 +205,9 @@ def strongest_words(model: Any, encoder: TableEncoder, count: int = 8) -> dict[s
 
 
 def refuse(options: argparse.Namespace, source: str, asked: Sequence[str]) -> None:
-    """Raise DataError for options that do not go with a table of columns of words."""
+    """Raise DataError for options that do not fit a table of columns of words."""
     for name in asked:
         if getattr(options, name, None):
-            raise DataError(f"{source}: --{name.replace('_', '-')} does not go with columns of words, texts or dates")
+            raise DataError(f"{source}: --{name.replace('_', '-')} does not work with columns of words, texts or dates")
     if options.scale != 1.0:
-        raise DataError(f"{source}: --scale does not go with columns of words; numbers are scaled by their spread")
+        raise DataError(f"{source}: --scale does not work with columns of words; numbers are scaled by their spread")

@@ -96,7 +96,7 @@ def numbering(table: Table | Store) -> dict[str, Any]:
 
 
 def check_scaling(options: argparse.Namespace) -> None:
-    """Raise ValueError for options that do not go with scaled features."""
+    """Raise ValueError for options that do not fit scaled features."""
     if not options.standardize:
         return
     for name, given in (("liblinear", options.liblinear), ("libsvm", options.libsvm)):
@@ -104,7 +104,7 @@ def check_scaling(options: argparse.Namespace) -> None:
             raise ValueError(f"--{name}: such models have no scaling of their features: leave --standardize out")
     if options.kernel == "precomputed" or options.dask:
         other = "--dask" if options.dask else "--kernel precomputed"
-        raise ValueError(f"--standardize does not go with {other}: scale the features before")
+        raise ValueError(f"--standardize does not work with {other}: scale the features before")
 
 
 Parts = tuple[Table, Table | None, Table | None]
@@ -224,7 +224,7 @@ def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:
     Raises
     ------
     ValueError
-        Other options do not go with it.
+        Other options do not fit it.
     """
     if options.until_proven is None:
         return
@@ -232,7 +232,7 @@ def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:
         raise ValueError(f"--until-proven is for linear classifiers; {entry.name} proves no labels")
     for name in ("cv", "dask", "probability"):
         if getattr(options, name):
-            raise ValueError(f"--until-proven does not go with --{name}: leave one of the two out")
+            raise ValueError(f"--until-proven does not work with --{name}: leave one of the two out")
     if options.test not in (None, options.until_proven):
         raise ValueError("--until-proven tests the model on its data, too: leave --test out, or give the same data")
     options.test = options.until_proven

@@ -105,7 +105,7 @@ def chosen(solver: str, plan: Training, n_bytes: int, memory: int, parts: int = 
         solver = _by_itself(plan, n_bytes, memory, parts)
     if plan.free and solver == "rounds":
         raise ValueError(
-            f"intercept='free' with loss={loss_name(plan.loss)!r} and {plan.n_features:,} features goes on a cluster "
+            f"intercept='free' with loss={loss_name(plan.loss)!r} and {plan.n_features:,} features works on a cluster "
             f"with solver='newton', or where all rows fit on a worker: memory={memory_needed(n_bytes)}. Otherwise take "
             "intercept='regularized'"
         )
@@ -130,12 +130,12 @@ def check_for_partitions(solver: str, plan: Training, n_bytes: int, fits: bool) 
         return
     if not holds_square(plan.penalty):
         raise ValueError(
-            f"penalty='l1' goes on a cluster where all rows fit on a worker, with solver='auto' or 'gather' and "
+            f"penalty='l1' works on a cluster where all rows fit on one worker, with solver='auto' or 'gather' and "
             f"memory={needed}. Otherwise take penalty='elasticnet', or 'l2'"
         )
     if plan.free:
         raise ValueError(
-            "penalty='elasticnet' with intercept='free' goes on a cluster where all rows fit on a worker, with "
+            "penalty='elasticnet' with intercept='free' works on a cluster where all rows fit on one worker, with "
             f"solver='auto' or 'gather' and memory={needed}. Otherwise take intercept='regularized', or penalty='l2'"
         )
     if solver == "newton":

@@ -135,7 +135,7 @@ class Archive:
                 self._check(member)
                 self.members[member.filename.removesuffix(".npy")] = member
             elif not lenient:
-                raise ValueError(f"it holds {short(repr(member.filename))}, which is no array")
+                raise ValueError(f"it holds {short(repr(member.filename))}, which is not an array")
         packed = sum(member.compress_size for member in self.members.values())
         self.most = self.left = max(_SLACK_BYTES, expansion * self.n_bytes)
         if packed > self.n_bytes:

@@ -276,6 +276,6 @@ def _layout_of(archive: Archive) -> str:
         return "csr"
     header = archive.header("format")
     if header.shape != () or header.dtype.kind not in "US":
-        raise ValueError("its array 'format' is no text")
+        raise ValueError("its array 'format' is not text")
     layout = archive.read("format").item()
     return layout.decode("ascii", errors="replace") if isinstance(layout, bytes) else str(layout)

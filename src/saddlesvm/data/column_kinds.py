@@ -84,8 +84,8 @@ def kind_of(text: str, column: str) -> Kind:
     if name in KINDS and name not in NGRAMS and name != "date" and not more:
         return Kind(name)
     raise DataError(
-        f"column {column!r}: {text!r} is no kind of column; allowed are {', '.join(KINDS)}, with lengths of n-grams as "
-        f"in text:1-2 (1 to {LONGEST_NGRAM}), and date:dmy or date:mdy"
+        f"column {column!r}: {text!r} is not a kind of column; allowed are {', '.join(KINDS)}, with lengths of n-grams "
+        f"as in text:1-2 (1 to {LONGEST_NGRAM}), and date:dmy or date:mdy"
     )
 
 

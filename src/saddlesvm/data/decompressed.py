@@ -75,7 +75,7 @@ class Decompressed(io.RawIOBase):
             zeros += len(rest) - len(rest.lstrip(b"\0"))
             rest = rest.lstrip(b"\0")
             if zeros % self._padding:
-                raise lzma.LZMAError("something stands behind the compressed data")
+                raise lzma.LZMAError("there are bytes after the end of the compressed data")
         if rest:
             self._engine, self._input = self._make(), rest
         return bool(rest)

@@ -34,7 +34,7 @@ def rows_of_dicts(X: Any, names: Any = None) -> tuple[sparse.csr_array, np.ndarr
     """
     odd = next((i for i, row in enumerate(X) if not isinstance(row, Mapping)), None)
     if odd is not None:
-        raise ValueError(f"row {odd} is no dict, but {type(X[odd]).__name__}: either all rows are dicts, or none")
+        raise ValueError(f"row {odd} is not a dict but {type(X[odd]).__name__}: either all rows are dicts, or none")
     maker = DictVectorizer()
     try:
         if names is None:

@@ -140,8 +140,8 @@ def frame_of(data: Any, names: Sequence[str] | None = None) -> Frame:
 def _by_arrow(data: Any) -> Any:
     if not hasattr(data, "__arrow_c_stream__"):
         raise DataError(
-            f"a {type(data).__name__} is no table: a pandas or polars data frame, an Arrow table, a dict of columns, "
-            "a list of dicts, or an array of the encoder's columns is needed"
+            f"a {type(data).__name__} is not a table: a pandas or polars data frame, an Arrow table, a dict of "
+            "columns, a list of dicts, or an array of the encoder's columns is needed"
         )
     return arrow_table(data)
 

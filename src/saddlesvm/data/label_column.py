@@ -92,7 +92,7 @@ class LabelColumn:
         if self.runs and self.runs[-1][0] != "t":
             text = next((text for text in y.texts if not (spelled and is_number(text))), None)
             if text is not None:
-                raise DataError(f"{self.name}: has text for a label ({text!r}) after numbers; both is not allowed")
+                raise DataError(f"{self.name}: has text for a label ({text!r}) after numbers; do not mix them")
             self.append(y.values())
             return
         codes = np.array([self.codes.setdefault(text, len(self.codes)) for text in y.texts], dtype=np.int64)

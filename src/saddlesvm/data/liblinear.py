@@ -255,7 +255,7 @@ def _read_header(file: IO[str], where: str) -> tuple[dict[str, str], int]:
             raise DataError(f"{where}: line {number}: found {line[:40]!r}; this is not a line of a LIBLINEAR model")
         header[name] = value.strip()
     else:
-        raise DataError(f"{where}: is truncated or no LIBLINEAR model: there is no line 'w'")
+        raise DataError(f"{where}: is truncated or not a LIBLINEAR model: there is no line 'w'")
     missing = [name for name in ("solver_type", "nr_class", "nr_feature", "bias") if name not in header]
     if missing:
         raise DataError(f"{where}: has no line {missing[0]!r} before its weights")

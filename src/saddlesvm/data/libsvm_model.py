@@ -201,7 +201,7 @@ def _read_header(file: IO[str], where: str) -> tuple[dict[str, str], int]:
         if name not in _LINES or name in header:
             raise DataError(f"{where}: line {number}: found {line[:40]!r}; this is not a line of a LIBSVM model")
         header[name] = value.strip()
-    raise DataError(f"{where}: is truncated or no LIBSVM model: there is no line 'SV'")
+    raise DataError(f"{where}: is truncated or not a LIBSVM model: there is no line 'SV'")
 
 
 @dataclass(frozen=True)

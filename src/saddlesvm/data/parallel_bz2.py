@@ -114,7 +114,7 @@ def _blocks_alone(raw: IO[bytes]) -> Iterator[bytes]:
             if start >= 0:
                 yield _alone(data, start, place)
             elif place != due or not HEAD.fullmatch(data[due // 8 - HEAD_BYTES : due // 8]):
-                raise ValueError("something stands between two streams")
+                raise ValueError("there are bytes between two streams")
             if mark == BLOCK:
                 start, whole, total = place, False, (total << 1 | total >> 31) & CRC_MASK ^ crc
             elif crc != total:
@@ -128,7 +128,7 @@ def _blocks_alone(raw: IO[bytes]) -> Iterator[bytes]:
     if not whole:
         raise EOFError
     if due - HEAD_BITS != 8 * len(data):
-        raise ValueError("something stands behind the last stream")
+        raise ValueError("there are bytes after the last stream")
 
 
 def _marks(data: bytes, searched: int) -> list[tuple[int, int, int]]:

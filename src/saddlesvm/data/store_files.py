@@ -94,7 +94,7 @@ class StoreFolder:
     Raises
     ------
     DataError
-        The target exists, is no store that could be overwritten, is being written by another process, or cannot be.
+        The target exists, is not a store that could be overwritten, is being written by another process, or cannot be.
     """
 
     def __init__(self, target: str | os.PathLike[str], overwrite: bool) -> None:

@@ -142,7 +142,7 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise DataError(f"{folder}: is a file; a store is a folder with a {HEADER} (saddlesvm convert writes one)")
     if folder.name.endswith(PARTIAL):
-        raise DataError(f"{folder}: is what an interrupted conversion left; convert again (it removes this folder)")
+        raise DataError(f"{folder}: is left from an interrupted conversion; convert again (it removes this folder)")
     path = folder / HEADER
     refuse_special(path)
     try:
@@ -258,7 +258,7 @@ def _check_names(header: dict[str, Any], width: int, folder: Path) -> None:
     for source in sources:
         plain = isinstance(source["path"], str) and isinstance(source["format"], str)
         if not plain or any(type(source[name]) is not int for name in ("rows", "bytes")):
-            raise DataError(f"{folder / HEADER}: is damaged: a source is not described as it must be")
+            raise DataError(f"{folder / HEADER}: is damaged: a source is not described correctly")
 
 
 def _check_note(noted: Any, width: int, folder: Path) -> None:
@@ -268,7 +268,7 @@ def _check_note(noted: Any, width: int, folder: Path) -> None:
     fine = isinstance(noted, dict) and noted.get("how") in ("drop", "mean") and type(noted.get("count")) is int
     values = noted.get("values") if fine else None
     if not isinstance(values, list) or len(values) not in (0, width):
-        raise DataError(f"{folder / HEADER}: is damaged: the field {NOTE!r} is not described as it must be")
+        raise DataError(f"{folder / HEADER}: is damaged: the field {NOTE!r} is not described correctly")
     _check_numbers(dict(enumerate(values)), *range(len(values)))
 
 

@@ -172,10 +172,10 @@ class StoreWriter:
         if sp.issparse(X) != self.sparse:
             raise DataError(f"{self.name}: dense and sparse rows do not go into one store")
         if not self.sparse and X.shape[1] != self.width:
-            raise DataError(f"{self.name}: rows of {X.shape[1]} features do not go with rows of {self.width}")
+            raise DataError(f"{self.name}: rows of {X.shape[1]} features do not fit rows of {self.width}")
         expected = X.shape[1] if self.n_features is None else self.n_features
         if X.shape[1] > expected or (not self.sparse and X.shape[1] < expected):
-            raise DataError(f"{self.name}: rows of {X.shape[1]} features came; {expected} are expected (n_features)")
+            raise DataError(f"{self.name}: got rows of {X.shape[1]} features; {expected} are expected (n_features)")
         if not X.shape[0]:
             return
         X = self._canonical(X) if self.sparse else self._dense(X)
@@ -218,15 +218,15 @@ class StoreWriter:
 
     def _append_labels(self, y: Any, n: int) -> None:
         if (y is None) != (self._labels is None):
-            raise DataError(f"{self.name}: labels must come with every block of rows, or with none")
+            raise DataError(f"{self.name}: labels must be given with every block of rows, or with none")
         if self._labels is not None:
             if np.shape(y) != (n,):
-                raise DataError(f"{self.name}: {n} rows came with labels of shape {np.shape(y)}; one a row is needed")
+                raise DataError(f"{self.name}: got {n} rows with labels of shape {np.shape(y)}; one a row is needed")
             self._labels.append(y)
 
     def _append_weights(self, weights: Any, n: int) -> None:
         if (weights is None) != ("weights" not in self._arrays):
-            raise DataError(f"{self.name}: weights must come with every block of rows, or with none")
+            raise DataError(f"{self.name}: weights must be given with every block of rows, or with none")
         if weights is not None:
             weights = np.asarray(weights, dtype=np.float64)
             if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
@@ -236,7 +236,7 @@ class StoreWriter:
     def _finish(self) -> None:
         width = max(self.width, self.n_features or 0)
         if not self.n_rows or not width:
-            raise DataError(f"{self.name}: {self.n_rows} rows of {width} features came; at least one of each is needed")
+            raise DataError(f"{self.name}: got {self.n_rows} rows of {width} features; at least one of each is needed")
         header = self._header(width)
         with (self._folder.path / HEADER).open("x", encoding="utf-8") as file:
             json.dump(header, file, indent=1)

@@ -42,7 +42,7 @@ class Accountable:
         Raises
         ------
         ValueError
-            The data do not go with the model, or there are no proofs for its loss or ``multi_class``: there are some
+            The data do not fit the model, or there are no proofs for its loss or ``multi_class``: there are some
             for every loss of the package, with "ovr", "ovo" and "multinomial".
 
         Examples
@@ -155,7 +155,7 @@ class Accountable:
         Raises
         ------
         ValueError
-            The format is another one, or the rows do not go with the model.
+            The format is another one, or the rows do not fit the model.
 
         Examples
         --------

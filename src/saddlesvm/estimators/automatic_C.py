@@ -219,7 +219,7 @@ def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
     if count < 2:
         raise ValueError("groups holds 1 group only: at least two are needed to leave one out")
     if getattr(model, "probability", False):
-        raise ValueError("probability=... is fitted to rows that are left out one by one: it does not go with groups")
+        raise ValueError("probability=... is fitted to rows that are left out one by one: it does not work with groups")
     return list(GroupKFold(min(count, GROUP_FOLDS)).split(np.zeros(n), groups=named))
 
 

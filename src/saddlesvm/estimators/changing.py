@@ -41,7 +41,7 @@ def chosen(rows: Any, n: int) -> np.ndarray:
     given = np.atleast_1d(np.asarray(rows))
     if given.dtype == bool:
         if given.shape != (n,):
-            raise ValueError(f"a mask of rows must have {n} places, one a row; got {given.size}")
+            raise ValueError(f"a mask of rows must have {n} entries, one for each row; got {given.size}")
         found = given
     else:
         if given.size and given.dtype.kind not in "iu":

@@ -44,7 +44,7 @@ def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray
     missing = ~(table.done.all(axis=1) | table.given_up)
     k = int(np.argmax(missing)) if missing.any() else Cs.size
     if not table.done[:k].all(axis=1).any():
-        raise KeyboardInterrupt("the search was interrupted before every fold had come to the smallest C")
+        raise KeyboardInterrupt("the search was interrupted before every fold had reached the smallest C")
     if k < Cs.size:
         came = f"interrupted: C is chosen among the {k} smallest of {Cs.size}, those that every fold came to"
         warnings.warn(came, stacklevel=3)
@@ -175,7 +175,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         if self.drop is not None:
             check("drop", self.drop, SHARE)
             if self.scoring not in (None, "accuracy"):
-                raise ValueError(f"drop compares right and wrong labels: it goes with accuracy, not {self.scoring!r}")
+                raise ValueError(f"drop compares right and wrong labels: it needs accuracy, not {self.scoring!r}")
         Cs = check_Cs(self.Cs)
         template = clone(self.template())
         check_model(template)
@@ -229,7 +229,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
     def _refuse_for_files(self) -> None:
         """Raise ValueError for what goes with rows in memory only; these are read block by block."""
         if self.drop is not None:
-            raise ValueError("drop goes with rows in memory; read block by block, all folds of a C share the readings")
+            raise ValueError("drop needs rows in memory: block by block, all folds of a C share one reading")
         if self.scoring not in (None, "accuracy"):
             raise ValueError(
                 "rows that are read block by block are scored by their accuracy, for others have to be in memory "
@@ -239,7 +239,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
     def _choose(self) -> int:
         """The index of the chosen C; a C without a score in some fold (NaN) is never chosen."""
         if np.isnan(self.mean_scores_).all():
-            raise ValueError(f"scoring={self.scoring!r} gave NaN in some fold for every C: there is none to choose")
+            raise ValueError(f"scoring={self.scoring!r} gave NaN in some fold for every C: no C can be chosen")
         best = int(np.nanargmax(self.mean_scores_))
         if self.rule == "best":
             return best

@@ -69,17 +69,17 @@ def wanted(model: Any, X: Matrix) -> int:
     Raises
     ------
     ValueError
-        The kernel is precomputed, or not positive semi-definite, or other options do not go with landmarks.
+        The kernel is precomputed, or not positive semi-definite, or other options do not fit landmarks.
     """
     given = model.approximation
     if given is None:
         if model.exact_tol is not None:
-            raise ValueError("exact_tol goes with approximation: without it, tol is the gap of the exact problem")
+            raise ValueError("exact_tol needs approximation: without it, tol is the gap of the exact problem")
         return 0
     if model.checkpoint is not None and model.exact_tol is None:
         raise ValueError("a fit over landmarks has no checkpoint: leave it out")
     if model.solver != "auto" and model.exact_tol is None:
-        raise ValueError(f"landmarks have the linear solvers: leave solver='auto'; got solver={model.solver!r}")
+        raise ValueError(f"landmarks use the linear solvers: leave solver='auto'; got solver={model.solver!r}")
     kernel = model.kernel_
     if kernel.precomputed or not (kernel.definite or callable(kernel.metric)):
         raise ValueError(

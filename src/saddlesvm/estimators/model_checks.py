@@ -101,7 +101,7 @@ def durations_each(name: str, given: Any) -> None:
 def indicator(name: str, given: Any) -> None:
     """Raise ValueError unless it is a kind of indicator matrix."""
     if given not in ("dense", "sparse"):
-        raise ValueError(f"its {name} is {short(repr(given))}, which is none")
+        raise ValueError(f"its {name} is {short(repr(given))}; allowed are 'dense' and 'sparse'")
 
 
 NUMBERS: dict[str, Callable[[str, Any], None]] = {
@@ -131,7 +131,7 @@ def check_certificates(given: list[Any], outcome: Any) -> None:
         if one.get("form", "C") not in ("C", "lambda") or any(type(one) not in (int, float) for one in numbers):
             raise ValueError("its certificates do not hold numbers")
     if outcome and outcome not in [str(one) for one in Outcome]:
-        raise ValueError(f"its outcome is {short(repr(outcome))}, which is none")
+        raise ValueError(f"its outcome {short(repr(outcome))} is unknown")
 
 
 def check_kernel(given: Any) -> None:
@@ -139,10 +139,10 @@ def check_kernel(given: Any) -> None:
     if given is None:
         return
     if not isinstance(given, dict) or {*given} != {column.name for column in dataclasses.fields(Kernel)}:
-        raise ValueError("its kernel is none of this package's")
+        raise ValueError("its kernel is not one of this package")
     numbers = [number for name, number in given.items() if name != "metric"]
     if given["metric"] not in KERNELS or not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
-        raise ValueError(f"its kernel is {short(repr(given))}, which is none")
+        raise ValueError(f"its kernel {short(repr(given))} is unknown")
 
 
 def check_arrays(arrays: Arrays, width: int, kernel: Any, matrices: tuple[str, ...], of_labels: bool) -> None:

@@ -88,11 +88,11 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
         raise ValueError(f"C={model.C!r} is chosen on one machine; on a cluster LinearSVCCV chooses C")
     for name, (usual, instead) in FOR_ONE_MACHINE.items():
         if getattr(model, name, usual) != usual:
-            raise ValueError(f"{name}={getattr(model, name)!r} goes on one machine only: {instead}")
+            raise ValueError(f"{name}={getattr(model, name)!r} works on one machine only: {instead}")
     multi_class = getattr(model, "multi_class", "ovr")
     loss = loss_for(multi_class, model.check_options())
     if multi_class in JOINT and model.penalty != "l2":
-        raise ValueError(f"multi_class={multi_class!r} has half a square as its penalty, 'l2'; got {model.penalty!r}")
+        raise ValueError(f"multi_class={multi_class!r} supports penalty='l2' only; got {model.penalty!r}")
     solver, memory = (
         methods.cluster_solver(model.solver),
         MEMORY if model.memory is None else memory_bytes(model.memory),
@@ -136,7 +136,7 @@ def checked(model: Any) -> tuple[Loss, Any, int]:
     Raises
     ------
     ValueError
-        An option is not one, or goes on one machine only.
+        An option is not one, or works on one machine only.
     """
     from saddlesvm.cluster.methods import cluster_solver
 
@@ -145,10 +145,10 @@ def checked(model: Any) -> tuple[Loss, Any, int]:
         raise ValueError(f"C={model.C!r} is chosen on one machine; on a cluster LinearSVCCV chooses C")
     for name, (usual, instead) in FOR_ONE_MACHINE.items():
         if getattr(model, name, usual) != usual:
-            raise ValueError(f"{name}={getattr(model, name)!r} goes on one machine only: {instead}")
+            raise ValueError(f"{name}={getattr(model, name)!r} works on one machine only: {instead}")
     loss: Loss = loss_for(multi_class, model.check_options())
     if multi_class in JOINT and model.penalty != "l2":
-        raise ValueError(f"multi_class={multi_class!r} has half a square as its penalty, 'l2'; got {model.penalty!r}")
+        raise ValueError(f"multi_class={multi_class!r} supports penalty='l2' only; got {model.penalty!r}")
     return loss, cluster_solver(model.solver), MEMORY if model.memory is None else memory_bytes(model.memory)
 
 
@@ -201,7 +201,7 @@ def fit_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any, given: dict[s
 
     odd = [name for name, value in given.items() if value is not None]
     if odd:
-        raise ValueError(f"{odd[0]} goes on one machine only; leave it out where the rows are on a cluster")
+        raise ValueError(f"{odd[0]} works on one machine only; leave it out where the rows are on a cluster")
     fits = begun(model, X, y, sample_weight)
     try:
         solution = fits.solution()

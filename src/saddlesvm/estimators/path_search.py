@@ -306,7 +306,7 @@ def certified_path(
     if not ends[0] < ends[1]:
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
     if template.warm_start:
-        raise ValueError("a certified path makes many fits, each begun at its neighbours: no warm_start")
+        raise ValueError("a certified path makes many fits, each started from its neighbours: leave warm_start out")
     if getattr(template, "multi_class", "ovr") in splits.JOINT:
         raise ValueError(
             f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "

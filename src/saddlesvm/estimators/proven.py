@@ -291,7 +291,7 @@ class ProvesLabels(ProvesAnswers):
         model: Any = self
         if getattr(model, "probability", False):
             raise ValueError(
-                "probability=True takes labels from calibrated curves, of which nothing is proven: use "
+                "probability=True takes labels from calibrated curves, about which nothing is proven: use "
                 "decision_bounds(X), or a model without it"
             )
         number, proven = found.labels(X, self.classes_.size, self.label_rule())

@@ -59,9 +59,9 @@ class SVM(KernelMachine):
         """Raise ValueError where C is infinite and multipliers have no bounds, or depend on any C."""
         plain: Any = loss
         if self._has_hard_margin() and (plain.ridge() or not has_bounded_slopes(loss)):
-            raise ValueError(f"C=inf needs a loss of straight lines, such as the hinge; got {loss_name(loss)!r}")
+            raise ValueError(f"C=inf needs a piecewise linear loss, such as the hinge; got {loss_name(loss)!r}")
         if self._has_hard_margin() and self.approximation is not None:
-            raise ValueError("C=inf goes without approximation: rows on the margin need the exact kernel")
+            raise ValueError("C=inf does not work with approximation: rows on the margin need the exact kernel")
 
     def _solve(
         self, X: Any, problems: Sequence[Callable[[], SubProblem]], loss: Loss, weights: np.ndarray | None, *rest: Any

@@ -97,7 +97,7 @@ def opened(path: Path) -> np.ndarray:
         with Image.open(path) as picture:
             pixels = np.asarray(picture.convert("RGB"))
     except (UnidentifiedImageError, OSError) as error:
-        raise DataError(f"{path}: is no photograph that can be read ({error})") from None
+        raise DataError(f"{path}: is not a readable photograph ({error})") from None
     if min(pixels.shape[:2]) < SQUARE:
         height, width = pixels.shape[:2]
         raise DataError(f"{path}: is {width} x {height} pixels; at least {SQUARE} x {SQUARE} are needed")

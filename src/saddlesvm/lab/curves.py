@@ -54,7 +54,7 @@ def curve_chart(
         An unknown quantity or axis.
     """
     if quantity not in QUANTITIES or against not in AXES:
-        raise ValueError(f"there is {', '.join(QUANTITIES)} against {', '.join(AXES)}; got {quantity!r}, {against!r}")
+        raise ValueError(f"charts show {', '.join(QUANTITIES)} over {', '.join(AXES)}; got {quantity!r}, {against!r}")
     column, y_title, logarithmic = QUANTITIES[quantity]
     x_column, x_title = AXES[against]
     frame = derived(trace)
@@ -174,7 +174,7 @@ def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart
         "seconds": ("seconds_solving", "seconds of solving", True),
     }
     if quantity not in columns:
-        raise ValueError(f"there is {', '.join(columns)} against C; got {quantity!r}")
+        raise ValueError(f"charts against C show {', '.join(columns)}; got {quantity!r}")
     column, y_title, logarithmic = columns[quantity]
     name, _ = strengths(trace)
     lines = labelled(trace).groupby(["label", "loss"], sort=False)

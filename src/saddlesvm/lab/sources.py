@@ -72,9 +72,9 @@ def blood_cells(folder: str | os.PathLike[str] | None) -> dict[str, np.ndarray]:
     if path is None:
         where = cache_folder() if folder is None else Path(folder)
         raise DataError(
-            f"{where}: has no {BLOOD_CELLS}, and OpenML has not this set. Get its photographs ({PHOTOGRAPHS}), make "
-            f"the file of them (python -m saddlesvm.lab.blood_photographs FOLDER {BLOOD_CELLS}; the FOLDER holds TRAIN "
-            "and TEST), and name the folder that the file is in (--data DIR)"
+            f"{where}: has no {BLOOD_CELLS}, and OpenML does not offer this set. Get its photographs ({PHOTOGRAPHS}), "
+            f"make the file of them (python -m saddlesvm.lab.blood_photographs FOLDER {BLOOD_CELLS}; the FOLDER holds "
+            "TRAIN and TEST), and name the folder that the file is in (--data DIR)"
         )
     wanted = ("images", "label", "label_names", "split", "source")
     with np.load(path, allow_pickle=False) as archive:

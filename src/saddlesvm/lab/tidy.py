@@ -169,11 +169,11 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise DataError(f"{os.fspath(path)}: is not a readable trace: {error}") from None
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
-        raise DataError(f"{os.fspath(path)}: is no trace of this lab: it has no column {missing[0]!r}")
+        raise DataError(f"{os.fspath(path)}: is not a trace of this lab: it has no column {missing[0]!r}")
     try:
         return frame[list(COLUMNS)].astype(COLUMNS)
     except (ValueError, TypeError) as error:
-        raise DataError(f"{os.fspath(path)}: is no trace of this lab: {error}") from None
+        raise DataError(f"{os.fspath(path)}: is not a trace of this lab: {error}") from None
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:

@@ -50,7 +50,7 @@ class GivenWeights:
         W = np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
         at = Point(W[sub.index]) if alone else sub.start_at(W)
         if at is None and sub.n_vectors > 1:
-            raise ValueError("coef_init is for multi_class 'ovr', 'ovo' and 'multinomial': others begin at dual points")
+            raise ValueError("coef_init needs multi_class 'ovr', 'ovo' or 'multinomial': others start from dual points")
         return at or from_weights(problem, W[sub.index])
 
     def solver(self, solver: Any, index: int) -> Any:
@@ -111,7 +111,7 @@ class GivenDuals:
             It has no dual variables to begin at.
         """
         if not solver.begins_at_duals:
-            raise ValueError(f"{solver!r} begins at weights, not at dual_coef_init: give coef_init")
+            raise ValueError(f"{solver!r} starts from weights, not from dual_coef_init: give coef_init")
         return solver
 
 

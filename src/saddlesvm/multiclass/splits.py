@@ -164,7 +164,7 @@ def loss_for(multi_class: str, loss: Loss) -> Loss:
 
 
 def check_split(multi_class: str, shape: str, intercept: str) -> None:
-    """Raise ValueError for a way to split, or a shape of the scores, that is unknown or does not go with the rest."""
+    """Raise ValueError for a way to split, or a shape of the scores, that is unknown or does not work with the rest."""
     one_of("multi_class", multi_class, WAYS)
     one_of("decision_function_shape", shape, SHAPES)
     if multi_class in JOINT and intercept_kind(intercept).constrained and not JOINT[multi_class].any_intercept:
@@ -183,7 +183,7 @@ def solver_for(multi_class: str, solver: Any) -> Any:
         made = make_solver(solver)
         if isinstance(made, (CrammerSinger, Multinomial)):
             ways = " or ".join(repr(way) for way, joint in JOINT.items() if isinstance(made, joint.solver))
-            raise ValueError(f"the solver {made.name!r} goes with multi_class={ways} only")
+            raise ValueError(f"the solver {made.name!r} supports multi_class={ways} only")
         return made
     own = JOINT[multi_class].solver
     if isinstance(solver, own):

@@ -122,7 +122,7 @@ def make_joint_problem(
         no = "" if kind.any_intercept else ", and no free intercept"
         raise ValueError(f"{joint.title()} machine has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}")
     if not plain.penalty.identity():
-        raise ValueError(f"{joint.title()} machine has half a square as its penalty, not {plain.penalty}")
+        raise ValueError(f"{joint.title()} machine supports penalty='l2' only, not {plain.penalty}")
     return plain.as_kind(kind, n_classes=n_classes, joint=joint)
 
 

@@ -314,11 +314,11 @@ def make_problem(
     Raises
     ------
     ValueError
-        The intercept is unknown or does not go with the rows, or C and lam do not fit together.
+        The intercept is unknown or does not work with the rows, or C and lam do not fit together.
     """
     kind = make_intercept(intercept, X.bias)
     if kind.scale != X.bias:
-        raise ValueError(f"intercept {str(kind)!r} does not go with a virtual feature of value {X.bias:g}")
+        raise ValueError(f"intercept {str(kind)!r} does not work with a virtual feature of value {X.bias:g}")
     count = rows.n_rows(X)
     dtype = np.int32 if count < 2**31 else np.int64
     whole = members is None

@@ -81,7 +81,7 @@ class Kernel:
             return A[:, centres]
         values = self._values(A, centres)
         if not np.isfinite(values).all():
-            raise ValueError(f"the kernel {self.name} gave values that are not finite: no model can be made of them")
+            raise ValueError(f"the kernel {self.name} gave values that are not finite: no model can be trained on them")
         return values
 
     def _values(self, A: Matrix, centres: Any) -> np.ndarray:
@@ -147,7 +147,7 @@ def _radial(kernel: Kernel, X: np.ndarray) -> np.ndarray:
     n, scaled = X.shape[0], (2.0 * kernel.gamma) * X
     half = 0.5 * np.einsum("ij,ij->i", scaled, X)
     if not half.max(initial=0.0) < HUGE:
-        raise ValueError(f"the kernel {kernel.name} gave values that are not finite: no model can be made of them")
+        raise ValueError(f"the kernel {kernel.name} gave values that are not finite: no model can be trained on them")
     out = np.empty((n, n))
     for start in range(0, n, STRIPE):
         end = min(n, start + STRIPE)

@@ -153,7 +153,7 @@ def _factor(kernel: Kernel, K: np.ndarray) -> np.ndarray:
     try:
         return np.asarray(cholesky(K, lower=True, check_finite=False))
     except np.linalg.LinAlgError:
-        raise ValueError(f"the kernel {kernel.name} is not positive semi-definite: no landmarks stand for it") from None
+        raise ValueError(f"the kernel {kernel.name} is not positive semi-definite: it has no landmarks") from None
 
 
 def draw_landmarks(

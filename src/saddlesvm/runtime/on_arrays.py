@@ -76,7 +76,7 @@ def _turned(function: Any) -> Function:
     if function in DECLARED:
         return DECLARED[function]
     if not inspect.isfunction(function):
-        raise NotOnArrays(f"{function!r} is no Python function")
+        raise NotOnArrays(f"{function!r} is not a Python function")
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):

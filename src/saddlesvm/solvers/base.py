@@ -301,11 +301,11 @@ def check_penalty(problem: Any, solver: Any) -> None:
         )
     if not getattr(solver, "any_penalty", False):
         raise ValueError(
-            f"the solver {solver.name!r} takes half a square (penalty='l2') only, not {penalty}: use DCD or SDCA"
+            f"the solver {solver.name!r} supports penalty='l2' (half a square) only, not {penalty}: use DCD or SDCA"
         )
     if parts_of(penalty) is None and (getattr(solver, "by_parts", False) or not holds_square(penalty)):
         raise ValueError(
-            f"the solver {solver.name!r} takes squares and absolute values only, not {penalty}: use DCD or SDCA"
+            f"the solver {solver.name!r} supports squares and absolute values only, not {penalty}: use DCD or SDCA"
         )
 
 
@@ -315,7 +315,7 @@ def check_place(problem: Any, solver: Any) -> None:
     if passes is not None and not passes.holds_rows and solver.needs_rows(problem):
         raise ValueError(
             f"the solver {solver.name!r} visits rows in memory or mapped files one by one; these are in a place of "
-            f"their own ({type(passes).__name__}), which only gives passes over all rows: use Newton() or Auto(), "
+            f"their own ({type(passes).__name__}), which supports passes over all rows only: use Newton() or Auto(), "
             "with penalty='l2'"
         )
 

@@ -335,7 +335,7 @@ class Pegasos(SolverBase):
         if not self.projection:
             return np.inf
         if not problem.penalty.identity():
-            raise ValueError(f"projection=True is for half a square as the penalty, not for {problem.penalty}")
+            raise ValueError(f"projection=True needs penalty='l2' (half a square); got {problem.penalty}")
         zeros = np.zeros(problem.members.size)
         paid = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))[0]
         return math.sqrt(problem.C * paid)

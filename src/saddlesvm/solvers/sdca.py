@@ -207,7 +207,7 @@ class SDCA(SolverBase):
         )
         if self.start == "sgd" and (start is None or start.alpha is None):
             if not problem.penalty.identity():
-                raise ValueError(f"start='sgd' is for half a square as the penalty; got {problem.penalty}")
+                raise ValueError(f"start='sgd' needs penalty='l2' (half a square); got {problem.penalty}")
             if self.sampling != "cyclic":
                 shuffle(random, order, order.size)
             modified_sgd(problem.terms, order, alpha, state.w)
