@@ -138,6 +138,9 @@ class FormerFit:
 
 def in_pieces(duals: np.ndarray) -> sparse.csr_array:
     """Dual variables of shape (vectors, n) as a CSR array, made of some rows' at a time."""
+    if len(duals) == 1 and duals.size <= AT_ONCE:  # a third of the time of scipy's own conversion, for few rows
+        indices = np.flatnonzero(duals).astype(np.int32)
+        return sparse.csr_array((duals[0, indices], indices, np.array([0, indices.size], np.int32)), shape=duals.shape)
     if duals.size <= AT_ONCE:
         return sparse.csr_array(duals)
     size = max(1, AT_ONCE // len(duals))

@@ -48,11 +48,14 @@ class Small:
     C : float
     loss : Loss
     methods : ArrayMethods
+    size : int
+        Number of rows.
     """
 
     def __init__(self, problem: Problem) -> None:
         terms = problem.of_members
         self.problem, self.C, self.loss, self.y = problem, problem.C, problem.loss, terms.y
+        self.size = int(terms.y.size)
         self.s: Any = weights_of(terms)
         self.methods: ArrayMethods = methods_of(problem.loss)
         rows = matrix(problem.X)
@@ -70,11 +73,6 @@ class Small:
         self.penalty = np.ones(self.Z.shape[1])
         if free:
             self.penalty[-1] = 0.0
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return int(self.y.size)
 
     def weights(self, alpha: np.ndarray) -> np.ndarray:
         """``w(alpha)`` in the coordinates of `Z`; zero for a free intercept."""
@@ -104,15 +102,18 @@ class Small:
     def balanced(self, a: np.ndarray) -> np.ndarray:
         """The dual variables with the sum that a free intercept asks for."""
         problem = self.problem
-        if not problem.intercept.constrained:
-            return a
         spread = problem.intercept.balanced(problem.pointwise, problem.members, problem.spread(a))
         return problem.gathered(spread)
 
-    def judged(self, u: np.ndarray, z: np.ndarray, a: np.ndarray) -> Found:
-        """The objectives of weights with margins z, and of a dual point with the sum asked for."""
+    def judged(self, u: np.ndarray, z: np.ndarray, a: np.ndarray, pulled: np.ndarray | None = None) -> Found:
+        """The objectives of weights with margins z, and of a dual point; `pulled` is ``w(a)`` where that is known.
+
+        The dual point is balanced for the sum that a free intercept asks for.
+        """
+        if self.problem.intercept.constrained:
+            a, pulled = self.balanced(a), None
         conjugates = float(self.methods.conjugate(self.loss, a, self.y, self.s).sum())
-        pulled = self.weights(a)
+        pulled = self.weights(a) if pulled is None else pulled
         own, reached = 0.5 * float(self.penalty @ (u * u)), 0.5 * float(pulled @ pulled)
         return Found(u, a, *objectives(self.C, Sums(self.paid(z), conjugates, own, reached)))
 
@@ -216,8 +217,7 @@ class SmallSolver(SolverBase):
             if start is None or start.alpha is None or not start.alpha.any():
                 state.dual = 0.0  # phi*(0) = 0 for every loss
             else:
-                a = small.balanced(problem.gathered(start.alpha))
-                best = self._take(state, small.judged(u, small.Z @ u, a), None)
+                best = self._take(state, small.judged(u, small.Z @ u, problem.gathered(start.alpha)), None)
                 state.w = state.w if best is None else small.original(best)
         return state
 
@@ -225,8 +225,12 @@ class SmallSolver(SolverBase):
         """The point that the run begins at, near the weights u."""
         raise NotImplementedError
 
-    def move(self, state: SmallState, small: Small) -> Found:
-        """Do one step, and return what it found."""
+    def move(self, state: SmallState, small: Small) -> float:
+        """Do one step, and return about what the gap is then, or less."""
+        raise NotImplementedError
+
+    def judge(self, state: SmallState, small: Small) -> Found:
+        """The point that the run stands at, with its objectives."""
         raise NotImplementedError
 
     def step(self, problem: Problem, state: SmallState, budget: Budget) -> SmallState:
@@ -238,12 +242,16 @@ class SmallSolver(SolverBase):
         best = None
         with blas_for(0.0), np.errstate(all="ignore"):
             while state.epochs < until and not state.stuck and state.estimate > budget.relative_gap:
-                found = state.work.found = self.move(state, small)
+                gap = self.move(state, small)
                 state.steps += 1
                 state.epochs += 1.0
                 state.rows_touched += small.size
-                best = self._take(state, found, best)
-                if clock() - began > budget.seconds:
+                late = clock() - began > budget.seconds
+                far = gap > budget.relative_gap * abs(state.primal)  # the primal does not rise by much
+                if late or state.stuck or state.epochs >= until or not far:
+                    found = state.work.found = self.judge(state, small)
+                    best = self._take(state, found, best)
+                if late:
                     break
             if state.epochs == before:  # there is nothing to do, which counts as an epoch too
                 state.epochs += 1.0

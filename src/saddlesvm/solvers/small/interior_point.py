@@ -20,6 +20,7 @@ Source: Mehrotra (1992), "On the implementation of a primal-dual interior point 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,6 +32,7 @@ from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState,
 INSIDE = 0.995  # share of the way to the boundary that a step may go
 START = 0.1  # part of its range that a variable begins away from its lower bound
 MOST_STEPS = 60  # after which rounding has won
+WELL_AHEAD = 30.0  # quotient of the interior point's gap and of that at the bounds, where this may be small enough
 EQUAL = 1e-12  # relative difference below which two slopes are one
 
 
@@ -102,48 +104,52 @@ class InteriorPoint(SmallSolver):
     def begin(self, small: Small, u: np.ndarray) -> Box:
         return Box(small)
 
-    def move(self, state: SmallState, small: Small) -> Found:
+    def move(self, state: SmallState, small: Small) -> float:
+        gap = renewed(small, state.at)
+        state.stuck = state.steps + 1 >= MOST_STEPS or not math.isfinite(gap)
+        return gap / WELL_AHEAD
+
+    def judge(self, state: SmallState, small: Small) -> Found:
         box: Box = state.at
-        renewed(small, box)
-        state.stuck = state.steps + 1 >= MOST_STEPS or not np.isfinite(box.w).all()
         t = box.at_their_bounds()
         state.active = int(np.count_nonzero((t > 0.0) & (t < box.upper)))
-        state.remark = f"interior point step {state.steps + 1}: {state.active} rows within their bounds"
-        return small.judged(box.w, small.Z @ box.w, small.balanced(box.alpha(t)))
+        state.remark = f"interior point step {state.steps}: {state.active} rows within their bounds"
+        return small.judged(box.w, small.Z @ box.w, box.alpha(t))
 
 
-def renewed(small: Small, box: Box) -> None:
-    """One step of the method, in place."""
-    t, low, high, room = box.t, box.low, box.high, box.upper - box.t
+def renewed(small: Small, box: Box) -> float:
+    """One step of the method, in place; what the products of the variables and their slacks then add up to, times C."""
+    values, slacks = np.array((box.t, box.upper - box.t)), np.array((box.low, box.high))
+    quotients = slacks / values
     z = small.Z @ box.w
-    off = box.slope(z) - low + high
-    apart = small.C * (box.alpha(t) @ small.Z) - small.penalty * box.w
-    weight = 1.0 / (low / t + high / room)
+    off = box.slope(z) - box.low + box.high
+    apart = small.C * (box.alpha(box.t) @ small.Z) - small.penalty * box.w
+    weight = 1.0 / (quotients[0] + quotients[1])
     normal = small.normal(box.gathered(weight) * small.C, 1.0)
 
-    def step(towards_low: np.ndarray, towards_high: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The change of w, t and the slacks that brings ``low t`` and ``high room`` to the given values."""
-        gain = towards_low / t - low - (towards_high / room - high) - off
+    def step(towards: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The change of w, the variables and the slacks that brings the products of the last two to `towards`."""
+        rest = towards / values - slacks
+        gain = rest[0] - rest[1] - off
         rhs = apart + small.C * (box.gathered(box.sigma * weight * gain) @ small.Z)
         dw = solve_positive(normal, rhs)
         dt = weight * (gain - box.sigma * (small.Z @ dw)[box.row])
-        return dw, dt, towards_low / t - low - low / t * dt, towards_high / room - high + high / room * dt
+        dvalues = np.array((dt, -dt))
+        return dw, dvalues, rest - quotients * dvalues
 
-    def longest(dt: np.ndarray, dlow: np.ndarray, dhigh: np.ndarray) -> tuple[float, float]:
-        """The lengths of the steps that keep the variables, and the slacks, positive."""
-        return min(reach(t, dt), reach(room, -dt)), min(reach(low, dlow), reach(high, dhigh))
-
-    zero = np.zeros(t.size)
-    _, dt, dlow, dhigh = step(zero, zero)
-    ahead, slack_ahead = longest(dt, dlow, dhigh)
-    mean = float(low @ t + high @ room) / (2.0 * t.size)
-    left = float((low + slack_ahead * dlow) @ (t + ahead * dt) + (high + slack_ahead * dhigh) @ (room - ahead * dt))
-    mu = mean * (left / (2.0 * t.size * mean)) ** 3
-    dw, dt, dlow, dhigh = step(mu - dlow * dt, mu + dhigh * dt)
-    length, slack_length = (min(1.0, INSIDE * one) for one in longest(dt, dlow, dhigh))
-    length = slack_length = min(length, slack_length)
+    _, dvalues, dslacks = step(np.zeros(values.shape))
+    ahead, slack_ahead = reach(values, dvalues), reach(slacks, dslacks)
+    count = float(values.size)
+    mean = float((slacks * values).sum()) / count
+    left = float(((slacks + slack_ahead * dslacks) * (values + ahead * dvalues)).sum())
+    mu = mean * (left / (count * mean)) ** 3
+    dw, dvalues, dslacks = step(mu - dslacks * dvalues)
+    length = min(1.0, INSIDE * reach(values, dvalues), INSIDE * reach(slacks, dslacks))
     box.w = box.w + length * dw
-    box.t, box.low, box.high = t + length * dt, low + slack_length * dlow, high + slack_length * dhigh
+    slacks = slacks + length * dslacks
+    values = values + length * dvalues
+    box.t, box.low, box.high = values[0], slacks[0], slacks[1]
+    return small.C * float((slacks * values).sum())
 
 
 def reach(value: np.ndarray, change: np.ndarray) -> float:

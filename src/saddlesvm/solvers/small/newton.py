@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, solve_positive
 
 ENOUGH = 0.1  # derivative at the end of a search along a line, relative to its value at the start
@@ -25,12 +25,17 @@ WIDEN = 10.0  # factor by which the search along a line extends its step at once
 
 @dataclass
 class At(Group):
-    """The point that the run stands at: weights, margins, multipliers, and second derivatives of the rows' terms."""
+    """The point that the run stands at: weights, margins, multipliers, and second derivatives of the rows' terms.
 
+    `pull` is ``C sum_i a_i x_i``, once it is computed.
+    """
+
+    __stored__ = stored("u", "z", "a", "bend")
     u: np.ndarray
     z: np.ndarray
     a: np.ndarray
     bend: np.ndarray
+    pull: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -45,18 +50,30 @@ class SmallNewton(SmallSolver):
         # So far out that the objective is above that of zero, a smooth loss may have no curvature to use.
         return nowhere if own(small, nowhere) < own(small, at) else at
 
-    def move(self, state: SmallState, small: Small) -> Found:
+    def move(self, state: SmallState, small: Small) -> float:
         at: At = state.at
-        pulled = small.C * (at.a @ small.Z)
-        gradient = small.penalty * at.u - pulled
+        gradient = small.penalty * at.u - pulled(small, at)
         direction = solve_positive(small.normal(small.C * at.bend, 1.0), -gradient)
-        dz = small.Z @ direction
-        moved = searched(small, at, direction, dz)
+        moved = searched(small, at, direction, small.Z @ direction)
         state.stuck = moved is at
         state.at = moved
-        state.active = int(np.count_nonzero(moved.bend))
-        state.remark = f"Newton step {state.steps + 1}: {state.active} rows bend"
-        return small.judged(moved.u, moved.z, small.balanced(moved.a))
+        if small.problem.intercept.constrained:  # the gap is another where the multipliers are balanced
+            return 0.0
+        gradient = moved.u - pulled(small, moved)
+        return 0.5 * float(gradient @ gradient)  # exactly, of multipliers that are slopes
+
+    def judge(self, state: SmallState, small: Small) -> Found:
+        at: At = state.at
+        state.active = int(np.count_nonzero(at.bend))
+        state.remark = f"Newton step {state.steps}: {state.active} rows bend"
+        return small.judged(at.u, at.z, at.a, small.penalty * pulled(small, at))
+
+
+def pulled(small: Small, at: At) -> np.ndarray:
+    """``C sum_i a_i x_i``, computed once for a point."""
+    if at.pull is None:
+        at.pull = small.C * (at.a @ small.Z)
+    return at.pull
 
 
 def response(small: Small, u: np.ndarray, z: np.ndarray) -> At:
