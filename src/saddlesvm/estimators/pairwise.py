@@ -29,7 +29,7 @@ from saddlesvm.estimators.svm import SVM, TRUTH
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
-from saddlesvm.problem.kernel import FEW, has_shared
+from saddlesvm.problem.kernel import MIDDLE, has_shared
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import Machine
 from saddlesvm.rows.kernels import Kernel, expand
@@ -93,8 +93,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
 
     def _shares(self, X: Any) -> bool:
         """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
-        shared = self.classes_.size > 2 or X.shape[0] <= FEW
-        return shared and has_shared(self.kernel_, X, self.cache_size)
+        return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(self.kernel_, X, self.cache_size)
 
     def _solve_pairs(
         self,

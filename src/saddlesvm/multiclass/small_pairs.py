@@ -28,6 +28,7 @@ from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import UNIT, PointSizes, RowSizes, gamma, unbalance
 from saddlesvm.rows.kernels import leaf_of
+from saddlesvm.rows.row_table import whole_table
 from saddlesvm.runtime.compiled import searching_kernel
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.kernel.ascent import Small
@@ -79,7 +80,7 @@ class Task:
         ahead, loss, errors = y > 0.0, self.loss, self.facts.errors
         ridge: float = loss.ridge()  # type: ignore[attr-defined]
         return PairProblems(
-            K=self.facts.gram,
+            table=whole_table(self.facts.gram),
             begins=begins,
             starts=np.column_stack([np.zeros(len(pairs), dtype=np.int64), sizes[:, 0], sizes.sum(axis=1)]),
             columns=columns,
@@ -116,8 +117,8 @@ def solve_each(pairs: PairProblems, live: np.ndarray, g: np.ndarray, beta: np.nd
     signs, groups, extremes = one
     for k in live:
         first, end = pairs.begins[k], pairs.begins[k + 1]
-        small = Small(pairs.K, pairs.ridge[first:end], pairs.low[first:end], pairs.high[first:end], 0.0,
-                      pairs.starts[k], pairs.columns[k], signs, groups)  # fmt: skip
+        small = Small(pairs.table, pairs.ridge[first:end], pairs.low[first:end], pairs.high[first:end], 0.0,
+                      pairs.starts[k], pairs.columns[k], signs, groups, 0.0)  # fmt: skip
         steps[k] += pair_steps(small, g[first:end], beta[first:end], room, extremes, accuracy[k], MOST_STEPS)
 
 

@@ -33,9 +33,11 @@ from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, resolve_C
 from saddlesvm.problem.terms import Pointwise, box_of
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
-from saddlesvm.rows.kernels import Kernel, Matrix, block_of, expand, gram, weighted_sums
+from saddlesvm.rows.kernels import Kernel, Matrix, block_of, expand, gram
+from saddlesvm.rows.row_table import RowTable, has_rows
 
 FEW = 512  # points whose kernel matrix is held whole, in float64
+MIDDLE = 4096  # points of whose kernel matrix the rows that are needed are held in float64, where the cache has room
 PRODUCTS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "cosine")  # kernels that a matrix product computes
 
 
@@ -95,6 +97,11 @@ def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | N
 def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
     """Whether :func:`shared_facts` gives any."""
     return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS
+
+
+def has_table(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
+    """Whether a problem over so many points holds those rows of its kernel matrix that are needed."""
+    return X.shape[0] <= MIDDLE and 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and has_rows(kernel)
 
 
 class Group(NamedTuple):
@@ -286,13 +293,21 @@ class KernelProblem:
         return float(loss.tube()) if hasattr(loss, "tube") else 0.0
 
     @cached_property
-    def gram(self) -> np.ndarray | None:
-        """The kernel matrix of the points, without what an intercept adds, where they are few or share it with other
-        problems; None otherwise.
+    def table(self) -> RowTable | None:
+        """Rows of the kernel matrix of the points, without what an intercept adds: all, where the points are few or
+        share it with other problems; those that are needed, where there are some thousand. None where there are more.
         """
+        points = self.X.shape[0]
         if self.facts is not None:
-            return self.facts.gram
-        return gram(self.kernel, self.X) if self.X.shape[0] <= FEW else None
+            return RowTable.of(self.facts.gram)
+        if points <= FEW:
+            return RowTable.of(gram(self.kernel, self.X))
+        return RowTable(self.kernel, self.X) if has_table(self.kernel, self.X, self.cache_size) else None
+
+    @property
+    def gram(self) -> np.ndarray | None:
+        """The whole kernel matrix, where :attr:`table` is one; rows that it lacks are computed."""
+        return None if self.table is None else self.table.whole()
 
     def of_points(self, beta: np.ndarray) -> np.ndarray:
         """The coefficients of the points, shape (points,) or (points, outputs), of those of the rows."""
@@ -325,10 +340,10 @@ class KernelProblem:
     def _margins(self, beta: np.ndarray) -> np.ndarray:
         beta = self.of_points(beta)
         support = np.flatnonzero(beta.any(axis=1) if beta.ndim == 2 else beta)
-        if self.gram is None:
+        if self.table is None:
             f = expand(self.kernel, self.X, self.kernel.centres(self.X, support), beta[support])
         else:
-            f = weighted_sums(self.gram[:, support], beta[support])
+            f = self.table.sums(support, beta[support])
         return self.of_rows(f + self.offset * beta.sum(axis=0))
 
     def describe(self) -> str:

@@ -15,6 +15,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.rounding import UNIT
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, weight_of
+from saddlesvm.rows.row_table import Table
 from saddlesvm.runtime.compiled import inlined, kernel
 from saddlesvm.runtime.small import compiled_of
 
@@ -34,7 +35,8 @@ class PairProblems(NamedTuple):
 
     Attributes
     ----------
-    K : ndarray of shape (points, points)
+    table : Table
+        Kernel values.
     begins : ndarray of shape (pairs + 1,)
         Where the rows of each begin, and their number.
     starts : ndarray of shape (pairs, 3)
@@ -53,7 +55,7 @@ class PairProblems(NamedTuple):
     C : float
     """
 
-    K: np.ndarray
+    table: Table
     begins: np.ndarray
     starts: np.ndarray
     columns: np.ndarray
@@ -75,7 +77,7 @@ def kernel_sums(pairs: PairProblems, k: int, beta: np.ndarray, leaf_sums: np.nda
 
     `beta`, `f` and the room for the sums of a leaf are of shape (m,).
     """
-    K, starts, columns, leaf = pairs.K, pairs.starts[k], pairs.columns[k], pairs.leaves[k]
+    table, starts, columns, leaf = pairs.table, pairs.starts[k], pairs.columns[k], pairs.leaves[k]
     for t in range(f.size):
         f[t] = leaf_sums[t] = 0.0
     held = 0
@@ -83,7 +85,7 @@ def kernel_sums(pairs: PairProblems, k: int, beta: np.ndarray, leaf_sums: np.nda
         for j in range(starts[part], starts[part + 1]):
             if beta[j] == 0.0:
                 continue
-            row = K[columns[part] + j - starts[part]]
+            row = table.values[table.slots[columns[part] + j - starts[part]]]
             for other in range(2):
                 first, end, column = starts[other], starts[other + 1], columns[other]
                 into, values, b = leaf_sums[first:end], row[column : column + end - first], beta[j]

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.rows.kernels import Kernel, Matrix, dense_if_quicker, in_float64
+from saddlesvm.rows.kernels import Kernel, Matrix, dense_if_quicker, in_float64, radial
 
 DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most
 FLOAT32_EXPONENT = 1024.0  # largest exponent of the radial kernel that float32 still resolves to about 1e-4
@@ -51,10 +51,7 @@ class RadialRows:
     def block(self, rows: np.ndarray, out: np.ndarray) -> None:
         values = out if out.dtype == self.half.dtype else np.empty(out.shape, self.half.dtype)
         products(self.points[rows] * self.half.dtype.type(2.0 * self.gamma), self.points, values)
-        values -= self.half
-        values -= self.half[rows, None]
-        np.minimum(values, 0.0, out=values)
-        np.exp(values, out=values)
+        radial(values, self.half[rows], self.half)
         if values is not out:
             out[...] = values
 

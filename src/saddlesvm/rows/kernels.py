@@ -1,7 +1,8 @@
 """Mercer kernels: their functions, their parameters, and sums of them over support vectors, in float64.
 
-The functions are those of :mod:`sklearn.metrics.pairwise`. Certificates and predictions use the values computed here,
-in float64 throughout; :mod:`saddlesvm.rows.kernel_rows` computes the float32 rows that steer a solver.
+The functions are those of :mod:`sklearn.metrics.pairwise`; the usual ones are written out here, since checks of their
+arguments take scikit-learn longer than a small block of values. Certificates and predictions use the values computed
+here, in float64 throughout; :mod:`saddlesvm.rows.kernel_rows` computes the float32 rows that steer a solver.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from sklearn import config_context
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.extmath import safe_sparse_dot
 
+from saddlesvm.runtime.compiled import kernel as compiled
+from saddlesvm.runtime.exp_log import exp_of_negative
+from saddlesvm.runtime.small import beside
+
 Matrix: TypeAlias = Any  # a dense array, a CSR matrix or a CSR array
 
 KERNELS: tuple[str, ...] = (*sorted(set(PAIRWISE_KERNEL_FUNCTIONS)), "precomputed")
@@ -25,6 +30,7 @@ BLOCK_VALUES = 2**21  # values of a float64 block of the kernel matrix
 RUNS = 8  # of consecutive numbers, up to which blocks are copied instead of single values
 HUGE = 1e300  # exponents of the radial kernel whose sums may overflow
 STRIPE = 64  # rows of a kernel matrix that are worked on while they are near
+FEW_VALUES = 2**15  # of the radial kernel, up to which NumPy's exponential is quick enough
 
 
 @dataclass(frozen=True)
@@ -87,11 +93,8 @@ class Kernel:
     def _values(self, A: Matrix, centres: Any) -> np.ndarray:
         if not callable(self.metric):
             A, centres = _of_used_columns(A, centres)
-        if self.metric in ("poly", "polynomial") and float(self.degree).is_integer() and self.degree >= 1:
-            values = safe_sparse_dot(A, centres.T, dense_output=True)
-            for start in range(0, values.shape[0], STRIPE):
-                _polynomial(values[start : start + STRIPE], self.gamma, self.coef0, int(self.degree))
-            return values
+        if self.metric in OF_PRODUCTS and (self.metric not in POWERS or _is_whole(self.degree)):
+            return self._of_products(A, centres)
         if not callable(self.metric):
             parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             with config_context(assume_finite=True):
@@ -102,6 +105,74 @@ class Kernel:
         if values.shape != shape:
             raise ValueError(f"the kernel function gave shape {values.shape} for {shape[0]} and {shape[1]} rows")
         return values
+
+    def _of_products(self, A: Matrix, centres: Matrix) -> np.ndarray:
+        """Values of a kernel that is a function of inner products, and of the lengths of the rows."""
+        values = safe_sparse_dot(A, centres.T, dense_output=True)
+        number = values.dtype.type
+        if self.metric == "rbf":
+            values *= number(2.0 * self.gamma)
+            own = self.gamma * squares_of(A)
+            others = own if centres is A else self.gamma * squares_of(centres)
+            return radial(values, own.astype(values.dtype), others.astype(values.dtype))
+        if self.metric == "sigmoid":
+            values *= number(self.gamma)
+            values += number(self.coef0)
+            np.tanh(values, out=values)
+        elif self.metric in POWERS:
+            for start in range(0, values.shape[0], STRIPE):
+                _polynomial(values[start : start + STRIPE], self.gamma, self.coef0, int(self.degree))
+        return values
+
+
+POWERS = ("poly", "polynomial")
+OF_PRODUCTS = ("linear", "rbf", "sigmoid", *POWERS)
+
+
+def _is_whole(degree: float) -> bool:
+    return degree >= 1 and float(degree).is_integer()
+
+
+def squares_of(X: Matrix) -> np.ndarray:
+    """``||x||^2`` of the rows, shape (n,)."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def _radial_by_numpy(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> None:
+    products -= others
+    products -= own[:, None]
+    np.minimum(products, 0.0, out=products)
+    np.exp(products, out=products)
+
+
+def _is_few(products: np.ndarray) -> bool:
+    return products.size <= FEW_VALUES or products.dtype != np.float64 or not products.flags.c_contiguous
+
+
+@beside(_radial_by_numpy, _is_few)
+@compiled
+def radial_in_place(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> None:
+    """See :func:`radial`."""
+    for i in range(products.shape[0]):
+        row, h = products[i], own[i]
+        for j in range(row.size):
+            row[j] = exp_of_negative(min(row[j] - others[j] - h, 0.0))
+
+
+def radial(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """``exp(products - own - others)`` in place of the products, no value above 1: the radial kernel.
+
+    Parameters
+    ----------
+    products : ndarray of shape (rows, columns)
+        ``2 gamma x.z``.
+    own, others : ndarray of shape (rows,) and (columns,)
+        ``gamma ||x||^2`` and ``gamma ||z||^2``.
+    """
+    radial_in_place(products, own, others)
+    return products
 
 
 def _polynomial(products: np.ndarray, gamma: float, coef0: float, p: int) -> None:
@@ -144,18 +215,13 @@ def gram(kernel: Kernel, X: Matrix) -> np.ndarray:
 
 def _radial(kernel: Kernel, X: np.ndarray) -> np.ndarray:
     """``exp(-gamma ||x - z||^2)`` of all pairs of rows: the upper triangle, some rows at a time, and its reflection."""
-    n, scaled = X.shape[0], (2.0 * kernel.gamma) * X
-    half = 0.5 * np.einsum("ij,ij->i", scaled, X)
+    n, scaled, half = X.shape[0], (2.0 * kernel.gamma) * X, kernel.gamma * squares_of(X)
     if not half.max(initial=0.0) < HUGE:
         raise ValueError(f"the kernel {kernel.name} gave values that are not finite: no model can be trained on them")
     out = np.empty((n, n))
     for start in range(0, n, STRIPE):
         end = min(n, start + STRIPE)
-        values = scaled[start:end] @ X[start:].T
-        values -= half[start:]
-        values -= half[start:end, None]
-        np.minimum(values, 0.0, out=values)
-        np.exp(values, out=values)
+        values = radial(scaled[start:end] @ X[start:].T, half[start:end], half[start:])
         out[start:end, start:] = values
         out[end:, start:end] = values[:, end - start :].T
     return out
@@ -235,12 +301,12 @@ def expand(kernel: Kernel, A: Matrix, centres: Any, coefficients: np.ndarray) ->
     return out
 
 
-def weighted_sums(values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """``values @ coefficients``, leaf by leaf as in :func:`expand`."""
+def weighted_sums(values: np.ndarray, rows: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """``values[rows].T @ coefficients``, leaf by leaf as in :func:`expand`."""
     count = coefficients.shape[0]
-    leaf, out = leaf_of(count), np.zeros((values.shape[0], *coefficients.shape[1:]))
+    leaf, out = leaf_of(count), np.zeros((values.shape[1], *coefficients.shape[1:]))
     for first in range(0, count, leaf):
-        out += values[:, first : first + leaf] @ coefficients[first : first + leaf]
+        out += (coefficients[first : first + leaf].T @ values[rows[first : first + leaf]]).T
     return out
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.slopes import soft_threshold
+from saddlesvm.rows.row_table import Table, holds, whole_table
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, kernel
 
 TAU = 1e-12  # the least curvature along a coordinate or a pair, as in LIBSVM
@@ -45,8 +46,8 @@ class Small(NamedTuple):
 
     Attributes
     ----------
-    K : ndarray of shape (points, points)
-        Kernel values; m points, or fewer where rows are signed views of the same points.
+    table : Table
+        Kernel values; of m points, or fewer where rows are signed views of the same points.
     ridge, low, high : ndarray of shape (m,)
     tube : float
     starts : ndarray of shape (parts + 1,)
@@ -57,9 +58,11 @@ class Small(NamedTuple):
         -1.0 and 1.0: the kernel value of two rows is that of their points times both signs.
     groups : ndarray of shape (groups + 1,)
         The first part of each group, and the number of parts.
+    offset : float
+        Added to all kernel values; zero where pairs are moved.
     """
 
-    K: np.ndarray
+    table: Table
     ridge: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -68,13 +71,15 @@ class Small(NamedTuple):
     columns: np.ndarray
     signs: np.ndarray
     groups: np.ndarray
+    offset: float = 0.0
 
 
 def plain(
     K: np.ndarray, ridge: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], tube: float, starts: np.ndarray
 ) -> Small:
     """The program whose rows are points of their own, with a part for each group."""
-    return Small(K, ridge, *bounds, tube, starts, starts[:-1], np.ones(starts.size - 1), np.arange(starts.size))
+    parts = starts[:-1], np.ones(starts.size - 1), np.arange(starts.size)
+    return Small(whole_table(K), ridge, *bounds, tube, starts, *parts)
 
 
 @inlined
@@ -91,18 +96,20 @@ def falling(g: float, b: float, tube: float) -> float:
 
 @kernel
 def ascend_singly(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
-    """Single steps, largest gain first, until the violation is at most `accuracy`; the number of steps made.
+    """Single steps, largest gain first, until the violation is at most `accuracy`, or a kernel row is needed that is
+    computed elsewhere; the number of steps made.
 
     ``s_t = clip(soft(beta_t - g_t / q_t, tube / q_t)) - beta_t`` with ``q_t = K_tt + r_t`` gains
     ``-s_t g_t - q_t s_t^2 / 2`` and what the absolute value falls by.
     """
-    K, ridge, low, high, tube = small.K, small.ridge, small.low, small.high, small.tube
+    table, ridge, low, high, tube = small.table, small.ridge, small.low, small.high, small.tube
+    own, offset = table.diagonal, small.offset
     for step in range(most):
         i, best, worst, s = -1, 0.0, 0.0, 0.0
         for t in range(g.size):
             up, down = rising(g[t], beta[t], tube), falling(g[t], beta[t], tube)
             if (up < 0.0 and beta[t] < high[t]) or (down > 0.0 and beta[t] > low[t]):
-                q = max(K[t, t] + ridge[t], TAU)
+                q = max(own[t] + offset + ridge[t], TAU)
                 aim = soft_threshold(beta[t] - g[t] / q, tube / q)
                 move = min(max(aim, low[t]), high[t]) - beta[t]
                 gain = -move * (g[t] + 0.5 * q * move) - tube * (abs(beta[t] + move) - abs(beta[t]))
@@ -111,9 +118,11 @@ def ascend_singly(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float
                     i, best, s = t, gain, move
         if i < 0 or worst <= accuracy:
             return step
+        if not holds(table, i):
+            return step
         beta[i] = min(max(beta[i] + s, low[i]), high[i])
-        Ki = K[i]
+        Ki = table.values[table.slots[i]]
         for t in range(g.size):
-            g[t] += s * Ki[t]
+            g[t] += s * (Ki[t] + offset)
         g[i] += s * ridge[i]
     return most

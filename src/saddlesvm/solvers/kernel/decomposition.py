@@ -36,6 +36,7 @@ from saddlesvm.problem.kernel_certificate import KernelPoint, alpha_of, nearest_
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
+from saddlesvm.rows.row_table import ABSENT, NEEDED, RowTable
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.durable import demand, stored
 from saddlesvm.solvers.base import Budget, SolverBase, State
@@ -47,8 +48,10 @@ from saddlesvm.solvers.kernel.starts import first_sums
 
 INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
 INNER_STEPS = 100_000
+WHOLE_STEPS = 1_000
 SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
+AHEAD = 32  # kernel rows that are computed at once, for each direction of steps
 PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
 FEW_VALUES, MORE_ROWS = 32, 4  # values of a row whose kernel values are cheap, and how many times as many of them
 USUAL = 2.0  # violation, relative to the gap, that usually proves it where margins are about 1
@@ -187,8 +190,9 @@ class KernelDecomposition(SolverBase):
         return measured(problem, state)
 
     def is_whole(self, problem: KernelProblem, state: KernelState) -> bool:
-        """Whether all rows make one working set, their kernel matrix at hand."""
-        return problem.gram is not None and state.at_work.size == problem.n <= max(FEW, self.working_set)
+        """Whether all rows make one working set, on a table of their kernel matrix."""
+        few = problem.X.shape[0] <= max(FEW, self.working_set) and state.at_work.size == problem.n
+        return few and problem.table is not None
 
     def step(self, problem: KernelProblem, state: KernelState, budget: Budget) -> KernelState:
         """Working sets until about ``budget.rows`` rows were visited, or the gap seems small enough."""
@@ -200,6 +204,8 @@ class KernelDecomposition(SolverBase):
                     self.finish(problem, state, budget.relative_gap)
                 else:
                     self.improve_all(problem, state, budget.relative_gap)
+                    if self.shrinking and state.estimate > budget.relative_gap and problem.views is None:
+                        self.improve_active(problem, state)
             else:
                 if self.shrinking:
                     set_aside(problem, state)
@@ -213,25 +219,68 @@ class KernelDecomposition(SolverBase):
         The accuracy within is what the gap asked for needs, mostly, where margins are about 1, and ten times as fine
         each time that this was not enough.
         """
-        assert problem.gram is not None
         order = np.argsort(problem.side_of, kind="stable") if problem.groups else problem.members
         starts = np.searchsorted(problem.side_of[order], np.arange(len(problem.sides) + 1))
         beta, ridge, y = state.beta[order], state.ridge[order], problem.y[order]
         g = state.f[order] + ridge * beta - y
-        K, columns, signs = whole_matrix(problem, order, starts)
-        small = Small(
-            K, ridge, state.low[order], state.high[order], problem.tube, starts, columns, signs, np.arange(starts.size)
-        )
+        program = whole_program(problem, state, order, starts)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, USUAL * relative_gap))
-        state.inner_steps += ascend(small, g, beta, accuracy, INNER_STEPS)
+        state.inner_steps += ascend(program, g, beta, accuracy, WHOLE_STEPS)
+        while program.table.marks[NEEDED] >= 0:
+            compute_rows(problem, program, g, beta)
+            state.inner_steps += ascend(program, g, beta, accuracy, WHOLE_STEPS)
         found, f = state.beta.copy(), state.f.copy()
         found[order], f[order] = beta, g - ridge * beta + y
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
+        state.held = problem.table.evaluations  # type: ignore[union-attr]
         self.take(problem, state, found, f, np.inf)
         if state.finishes:
             self.solve_free(problem, state, state.beta)
+
+    def improve_active(self, problem: KernelProblem, state: KernelState) -> None:
+        """Those rows alone as a working set whose kernel rows are held and which a violating pair may contain."""
+        held = problem.table
+        assert held is not None
+        active = np.flatnonzero(contenders(problem, state) & (held.table.slots >= 0))
+        if active.size > SHRINK_BELOW * problem.n:
+            return
+        before = state.beta[active]
+        state.beta[active] = self.solve_set(problem, state, active, held.table.values, held.table.slots[active], active)
+        delta = state.beta[active] - before
+        moved = np.flatnonzero(delta)
+        state.f += held.sums(active[moved], delta[moved]) + problem.offset * delta.sum()
+        measure(problem, state)
+
+    def solve_set(
+        self,
+        problem: KernelProblem,
+        state: KernelState,
+        rows: np.ndarray,
+        table: np.ndarray,
+        slots: np.ndarray,
+        columns: np.ndarray,
+    ) -> np.ndarray:
+        """The best coefficients of a working set, shape (m,), all others as they are.
+
+        Parameters
+        ----------
+        rows : int ndarray of shape (m,)
+            Group by group.
+        table : ndarray
+            Kernel rows by slot.
+        slots, columns : int ndarray of shape (m,)
+            Where the kernel row of each is, and its place in the others.
+        """
+        beta, ridge = state.beta[rows], state.ridge[rows]
+        g = state.f[rows] + ridge * beta - problem.y[rows]
+        ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
+        starts = np.searchsorted(problem.side_of[rows], np.arange(len(problem.sides) + 1))
+        K = submatrix(table, slots, columns)
+        small = plain(K, ridge, (state.low[rows], state.high[rows]), problem.tube, starts)
+        state.inner_steps += ascend(small, g, beta, INNER_ACCURACY * state.violation, INNER_STEPS)
+        return beta
 
     def finish(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
         """Take over what the linear problem finds, where it is better than what pair steps came to."""
@@ -262,19 +311,11 @@ class KernelDecomposition(SolverBase):
     def improve(self, problem: KernelProblem, state: KernelState) -> None:
         """One working set: choose it, compute its missing kernel rows, solve it, bring f up to date."""
         chosen = self.choose(problem, state)
-        sides = problem.side_of[state.at_work[chosen]]
         if problem.groups:
-            order = np.argsort(sides, kind="stable")
-            chosen, sides = chosen[order], sides[order]
+            chosen = chosen[np.argsort(problem.side_of[state.at_work[chosen]], kind="stable")]
         slots = state.cache.fetch(chosen)
         rows, table = state.at_work[chosen], state.cache.table
-        beta, ridge = state.beta[rows], state.ridge[rows]
-        g = state.f[rows] + ridge * beta - problem.y[rows]
-        ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
-        starts = np.searchsorted(sides, np.arange(len(problem.sides) + 1))
-        K = submatrix(table, slots, chosen)
-        small = plain(K, ridge, (state.low[rows], state.high[rows]), problem.tube, starts)
-        state.inner_steps += ascend(small, g, beta, INNER_ACCURACY * state.violation, INNER_STEPS)
+        beta = self.solve_set(problem, state, rows, table, slots, chosen)
         delta = beta - state.beta[rows]
         moved = np.flatnonzero(delta)
         f = state.f[state.at_work]
@@ -340,11 +381,12 @@ def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, An
     """The fields of a state at `start`, made feasible, or at zero, but for its generator."""
     low, high = problem.box()
     beta = first_sums(problem) if start is None else nearest_feasible(problem, start.beta)
-    dtype = np.float32 if problem.gram is None else np.float64
+    table = problem.table
+    dtype = np.float32 if table is None else np.float64
     source = (
         row_source(problem.kernel, problem.X, dtype)
-        if problem.gram is None
-        else GivenRows(problem.gram, np.arange(problem.gram.shape[0]))
+        if table is None or not table.is_whole
+        else GivenRows(table.whole(), np.arange(problem.X.shape[0]))
     )
     if problem.views is not None:
         source = signed_rows(source, problem.views.points, problem.views.signs)
@@ -360,7 +402,7 @@ def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, An
         "source": source,
         "cache": RowCache(source, problem.cache_size, problem.offset, dtype),
         "offsets": np.zeros(len(problem.sides)),
-        "held": 0 if problem.gram is None else problem.gram.size,
+        "held": 0 if table is None else table.evaluations,
         "steepest": np.zeros((len(problem.sides), 2)),
     }
 
@@ -377,9 +419,8 @@ def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None
         state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
 
 
-def whole_matrix(problem: KernelProblem, order: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The kernel matrix of all points, what a regularized intercept adds included, and the columns and signs of groups,
-    see :class:`~saddlesvm.solvers.kernel.ascent.Small`. Each group has rows of one sign.
+def whole_program(problem: KernelProblem, state: KernelState, order: np.ndarray, starts: np.ndarray) -> Small:
+    """The quadratic program over all rows. Each group has rows of one sign.
 
     Parameters
     ----------
@@ -388,16 +429,36 @@ def whole_matrix(problem: KernelProblem, order: np.ndarray, starts: np.ndarray) 
     starts : ndarray of shape (groups + 1,)
         Where each group begins.
     """
-    assert problem.gram is not None
-    K = problem.gram + problem.offset if problem.offset else problem.gram
+    held = problem.table
+    assert held is not None
     firsts, sizes = starts[:-1], np.diff(starts)
     points, signs = order, np.ones(firsts.size)
     if problem.views is not None:
         points, signs = problem.views.points[order], problem.views.signs[order[firsts]]
     columns = points[firsts].astype(np.int64)
-    if np.array_equal(points - np.repeat(columns - firsts, sizes), np.arange(points.size)):
-        return K, columns, signs
-    return K[np.ix_(points, points)], firsts, signs
+    if not np.array_equal(points - np.repeat(columns - firsts, sizes), np.arange(points.size)):
+        held, columns = RowTable.of(held.whole()[np.ix_(points, points)]), firsts
+    held.table.marks[NEEDED] = ABSENT
+    return Small(held.table, state.ridge[order], state.low[order], state.high[order], problem.tube, starts, columns,
+                 signs, np.arange(starts.size), problem.offset)  # fmt: skip
+
+
+def compute_rows(problem: KernelProblem, program: Small, g: np.ndarray, beta: np.ndarray) -> None:
+    """Compute the kernel row that steps have come to, and those of the most violating rows of each group."""
+    held, starts, few = problem.table, program.starts, AHEAD // program.columns.size
+    assert held is not None
+    wanted = [[int(program.table.marks[NEEDED])]]
+    for first, last, column in zip(starts[:-1], starts[1:], program.columns, strict=True):
+        slopes, own = g[first:last], beta[first:last]
+        for score in (
+            np.where(own < program.high[first:last], -slopes, -np.inf),
+            np.where(own > program.low[first:last], slopes, -np.inf),
+        ):
+            score[program.table.slots[column : column + own.size] >= 0] = -np.inf
+            found = np.arange(own.size) if own.size <= few else np.argpartition(-score, few)[:few]
+            wanted.append(column + found[score[found] > -np.inf])
+    held.fetch(np.unique(np.concatenate(wanted)))
+    program.table.marks[NEEDED] = ABSENT
 
 
 def wishes(problem: KernelProblem, state: KernelState, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -483,15 +544,19 @@ def measure(problem: KernelProblem, state: KernelState) -> None:
         state.violation = max(state.violation, up - down if free else max(up, -down))
 
 
+def contenders(problem: KernelProblem, state: KernelState) -> np.ndarray:
+    """Which of the rows at work a violating pair may contain."""
+    rise, fall = wishes(problem, state, state.at_work)
+    rising, falling = movable(state)
+    return (rising & (rise >= -state.violation)) | (falling & (fall <= state.violation))
+
+
 def set_aside(problem: KernelProblem, state: KernelState) -> None:
     """Set aside rows so far outside the margin that no violating pair can contain them, if there are many."""
     if state.estimate > SHRINK_GAP:
         return
     at_work = state.at_work
-    rise, fall = wishes(problem, state, at_work)
-    rising, falling = movable(state)
-    needed = (rising & (rise >= -state.violation)) | (falling & (fall <= state.violation))
-    keep = np.flatnonzero((state.beta[at_work] != 0.0) | needed)
+    keep = np.flatnonzero((state.beta[at_work] != 0.0) | contenders(problem, state))
     if keep.size <= SHRINK_BELOW * at_work.size:
         state.cache.restrict(keep)
         state.at_work = at_work[keep]

@@ -38,7 +38,7 @@ MOST_STEPS = 300  # Newton's method with a squared loss takes some 20 more for e
 def can_finish(problem: KernelProblem) -> bool:
     """Whether a linear problem over a factor of the matrix is the same problem."""
     loss = problem.loss
-    plain = problem.gram is not None and problem.views is None and not problem.groups
+    plain = problem.table is not None and problem.views is None and not problem.groups
     return plain and has_array_methods(loss) and (is_smooth(loss) or has_bounded_slopes(loss))
 
 

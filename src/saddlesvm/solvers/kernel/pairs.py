@@ -21,19 +21,22 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.rows.row_table import holds
 from saddlesvm.runtime.compiled import inlined, inlined_search, instruction, searching_kernel
 from saddlesvm.runtime.exp_log import bits_of, double_of
 from saddlesvm.solvers.kernel.ascent import TAU, Small
 
 NEVER = 1e300  # a slope that no step follows
 LAST: Any = np.int64(2**63 - 1)  # the largest whole number: no double comes after it
+NO_PAIR, NO_ROW = np.int64(-1), np.int64(-2)
 LOW_HALF = np.int64(2**32 - 1)
 
 single_bits = instruction("single_bits", lambda x: np.float32(x).view(np.int32))
 
 
 def ascend_pairs(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
-    """Pair steps until the violation is at most `accuracy` or `most` were made; the number of steps made.
+    """Pair steps until the violation is at most `accuracy`, `most` were made, or a kernel row is needed that is
+    computed elsewhere; the number of steps made.
 
     `beta` and the gradient `g` of the part without absolute values are changed in place.
     """
@@ -125,8 +128,9 @@ def point_of(row: Any, starts: np.ndarray, columns: np.ndarray) -> Any:
 @inlined_search
 def find_extremes(small: Small, g: np.ndarray, room: np.ndarray, extremes: np.ndarray, a: Any, b: Any,
                   move: float) -> float:  # fmt: skip
-    """Move the gradient by ``move (K_a - K_b)``, find the extreme slopes of each group, and return the violation."""
-    K, starts, columns, signs, groups = small.K, small.starts, small.columns, small.signs, small.groups
+    """Move the gradient by ``move (K_a - K_b)``, of the slots a and b, find the extreme slopes of each group, and
+    return the violation."""
+    K, starts, columns, signs, groups = small.table.values, small.starts, small.columns, small.signs, small.groups
     worst = 0.0
     for group in range(groups.size - 1):
         least = steepest = LAST
@@ -143,18 +147,21 @@ def find_extremes(small: Small, g: np.ndarray, room: np.ndarray, extremes: np.nd
 
 @inlined_search
 def best_pair(small: Small, g: np.ndarray, room: np.ndarray, extremes: np.ndarray) -> Any:
-    """The rows i and j of the pair to move, how far it would move without a box, and the sign of its group; i is -1
-    where there is none."""
-    K, starts, columns, signs, groups = small.K, small.starts, small.columns, small.signs, small.groups
+    """The rows i and j of the pair to move, how far it would move without a box, and the sign of its group; i is
+    `NO_PAIR` where there is none, `NO_ROW` where the choice needs the kernel row of j first."""
+    table, starts, columns, signs, groups = small.table, small.starts, small.columns, small.signs, small.groups
     own, up, down = room[0], room[1], room[2]
-    i, j, gain, step, sign = np.int64(-1), np.int64(-1), 0.0, 0.0, 1.0
+    i, j, gain, step, sign = NO_PAIR, NO_PAIR, 0.0, 0.0, 1.0
     for group in range(groups.size - 1):
         lowest, unit = extremes[group, 0], extremes[group, 1] - extremes[group, 0]
         if unit <= 0.0:
             continue
         begin, end = starts[groups[group]], starts[groups[group + 1]]
         p = begin + place_of(lowest, g[begin:end], up[begin:end])
-        Kp, found = K[point_of(p, starts, columns)], np.int64(0)
+        slot, found = table.slots[point_of(p, starts, columns)], np.int64(0)
+        if slot < 0:
+            return NO_ROW, np.int64(p), 0.0, 1.0
+        Kp = table.values[slot]
         for part in range(groups[group], groups[group + 1]):
             first, last, column = starts[part], starts[part + 1], columns[part]
             across = Kp[column : column + last - first]
@@ -180,21 +187,24 @@ def pair_steps(small: Small, g: np.ndarray, beta: np.ndarray, room: np.ndarray, 
     extremes : ndarray of shape (groups, 2) or larger
         Overwritten: the least slope upwards and the largest downwards, in each group.
     """
-    K, ridge, low, high, tube, starts, columns = small[:7]
+    table, ridge, low, high, tube, starts, columns = small[:7]
     own, up, down = room[0], room[1], room[2]
     for part in range(columns.size):
         for t in range(starts[part], starts[part + 1]):
             point = columns[part] + t - starts[part]
-            own[t] = K[point, point] + ridge[t]
+            own[t] = table.diagonal[point] + ridge[t]
             up[t], down[t] = ways(beta[t], low[t], high[t], tube)
-    step, move, a, b = 0, 0.0, columns[0], columns[0]
+    step, move, a, b = 0, 0.0, np.int64(0), np.int64(0)
     while True:
         worst = find_extremes(small, g, room, extremes, a, b, move)
         if worst <= accuracy or step == most:
             return step
         i, j, s, sign = best_pair(small, g, room, extremes)
-        if i < 0:
+        if i == NO_PAIR or not holds(table, point_of(j, starts, columns)):
             return step
+        if i == NO_ROW:
+            move = 0.0
+            continue
         top = 0.0 if tube > 0.0 and beta[i] < 0.0 < high[i] else high[i]
         floor = 0.0 if tube > 0.0 and beta[j] > 0.0 > low[j] else low[j]
         room_i, room_j = top - beta[i], beta[j] - floor
@@ -205,5 +215,6 @@ def pair_steps(small: Small, g: np.ndarray, beta: np.ndarray, room: np.ndarray, 
         up[j], down[j] = ways(beta[j], low[j], high[j], tube)
         g[i] += s * ridge[i]
         g[j] -= s * ridge[j]
-        a, b, move = point_of(i, starts, columns), point_of(j, starts, columns), s * sign
+        a, b = table.slots[point_of(i, starts, columns)], table.slots[point_of(j, starts, columns)]
+        move = s * sign
         step += 1

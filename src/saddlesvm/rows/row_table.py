@@ -1,0 +1,233 @@
+"""A kernel matrix in float64 whose rows are computed when they are first needed, by a solver or by a certificate.
+
+A fit of some thousand rows touches a tenth to a half of them. Where the rows have few values, compiled code computes a
+kernel row as the solver comes to it; other rows are computed in blocks, by one matrix product, among them those that
+the solver is likely to come to next.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.rows.kernels import (
+    HUGE,
+    OF_PRODUCTS,
+    POWERS,
+    Kernel,
+    Matrix,
+    dense_if_quicker,
+    gram,
+    radial,
+    squares_of,
+    weighted_sums,
+)
+from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.exp_log import exp_of_negative
+
+FEW_FEATURES = 64  # of rows whose kernel values compiled code computes as fast as a matrix product, row by row
+ABSENT = -1  # stands for the slot of a row that is not held, and for no row
+HELD, NEEDED = 0, 1  # places in :attr:`Table.marks`
+ELSEWHERE, LINEAR, RADIAL, POWER, SIGMOID = range(5)
+
+
+class RowMaker(NamedTuple):
+    """How compiled code computes a row of a kernel matrix.
+
+    Attributes
+    ----------
+    kind : int
+        The kernel; `ELSEWHERE` where compiled code can not compute it.
+    gamma, coef0 : float
+    degree : int
+    columns : ndarray of shape (d, n)
+        The points, a feature a row.
+    half : ndarray of shape (n,)
+        ``gamma ||x||^2`` for the radial kernel.
+    """
+
+    kind: int
+    gamma: float
+    coef0: float
+    degree: int
+    columns: np.ndarray
+    half: np.ndarray
+
+
+class Table(NamedTuple):
+    """A kernel matrix as compiled code sees it.
+
+    Attributes
+    ----------
+    values : ndarray of shape (rows, n)
+        Kernel rows by slot; the first is all zero before it is in use.
+    slots : int ndarray of shape (n,)
+        Where the row of each point is held; -1 where it is not.
+    marks : int ndarray of shape (2,)
+        How many rows are held, and the point whose row a solver lacks, or -1.
+    diagonal : ndarray of shape (n,)
+    maker : RowMaker
+    """
+
+    values: np.ndarray
+    slots: np.ndarray
+    marks: np.ndarray
+    diagonal: np.ndarray
+    maker: RowMaker
+
+
+@kernel
+def holds(table: Table, point: int) -> bool:
+    """Whether the row of a point is held, computed if need be; else it is marked as needed."""
+    if table.slots[point] >= 0:
+        return True
+    kind, gamma, coef0, degree, columns, half = table.maker
+    if kind == ELSEWHERE:
+        table.marks[NEEDED] = point
+        return False
+    slot = table.marks[HELD]
+    row = table.values[slot]
+    for t in range(row.size):
+        row[t] = 0.0
+    for k in range(columns.shape[0]):
+        feature = columns[k]
+        x = feature[point]
+        for t in range(row.size):
+            row[t] += x * feature[t]
+    if kind == RADIAL:
+        h = half[point]
+        for t in range(row.size):
+            row[t] = exp_of_negative(min(2.0 * gamma * row[t] - half[t] - h, 0.0))
+    elif kind != LINEAR:
+        for t in range(row.size):
+            row[t] = gamma * row[t] + coef0
+    if kind == POWER:
+        for t in range(row.size):
+            base = power = row[t]
+            for _ in range(degree - 1):
+                power *= base
+            row[t] = power
+    elif kind == SIGMOID:
+        for t in range(row.size):
+            e = exp_of_negative(-2.0 * abs(row[t]))
+            size = (1.0 - e) / (1.0 + e)
+            row[t] = size if row[t] >= 0.0 else -size
+    table.slots[point] = slot
+    table.marks[HELD] = slot + 1
+    return True
+
+
+def nowhere(points: int) -> RowMaker:
+    """The maker of a table whose rows are computed elsewhere."""
+    return RowMaker(ELSEWHERE, 0.0, 0.0, 1, np.empty((0, points)), np.empty(0))
+
+
+def whole_table(matrix: np.ndarray) -> Table:
+    """The table that holds all rows of a matrix."""
+    n = matrix.shape[0]
+    matrix = matrix if matrix.flags.writeable else matrix.copy()  # compiled code has one type of table
+    return Table(matrix, np.arange(n), np.array([n, ABSENT]), matrix.diagonal().astype(np.float64), nowhere(n))
+
+
+class RowTable:
+    """Rows of a kernel matrix, see the module.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One of a name among :data:`~saddlesvm.rows.kernels.OF_PRODUCTS`.
+    X : array or CSR matrix of shape (n, d)
+    room : ndarray of shape (n, n) or larger, optional
+        For the kernel values.
+
+    Attributes
+    ----------
+    table : Table
+    """
+
+    def __init__(self, kernel: Kernel, X: Matrix, room: np.ndarray | None = None) -> None:
+        self.kernel, self.X = kernel, dense_if_quicker(X.astype(np.float64, copy=False))
+        n = X.shape[0]
+        squares = squares_of(self.X)
+        self.half = kernel.gamma * squares if kernel.metric == "rbf" else np.empty(0)
+        values = np.empty((n, n)) if room is None else room.reshape(-1)[: n * n].reshape(n, n)
+        values[:1] = 0.0
+        self.table = Table(values, np.full(n, ABSENT), np.array([0, ABSENT]), _diagonal(kernel, squares),
+                           self._maker(squares))  # fmt: skip
+
+    @classmethod
+    def of(cls, matrix: np.ndarray) -> RowTable:
+        """The table that holds all rows of a float64 matrix."""
+        made = cls.__new__(cls)
+        made.table = whole_table(matrix)
+        return made
+
+    def _maker(self, squares: np.ndarray) -> RowMaker:
+        n, kernel = squares.size, self.kernel
+        kinds = {"linear": LINEAR, "rbf": RADIAL, "sigmoid": SIGMOID} | dict.fromkeys(POWERS, POWER)
+        with np.errstate(over="ignore"):
+            largest = max(kernel.gamma, 1.0) * squares.max(initial=1.0) + abs(kernel.coef0)
+            if kernel.metric in POWERS:
+                largest **= kernel.degree
+        if sparse.issparse(self.X) or self.X.shape[1] > FEW_FEATURES or not largest < HUGE:
+            return nowhere(n)
+        return RowMaker(kinds[kernel.metric], float(kernel.gamma), float(kernel.coef0), int(kernel.degree),  # type: ignore[index]
+                        np.ascontiguousarray(self.X.T), self.half)  # fmt: skip
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are held."""
+        return bool(self.table.marks[HELD] == self.table.slots.size)
+
+    @property
+    def evaluations(self) -> int:
+        """Number of kernel values that are held."""
+        return int(self.table.marks[HELD]) * self.table.slots.size
+
+    def fetch(self, points: np.ndarray) -> None:
+        """Compute those rows of these distinct points that are not held, in one block."""
+        values, slots, marks = self.table[:3]
+        missing = points[slots[points] < 0]
+        if not missing.size:
+            return
+        first, last = int(marks[HELD]), int(marks[HELD]) + missing.size
+        block = values[first:last]
+        if self.half.size and not sparse.issparse(self.X):
+            np.matmul(self.X[missing] * (2.0 * self.kernel.gamma), self.X.T, out=block)
+            radial(block, self.half[missing], self.half)
+        else:
+            block[:] = self.kernel(self.X[missing], self.X)
+        slots[missing] = np.arange(first, last)
+        marks[HELD] = last
+
+    def sums(self, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """``sum_j coefficients[j] k(x_i, x_points[j])`` for all points i, shape (n,) or (n, outputs)."""
+        self.fetch(points)
+        return weighted_sums(self.table.values, self.table.slots[points], coefficients)
+
+    def whole(self) -> np.ndarray:
+        """The matrix, all of it, in the order of the points."""
+        if not (self.is_whole and (self.table.slots[:-1] < self.table.slots[1:]).all()):
+            self.table = whole_table(gram(self.kernel, self.X))
+        return self.table.values
+
+
+def has_rows(kernel: Kernel) -> bool:
+    """Whether a :class:`RowTable` can compute rows of the matrix of a kernel."""
+    whole = float(kernel.degree).is_integer() and kernel.degree >= 1
+    return kernel.metric in OF_PRODUCTS and (whole or kernel.metric not in POWERS)
+
+
+def _diagonal(kernel: Kernel, squares: np.ndarray) -> Any:
+    """Kernel values of the points with themselves, shape (n,)."""
+    if kernel.metric == "rbf":
+        return np.ones(squares.size)
+    if kernel.metric == "linear":
+        return squares
+    inner = kernel.gamma * squares + kernel.coef0
+    if kernel.metric == "sigmoid":
+        return np.tanh(inner)
+    with np.errstate(over="ignore"):  # a row of such values is refused
+        return inner ** int(kernel.degree)

@@ -1,0 +1,69 @@
+"""A kernel matrix whose rows are computed when they are needed: the same values, whoever computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from saddlesvm.rows.kernel_errors import kernel_errors
+from saddlesvm.rows.kernels import Kernel, gram
+from saddlesvm.rows.row_table import ABSENT, HELD, NEEDED, RowTable, has_rows, holds
+
+KERNELS = [Kernel("linear"), Kernel("rbf", 0.3), Kernel("poly", 0.2, 3, 1.0), Kernel("sigmoid", 0.1, 3, 0.5)]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("features", [3, 80])
+def test_rows_are_those_of_the_matrix(kernel: Kernel, features: int) -> None:
+    """Row by row in compiled code where there are few features, else in a block; both within the bounds on rounding."""
+    X = np.random.default_rng(0).normal(size=(60, features))
+    made, points = RowTable(kernel, X), np.array([7, 3, 55])
+    first = holds(made.table, 7)
+    assert first == (features == 3)
+    assert made.table.marks[NEEDED] == (ABSENT if first else 7)
+    made.fetch(points)
+    assert made.table.marks[HELD] == 3
+    assert made.evaluations == 3 * 60
+    options = {"gamma": kernel.gamma, "degree": kernel.degree, "coef0": kernel.coef0}
+    right = pairwise_kernels(X, metric=kernel.metric, filter_params=True, **options)
+    unit, one = np.finfo(np.float64).eps, np.eye(60)
+    for point in points:
+        bound = 2.0 * kernel_errors(kernel, X).of_expansion(one[point], unit)
+        assert (np.abs(made.table.values[made.table.slots[point]] - right[point]) <= bound).all()
+    assert np.allclose(made.table.diagonal, right.diagonal(), rtol=1e-12)
+    assert np.allclose(made.sums(np.array([7, 20]), np.array([2.0, -1.0])), 2.0 * right[7] - right[20])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_sparse_rows_are_computed_in_blocks(kernel: Kernel) -> None:
+    X = sparse.random(50, 400, 0.01, format="csr", random_state=0)
+    made = RowTable(kernel, X)
+    assert not holds(made.table, 4)
+    made.fetch(np.array([4]))
+    assert holds(made.table, 4)
+    assert np.allclose(made.table.values[made.table.slots[4]], gram(kernel, X)[4], rtol=1e-12, atol=1e-14)
+
+
+def test_the_whole_matrix_is_in_the_order_of_the_points() -> None:
+    X = np.random.default_rng(1).normal(size=(20, 2))
+    made = RowTable(KERNELS[1], X)
+    made.fetch(np.array([9, 2]))
+    assert not made.is_whole
+    assert np.array_equal(made.whole(), gram(KERNELS[1], X))
+    assert made.is_whole
+
+
+def test_values_beyond_every_number_are_left_to_the_checked_function() -> None:
+    X = np.full((3, 1), 1e120)
+    made = RowTable(Kernel("poly", 1.0, 3), X)
+    assert not holds(made.table, 0)
+    with pytest.raises(ValueError, match="not finite"), np.errstate(all="ignore"):
+        made.fetch(np.array([0]))
+
+
+def test_kernels_of_other_functions_have_no_table() -> None:
+    assert all(has_rows(kernel) for kernel in KERNELS)
+    assert not any(has_rows(Kernel(name)) for name in ("laplacian", "precomputed", "cosine"))
+    assert not has_rows(Kernel("poly", 1.0, 2.5))
