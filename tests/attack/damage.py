@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import re
 import shutil
 import struct
 import zipfile
@@ -212,6 +214,42 @@ def damaged_zip(whole: bytes, random: np.random.Generator) -> bytes:
     return buffer.getvalue()
 
 
+def lying_zip(whole: bytes, random: np.random.Generator) -> bytes:
+    """A size, a checksum, a place or a number of members that an archive tells of is another."""
+    fields = {  # of local headers, of the directory, of its end: offset and width of what each tells
+        b"PK\x03\x04": ((8, 2), (14, 4), (18, 4), (22, 4), (26, 2), (28, 2)),
+        b"PK\x01\x02": ((10, 2), (16, 4), (20, 4), (24, 4), (28, 2), (30, 2), (32, 2), (42, 4)),
+        b"PK\x05\x06": ((8, 2), (10, 2), (12, 4), (16, 4), (20, 2)),
+    }
+    data = bytearray(whole)
+    places = [(at, mark) for mark in fields for at in positions_of(whole, mark)]
+    for _ in range(int(random.integers(1, 3))):
+        at, mark = places[int(random.integers(len(places)))]
+        offset, width = fields[mark][int(random.integers(len(fields[mark])))]
+        number = HOSTILE_NUMBERS[int(random.integers(len(HOSTILE_NUMBERS)))]
+        old = int.from_bytes(data[at + offset : at + offset + width], "little")
+        new = (old + int(random.integers(-9, 10)) if random.random() < 0.3 else number) % 256**width
+        data[at + offset : at + offset + width] = new.to_bytes(width, "little")
+    return bytes(data)
+
+
+def lying_gzip(whole: bytes, random: np.random.Generator) -> bytes:
+    """Another length or checksum at the end, or a small member that becomes 64 MB of zeros or of one line."""
+    way = random.random()
+    if way < 0.2:
+        filling = bytes(random.choice([b"\0", b"1", b" ", b"\n", b","])) * (64 << 20)
+        bomb = gzip.compress(filling, 1)
+        return bomb + whole if random.random() < 0.5 else whole + bomb
+    number = HOSTILE_NUMBERS[int(random.integers(len(HOSTILE_NUMBERS)))] % 2**32
+    at = len(whole) - (4 if way < 0.7 else 8)
+    return whole[:at] + struct.pack("<I", number) + whole[at + 4 :]
+
+
+def positions_of(whole: bytes, mark: bytes) -> list[int]:
+    """Where some bytes stand."""
+    return [match.start() for match in re.finditer(re.escape(mark), whole)]
+
+
 def damaged_store(source: Path, target: Path, random: np.random.Generator) -> None:
     """A copy of a store with one of its files damaged."""
     shutil.copytree(source, target)
@@ -231,6 +269,8 @@ def damaged_store(source: Path, target: Path, random: np.random.Generator) -> No
 def damaged_file(source: Path, kind: str, random: np.random.Generator) -> bytes:
     """What a damaged copy of a file holds; by its kind, or byte by byte."""
     whole = source.read_bytes()
+    if kind == "lying":
+        return (lying_gzip if source.suffix == ".gz" else lying_zip)(whole, random)
     if kind in ("libsvm", "csv", "liblinear") and random.random() < 0.7:
         return damaged_text(whole, random)
     if kind in ("model", "checkpoint", "npz") and random.random() < 0.75:

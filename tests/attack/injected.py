@@ -46,11 +46,11 @@ KINDS = {"write": WRITE, "read": READ, "sync": SYNC, "name": NAME, "map": MAP, "
 SHORT = 0
 # What may come of each kind of call; an interrupted call is made again by Python, and so must be by all others.
 ERRORS = {
-    "write": (errno.ENOSPC, errno.EIO, SHORT),
-    "read": (errno.EIO, SHORT),
-    "sync": (errno.EIO, errno.ENOSPC),
+    "write": (errno.ENOSPC, errno.EIO, errno.EINTR, SHORT),
+    "read": (errno.EIO, errno.EINTR, SHORT),
+    "sync": (errno.EIO, errno.ENOSPC, errno.EINTR),
     "name": (errno.EIO, errno.ENOSPC),
-    "open": (errno.EIO, errno.EMFILE),
+    "open": (errno.EIO, errno.EMFILE, errno.EINTR),
     "map": (errno.ENOMEM,),
     "allocate": (errno.ENOMEM,),
 }

@@ -31,6 +31,7 @@ WHAT = {
     "npz": ".npz matrices",
     "idx": "idx images",
     "parquet": "Parquet tables",
+    "lying": "archives that lie about sizes",
     "certificates": "certificates",
     "fits": "fits judged from outside",
     "paths": "certified paths",

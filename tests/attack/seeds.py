@@ -156,6 +156,7 @@ PATTERNS = {
     "npz": ("*.npz",),
     "idx": ("t-images*",),
     "parquet": ("*.parquet",),
+    "lying": ("*.npz", "*.model", "*.checkpoint", "*.gz"),
 }
 
 

@@ -106,7 +106,18 @@ def of_liblinear(path: Path) -> str:
     return outcome
 
 
-USES = {"model": of_model, "checkpoint": of_checkpoint, "store": of_store, "liblinear": of_liblinear}
+def of_archive(path: Path) -> str:
+    """What is done with a packed file of its name."""
+    return {".model": of_model, ".checkpoint": of_checkpoint}.get(path.suffix, of_data)(path)
+
+
+USES = {
+    "model": of_model,
+    "checkpoint": of_checkpoint,
+    "store": of_store,
+    "liblinear": of_liblinear,
+    "lying": of_archive,
+}
 
 
 def memory(name: str) -> int:

@@ -134,3 +134,19 @@ def test_a_line_of_very_many_columns_is_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(text + "\n")
     found = read(tmp_path / name, label=0 if name.endswith("csv") else None)
     assert found.X.shape == (2, width) and float(found.X.sum()) == 2.0 * width
+
+
+@pytest.mark.parametrize("pack", COMPRESS.values(), ids=COMPRESS)
+@pytest.mark.parametrize(("name", "rows"), [("a.csv", b"1,2,3\n4,5,6\n"), ("a.libsvm", b"1 1:2\n-1 1:3\n")])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_line_that_only_compression_makes_small_is_refused(
+    tmp_path: Path, pack: Callable[[bytes], bytes], name: str, rows: bytes, first: bool
+) -> None:
+    bomb, sound = pack(b"1" * (20 << 20)), pack(rows)
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(bomb + sound if first else sound + bomb)
+    with pytest.raises(DataError, match=r"holds a line of more than 8 MB; decompress the file first"):
+        read(path)
+    with pytest.raises(DataError, match=r"more than 8 MB"):
+        convert(path, tmp_path / "store")
+    assert not (tmp_path / "store").exists()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
-from saddlesvm.data.decompressed import open_bz2, open_xz
+from saddlesvm.data.decompressed import PIECE, open_bz2, open_xz
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.parallel_bz2 import open_parallel_bz2
 from saddlesvm.data.sources import refuse_special
@@ -54,6 +54,41 @@ class _Gzip(gzip.GzipFile):
             raw.close()
 
 
+class _Lines(io.RawIOBase):
+    """Decompressed text, refused where a line is longer than :data:`LONGEST_LINE`: a small file may hold a huge one."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self._file, self._path, self._length = file, path, 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a part of `buffer`; 0 at the end.
+
+        Raises
+        ------
+        DataError
+            A line is too long.
+        """
+        text = self._file.read(len(buffer))
+        self._length = len(text) - end if (end := text.rfind(b"\n") + 1) else self._length + len(text)
+        if self._length > LONGEST_LINE:
+            size = f"{LONGEST_LINE >> 20} MB"
+            raise DataError(
+                f"{self._path}: holds a line of more than {size}; decompress the file first if that is intended"
+            )
+        buffer[: len(text)] = text
+        return len(text)
+
+    def close(self) -> None:
+        """Close the file too."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
 _COMPRESSED: dict[bytes, Opener] = {b"\x1f\x8b": _open_gzip, b"BZh": open_bz2, b"\xfd7zXZ\x00": open_xz}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".xz"}
@@ -74,6 +109,7 @@ _BY_ENDING = {
     ".ipc": "arrow",
 }
 _SAMPLE = 1 << 16
+LONGEST_LINE = 1 << 23  # bytes of a line in compressed text; a line takes some six times its size in memory
 _IDX = re.compile(rb"\x00\x00[\x08\x09\x0b-\x0e][\x01-\x08]", re.DOTALL)
 _INDEX_VALUE = re.compile(r"\s-?\d+:[^\s,;]+(?=\s|$)")
 
@@ -111,18 +147,29 @@ def is_compressed(path: Path) -> bool:
     return _opener(path) is not None
 
 
+def _limited(file: IO[bytes], path: Path) -> IO[bytes]:
+    """Decompressed text whose lines have a limit."""
+    return io.BufferedReader(_Lines(file, path), PIECE)
+
+
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressing as its first bytes say (its name does not matter)."""
     opener, raw = _opener(path), path.open("rb")
     return raw if opener is None else opener(raw)
 
 
+def open_lines(path: Path) -> IO[bytes]:
+    """Open a text file as :func:`open_bytes` does; a line of compressed text is at most :data:`LONGEST_LINE` long."""
+    opener, raw = _opener(path), path.open("rb")
+    return raw if opener is None else _limited(opener(raw), path)
+
+
 @contextmanager
 def open_counted(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
-    """Open a file to be read once, from its beginning, with a function that says how much was read, from 0 to 1."""
+    """Open text as :func:`open_lines` does, to be read once, with a function that says how much was read, 0 to 1."""
     opener, size = _opener(path), max(1, path.stat().st_size)
     opener = open_parallel_bz2 if opener is open_bz2 else opener
-    with path.open("rb") as raw, raw if opener is None else opener(raw) as file:
+    with path.open("rb") as raw, raw if opener is None else _limited(opener(raw), path) as file:
         yield file, lambda: raw.tell() / size
 
 
@@ -157,7 +204,7 @@ def _line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], Non
 
 def binary_lines(path: Path) -> Iterator[bytes]:
     """The lines of a file, decompressed, without a byte order mark."""
-    with open_bytes(path) as file:
+    with open_lines(path) as file:
         first = file.readline().removeprefix(_BYTE_ORDER_MARK)
         if first:
             yield first
@@ -166,7 +213,7 @@ def binary_lines(path: Path) -> Iterator[bytes]:
 
 def open_text(path: Path) -> io.TextIOWrapper:
     """Open a file as UTF-8 text (a byte order mark is skipped), decompressing where needed."""
-    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(open_lines(path), encoding="utf-8-sig", newline="")
 
 
 def format_of(path: Path) -> str:
