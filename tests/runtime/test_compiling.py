@@ -108,7 +108,8 @@ def test_after_a_warmup_nothing_is_left_to_compile() -> None:
     ("options", "words"),
     [
         ({"layout": "csc"}, "layout must be"),
-        ({"dtype": ["float64", "int8"]}, "dtype must be"),
+        ({"dtype": ["float64", "int16"]}, "dtype must be"),
+        ({"dtype": "int8", "layout": "csr"}, "is for dense rows"),
         ({"loss": "hingee"}, "hingee"),
         ({"intercept": "loose"}, "intercept"),
     ],
@@ -116,6 +117,15 @@ def test_after_a_warmup_nothing_is_left_to_compile() -> None:
 def test_a_warmup_refuses_what_it_cannot_compile(options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         warmup(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_after_a_warmup_for_a_small_type_nothing_is_left_to_compile(dtype: str) -> None:
+    told: list[str] = []
+    warmup("squared_hinge", ["dense", "csr"], dtype, watch=lambda name, seconds: told.append(name))
+    assert told == [f"squared_hinge, dense, {dtype}"]
+    X = (8.0 * np.random.default_rng(1).normal(size=(20_000, 12))).astype(dtype)
+    assert LinearSVC(random_state=0).fit(X, X[:, 0] > 0).seconds_compiling_ == 0.0
 
 
 def test_a_warmup_of_several_classes_leaves_nothing_to_compile() -> None:

@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.arrays import npy_source, npz_source
 from saddlesvm.data.blocks import Reading, Source, located
 from saddlesvm.data.bundled import bundled_source
-from saddlesvm.data.columns import check_names
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.gaps import MISSING, NOTE, Gaps
@@ -22,10 +20,10 @@ from saddlesvm.data.idx import idx_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
 from saddlesvm.data.parquet import arrow_source
 from saddlesvm.data.store import Store
-from saddlesvm.data.store_source import store_source
+from saddlesvm.data.store_source import check_together, common_type, store_source
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Missing, Task
-from saddlesvm.rows.small_types import precision_of, widened
+from saddlesvm.rows.small_types import widened
 
 __all__ = ["MEMORY", "convert", "origin_of", "source_of"]
 
@@ -110,13 +108,13 @@ def convert(
         kept: Missing = "error" if missing == "error" else "keep"
         each = replace(how, dtype=None, zero_based=zero_based, missing=kept)
         opened = [source_of(name, each) for name in names]
-        _check_together(opened)
+        check_together(opened)
         passes = 2.0 if missing == "mean" else 1.0
         gaps = Gaps.learnt(missing, opened, n_bytes, lambda share: tell(share / passes))
         same = all(source.feature_names == opened[0].feature_names for source in opened)
         with StoreWriter(
             target,
-            dtype=dtype or _common_type([source.dtype for source in opened], scale == 1.0 and missing != "mean"),
+            dtype=dtype or common_type([source.dtype for source in opened], scale == 1.0 and missing != "mean"),
             n_features=n_features,
             overwrite=overwrite,
             feature_names=opened[0].feature_names if same else None,
@@ -131,13 +129,6 @@ def convert(
     except StartsAtZero:
         write(True)
     return Store(target)
-
-
-def _common_type(dtypes: Sequence[np.dtype[Any]], unchanged: bool) -> np.dtype[Any]:
-    """The type of a store of sources: theirs, if it is one and no value is changed; else a float that holds all."""
-    if unchanged and all(one == dtypes[0] for one in dtypes):
-        return dtypes[0]
-    return np.result_type(*map(precision_of, dtypes))
 
 
 def _append_all(
@@ -190,20 +181,6 @@ def source_of(name: str, how: Reading) -> Source:
     found = located(name)
     how.check_applicable(name, found)
     return SOURCES[found](Path(name), how)
-
-
-def _check_together(sources: list[Source]) -> None:
-    first = sources[0]
-    for source in sources[1:]:
-        if source.sparse != first.sparse:
-            kinds = "sparse rows" if source.sparse else "dense rows"
-            raise DataError(f"{source.name}: holds {kinds}, {first.name} does not; a store holds one of the two")
-        if not source.sparse and source.width != first.width:
-            raise DataError(f"{source.name}: has {source.width} features; {first.name} has {first.width}")
-        if source.has_labels != first.has_labels or source.has_weights != first.has_weights:
-            what = "labels" if source.has_labels != first.has_labels else "weights"
-            raise DataError(f"{source.name} and {first.name}: one has {what} and the other has none")
-        check_names(source.name, source.feature_names, first.name, first.feature_names)
 
 
 def _scaled(X: Any, scale: float, dtype: Any) -> Any:

@@ -11,9 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.arrow import arrow_matrix, is_arrow
-from saddlesvm.rows.memory_plan import memory_bytes
+from saddlesvm.rows.files import mapping_of
+from saddlesvm.rows.memory_plan import available_memory, memory_bytes
 
-__all__ = ["opened"]
+__all__ = ["by_rows", "opened"]
 
 SLICE_BYTES = 1 << 24  # of rows that are read by slices, at a time
 SHARE = 0.5  # of the memory: rows by slices up to this size are read into it, larger ones into a file
@@ -71,6 +72,14 @@ def _is_sliced(X: Any) -> bool:
         return False
     shape = getattr(X, "shape", None)
     return isinstance(shape, tuple) and len(shape) == 2 and hasattr(X, "dtype") and hasattr(X, "__getitem__")
+
+
+def by_rows(X: np.ndarray[Any, Any], memory: Any = None) -> np.ndarray[Any, Any]:
+    """A matrix that is mapped from a file column by column (``np.save`` of an array in Fortran's order) as rows in C
+    order, read some at a time: in memory or, where that is too small, in a file. Others are returned as they are."""
+    if X.flags.c_contiguous or not X.flags.f_contiguous or mapping_of(X) is None:
+        return X
+    return _read(X, available_memory() if memory is None else memory_bytes(memory))
 
 
 def _read(X: Any, memory: int | None) -> np.ndarray[Any, Any]:

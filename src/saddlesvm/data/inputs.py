@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from saddlesvm.data.blame import naming_columns, unordered
 from saddlesvm.data.columns import check_names
 from saddlesvm.data.dicts import are_dicts, rows_of_dicts
-from saddlesvm.data.door import opened
+from saddlesvm.data.door import by_rows, opened
 from saddlesvm.data.store import Store
+from saddlesvm.data.store_source import are_stores, joined
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_repeat, first_repeat_of_few
 from saddlesvm.rows.files import is_mapped
@@ -50,8 +51,16 @@ class BadRowError(ValueError):
         return self.message
 
 
-def parts_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Rows, labels and weights; without `y`, a store as X supplies its labels, and its weights if none are given."""
+def parts_of(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[Any, Any, Any]:
+    """Rows, labels and weights; without `y`, a store as X supplies its labels, and its weights if none are given.
+
+    Several stores in a list are one below the other, in the `memory` that a fit may take or in a file.
+    """
+    if are_stores(X):
+        X, labels, weights = joined(X, memory)
+        if y is not None:
+            return X, y, sample_weight
+        return X, labels, weights if sample_weight is None else sample_weight
     if isinstance(X, Store) and y is None:
         return X.X, X.y, X.sample_weight if sample_weight is None else sample_weight
     return X, y, sample_weight
@@ -68,7 +77,9 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
         No rows or features, a wrong number of features, indices out of range.
     """
     if not isinstance(X, np.ndarray):
-        X, names = opened(X.X if isinstance(X, Store) else X, getattr(estimator, "memory", None))
+        memory = getattr(estimator, "memory", None)
+        X = joined(X, memory)[0] if are_stores(X) else X
+        X, names = opened(X.X if isinstance(X, Store) else X, memory)
         if names is not None:
             return check_named(estimator, X, names, reset=reset)
         if are_dicts(X):
@@ -158,6 +169,9 @@ def usable(X: Any, memory: Any = None) -> np.ndarray | None:
         X = X.to_numpy()
     if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2 or X.size == 0:
         return None
+    given, X = X, by_rows(X, memory)
+    if X is not given and X.dtype in FLOATS:
+        return np.asarray(X)
     if kept_type(X.dtype) in SMALL:
         return widened(X) if is_little(X.size, *X.shape) else np.ascontiguousarray(X)
     mapped = (

@@ -305,7 +305,8 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         Parameters
         ----------
         X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
-            The workers of a cluster read such files and stores.
+            The workers of a cluster read such files and stores; without a cluster, stores in a list are one below the
+            other.
         y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
             Labels, at least two different ones. By default the labels of the store. Each column of an indicator matrix,
             of 0 and 1, is one label: k problems over the same rows, with a certificate each. For a list of files, the
@@ -354,7 +355,7 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         loss = self.check_options()
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight, self.memory)
         X = inputs.check_design(self, X, reset=True)
         self.__dict__.pop("indicator_", None)
         problems: Sequence[Callable[[], multiclass.SubProblem]]

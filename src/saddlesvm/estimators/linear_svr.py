@@ -157,7 +157,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
             return fit_automatically(self, how, X, y, sample_weight, groups)
         refuse_groups(groups)
         self.check_options()
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+        X, y, sample_weight = inputs.parts_of(X, y, sample_weight, self.memory)
         X = inputs.check_design(self, X, reset=True)
         posed = self.training_problems(y, sample_weight, X.shape[0])
         several, makers = has_columns(y), [lambda one=one: one for one in posed.problems]

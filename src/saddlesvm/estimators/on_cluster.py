@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, TypeVar, cast
@@ -18,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.store import Store
+from saddlesvm.data.store_source import are_stores
 from saddlesvm.estimators.class_weights import checked_factors
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Record, Trace
@@ -58,12 +60,22 @@ NO_WEIGHTS = np.empty(0)  # the record of a round has none
 
 def is_distributed(X: Any) -> bool:
     """Whether rows are on a cluster: a Dask collection, or a list of files or stores for workers to read, or of blocks
-    that workers compute (delayed values or futures)."""
+    that workers compute (delayed values or futures). Without a client of a cluster, a list of stores is read here."""
     if hasattr(X, "__dask_graph__"):
         return True
     if isinstance(X, (list, tuple)) and X and all(_is_task(one) for one in X):
         return True
-    return isinstance(X, (list, tuple)) and bool(X) and all(isinstance(x, (str, os.PathLike, Store)) for x in X)
+    files = isinstance(X, (list, tuple)) and bool(X) and all(isinstance(x, (str, os.PathLike, Store)) for x in X)
+    return files and (_has_client() or not are_stores(X))
+
+
+def _has_client() -> bool:
+    """Whether a client of a cluster is in force."""
+    distributed: Any = sys.modules.get("distributed")
+    try:
+        return distributed is not None and distributed.default_client() is not None
+    except ValueError:
+        return False
 
 
 def _is_task(block: Any) -> bool:

@@ -22,6 +22,7 @@ from saddlesvm.multiclass.class_descent import ClassDescent
 from saddlesvm.problem.losses import make_loss, traits_of
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.small_types import bfloat16
 from saddlesvm.runtime.compiling import seconds_compiling
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.words import DTYPES, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
@@ -63,7 +64,7 @@ def warmup(
     layout : str or sequence of str
         "dense", "csr" (with int32 indices), "csr64" (with int64 ones); the first two by default.
     dtype : str or sequence of str, default="float64"
-        Of the data: "float64", "float32", or both.
+        Of the data: "float64", "float32"; for dense rows also "float16", "bfloat16", "int8", "uint8" and "bool".
     watch : callable, optional
         Called with the name of each combination and the seconds that it took to compile, when it is ready.
     **options
@@ -95,7 +96,11 @@ def warmup(
             one_of(name, one, allowed)
     makers = {name: _estimator(name, options) for name in asked[0]}
     began = seconds_compiling()
+    if not any(_goes_together(*pair) for pair in product(*asked[1:])):
+        raise ValueError(f"dtype={dtype!r} is for dense rows; got layout={layout!r}")
     for name, one_layout, one_dtype in product(*asked):
+        if not _goes_together(one_layout, one_dtype):
+            continue
         before = seconds_compiling()
         with warnings.catch_warnings(), only_own_kernels():
             warnings.simplefilter("ignore", NotCertifiedWarning)
@@ -130,6 +135,22 @@ def _fits(model: Any, way: str) -> Sequence[tuple[tuple[int, int], str]]:
     return FITS if model.penalty == "l2" else ((TALL, "auto"), (WIDE, "auto"))
 
 
+def _goes_together(layout: str, dtype: str) -> bool:
+    """Whether rows of a layout can have a type: sparse ones are float32 or float64."""
+    return layout == "dense" or dtype in ("float32", "float64")
+
+
+def _typed(dense: np.ndarray, dtype: str) -> np.ndarray:
+    """Numbers of a standard normal distribution in a type; those of a byte in steps of a sixteenth."""
+    if dtype == "bool":
+        return dense > 0.0
+    if dtype in ("int8", "uint8"):
+        return np.clip(np.round(16.0 * dense), *((-128, 127) if dtype == "int8" else (0, 255))).astype(dtype)
+    if dtype == "bfloat16":
+        return (dense.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view(bfloat16)
+    return dense.astype(dtype)
+
+
 def _sparse(dense: np.ndarray, index: type) -> sparse.csr_matrix:
     """A CSR matrix with indices of the given type."""
     X = sparse.csr_matrix(dense)
@@ -144,8 +165,9 @@ def _fit_all(make: Callable[..., Any], layout: str, dtype: str) -> None:
     classes = isinstance(of_options, (LinearSVC, SVC))
     way = getattr(of_options, "multi_class", "ovr")
     for shape, solver in _fits(of_options, way):
-        dense = random.normal(size=shape).astype(dtype)
-        X = dense if layout == "dense" else _sparse(dense, np.int64 if layout == "csr64" else np.int32)
+        dense = random.normal(size=shape)
+        X = _typed(dense, dtype)
+        X = X if layout == "dense" else _sparse(X, np.int64 if layout == "csr64" else np.int32)
         target: Any = dense[:, 0] + 0.5 * random.normal(size=shape[0])
         if classes:
             target = target > 0.0 if way == "ovr" else np.digitize(target, np.quantile(target, EDGES))

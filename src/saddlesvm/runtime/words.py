@@ -75,6 +75,6 @@ KERNEL_NAMES: tuple[str, ...] = get_args(KernelName)
 # What ``warmup`` compiles for.
 LAYOUTS = ("dense", "csr", "csr64")
 USUAL_LAYOUTS = ("dense", "csr")
-DTYPES = ("float64", "float32")
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int8", "uint8", "bool")
 USUAL_LOSSES = ("squared_hinge", "epsilon_insensitive")  # those that LinearSVC and LinearSVR have by default
 KERNEL_LOSSES = ("hinge", "epsilon_insensitive")  # those that SVC and SVR have by default
