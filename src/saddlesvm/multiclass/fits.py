@@ -54,6 +54,9 @@ class Fits(ABC):
         Whether the seed was given, not drawn anew for each fit: a checkpoint then fits this seed only.
     bar : ProgressBar, optional
         Told of every record, and of every sub-problem that is done.
+    clock : SharedTime
+    jobs : int
+        Sub-problems that are solved at the same time.
     """
 
     makers: Sequence[Callable[[], SubProblem]]
@@ -66,9 +69,11 @@ class Fits(ABC):
     seeded: bool = True
     bar: ProgressBar | None = None
     clock: SharedTime = field(init=False)
+    jobs: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.clock = SharedTime(self.limits.max_time, len(self.makers), workers(len(self.makers), self.n_jobs))
+        self.jobs = workers(len(self.makers), self.n_jobs)
+        self.clock = SharedTime(self.limits.max_time, len(self.makers), self.jobs)
 
     @abstractmethod
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
@@ -104,7 +109,7 @@ class Fits(ABC):
 
     def batches(self) -> Sequence[Batch[FitResult]]:
         """The batches that the loop drives: one per sub-problem."""
-        return self.in_turn(bundles_of(range(len(self.makers)), 1, self.n_jobs))
+        return self.in_turn(bundles_of(range(len(self.makers)), 1, self.jobs))
 
     def in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
         """A batch for each bundle of sub-problems."""
@@ -136,10 +141,9 @@ class Fits(ABC):
         return results
 
 
-def bundles_of(problems: range, together: int, n_jobs: int | None) -> list[range]:
+def bundles_of(problems: range, together: int, jobs: int) -> list[range]:
     """Problems in bundles of about as many as begin together; larger ones where a single thread solves all."""
-    alone = workers(len(problems), n_jobs) == 1
-    size = together * -(-BUNDLE // together) if alone else together
+    size = together * -(-BUNDLE // together) if jobs == 1 else together
     bundles = []
     while problems:
         bundles.append(problems[:size])

@@ -140,7 +140,7 @@ class KernelFits(Fits):
         return [
             SmallPairs(bundle, task, np.array([pairs.pairs[k] for k in bundle]), [pairs.label(k) for k in bundle],
                        lambda left: self.in_turn([left])[0], self.kept)  # type: ignore[arg-type,return-value]
-            for bundle in bundles_of(range(len(pairs)), TOGETHER, self.n_jobs)
+            for bundle in bundles_of(range(len(pairs)), TOGETHER, self.jobs)
         ]  # fmt: skip
 
     def kept(self, result: FitResult, points: np.ndarray) -> FitResult:

@@ -21,7 +21,7 @@ from saddlesvm.multiclass.fits import Fits, bundles_of, drive_all
 from saddlesvm.multiclass.given_start import GivenStart
 from saddlesvm.multiclass.not_begun import WithoutWeights
 from saddlesvm.multiclass.shared_start import SharedStart, block_size, by_newton
-from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each, workers
+from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.joint_on_files import StreamedJointProblem
@@ -204,14 +204,13 @@ class LinearFits(Fits):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = len(self.makers)
-        jobs = workers(count, self.n_jobs)
         self.side_by_side = isinstance(self.rows, FileRows) and count > 1 and self.may_share
         self.together = 1
         self.shared: SharedStart | None = None
         if isinstance(self.rows, MemoryRows) and self.may_start_together:
             auto = isinstance(self.solver, Auto) and count > 1
             newton = auto and by_newton(self.rows.problem(self.makers[0](), self.loss, self.options))
-            self.together = block_size(self.rows.X, count, jobs, newton)
+            self.together = block_size(self.rows.X, count, self.jobs, newton)
         if self.together > 1:
             most = np.inf
             if isinstance(self.solver, Auto):
@@ -222,7 +221,7 @@ class LinearFits(Fits):
             )
             self.limits = dataclasses.replace(self.limits, certify_start=True)
         if self.side_by_side:
-            self.clock = SharedTime(self.limits.max_time, 1, jobs)
+            self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
         self.cut_short: dict[int, FitResult] = {}
 
     def solve(self) -> list[FitResult]:
@@ -289,7 +288,7 @@ class LinearFits(Fits):
         every = range(len(self.makers))
         if self.side_by_side:
             return [ClassSweep(every, self.begin, self.finished)]
-        return self.in_turn(bundles_of(every, self.together, self.n_jobs))
+        return self.in_turn(bundles_of(every, self.together, self.jobs))
 
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """The best intercept; None for regressions, and where a former fit has better weights than none."""

@@ -215,7 +215,7 @@ class SmallSolver(SolverBase):
             u = small.start(start)
             state.at = self.begin(small, u)
             if start is None or start.alpha is None or not start.alpha.any():
-                state.dual = 0.0  # phi*(0) = 0 for every loss
+                state.dual, state.estimate = 0.0, 1.0  # phi*(0) = 0 for every loss, and no objective is below zero
             else:
                 best = self._take(state, small.judged(u, small.Z @ u, problem.gathered(start.alpha)), None)
                 state.w = state.w if best is None else small.original(best)
