@@ -179,7 +179,7 @@ def proven(told: Any, parts: Any, rows: list[dict[int, float]], labels: list[Any
     return [sum(one) for one in zip(*found, strict=True)]
 
 def check(proof: Any, rows: list[dict[int, float]], labels: list[Any]) -> str:
-    """What the proof proves of these data, in a sentence; ValueError, or another error, where it proves nothing."""
+    """The sentence that the proof proves of these data; ValueError, or another error, where it proves nothing."""
     data, told, parts, claim = sealed = [proof[name] for name in ("data", "problem", "parts", "claim")]
     seal = hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
     need(seal == proof["seal"], "the proof was changed after it was made")

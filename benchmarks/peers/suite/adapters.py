@@ -169,6 +169,18 @@ def skglm(task: Task, loss: str) -> Adapter:
     return Adapter(fit, np.ravel)
 
 
+def rehline(task: Task, loss: str) -> Adapter:
+    """ReHLine's ridge machine, coordinate descent on the dual, in float64."""
+    from rehline import plqERM_Ridge
+
+    X = task.rows_as(np.float64)
+
+    def fit(epochs: float) -> Any:
+        return plqERM_Ridge(loss={"name": loss}, C=task.C, max_iter=int(epochs), tol=TIGHT).fit(X, task.y)
+
+    return Adapter(fit, coefficients)
+
+
 def vowpal_wabbit(task: Task, loss: str) -> Adapter:
     """Vowpal Wabbit on its binary cache: plain SGD for the hinge (l2 is lambda), L-BFGS for the logistic loss (1 / C).
 

@@ -75,6 +75,8 @@ LISTED = (
              adapters.lightning),
     stopping("skglm", "skglm", ("skglm", "skglm"), {"hinge": "hinge", "logistic": "logistic"}, adapters.skglm,
              compiled=True),
+    counting("rehline", "ReHLine", ("rehline", "rehline"), {"hinge": "hinge", "squared_hinge": "squared hinge"},
+             adapters.rehline),
     counting("vowpalwabbit", "Vowpal Wabbit", ("vowpalwabbit", "vowpalwabbit"),
              {"hinge": "hinge", "logistic": "logistic"}, adapters.vowpal_wabbit),
 )  # fmt: skip

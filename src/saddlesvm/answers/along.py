@@ -1,4 +1,4 @@
-r"""Where the optima lie for every C around that of a fit: stretches of C with a line of centers and a radius.
+r"""Bounds on the optima for every C around the C of a fit: stretches of C with a line of centers and a radius.
 
 ``rho = C / C_k``; R is half a square of what the penalty sees, w the weights of the fit at ``C_k``, r its gradient and
 H its curvature. The narrowest of these holds for every C of a stretch.

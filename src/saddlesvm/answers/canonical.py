@@ -50,7 +50,7 @@ class Rounded:
 
 
 def rounded(low: np.ndarray, high: np.ndarray, bits: int) -> Rounded:
-    """What the optimum's weights are rounded to, by bounds on each of them.
+    """The rounded weights of the optimum, from bounds on each weight.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Solved:
     share: np.ndarray
 
     def errors(self, lengths: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """How far the margins of rows are from those of the optima at most, shape (m, k).
+        """Bounds on the distance of the rows' margins from the optima's margins, shape (m, k).
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Solved:
         return np.asarray(SLACK * (found + rounding))
 
     def row_errors(self, rows: np.ndarray) -> np.ndarray:
-        """How far `Z` is from the margins of the optima, for some of the rows, shape (m, k)."""
+        """Bounds on the distance of `Z` from the optima's margins, for some of the rows, shape (m, k)."""
         lengths = np.sqrt(self.near.leverages[rows])[:, None]
         return self.errors(lengths, radii(self.near.problem.norms[rows])[:, None])
 
@@ -168,7 +168,7 @@ class Changed(ABC):
             step[:, k] = dpotrs(cholesky(H), at.G[:, k], lower=1)[0]
 
     def _proven(self, at: Look) -> Solved:
-        """What is proven of the points."""
+        """The bounds that are proven for the points."""
         near, problem = self.near, self.near.problem
         shift = at.Z - near.z[:, None]
         if near.growth > 0.0:
@@ -185,5 +185,5 @@ class Changed(ABC):
 
 
 def together(near: Vicinity) -> int:
-    """How many changed problems are solved together."""
+    """The number of changed problems that are solved together."""
     return max(1, BLOCK_VALUES // max(n_rows(near.problem.X), near.w.size))

@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
 
 
 def without_each(near: Vicinity) -> Bounds:
-    """What leaving out each row does to its own margin; infinite where nothing is proven. No pass over the rows."""
+    """The effect of leaving out each row on its own margin; infinite where nothing is proven. No pass over the rows."""
     t, beta, z = near.leverages, near.pulls, near.z
     share = 1.0 - near.bend * t
     possible = share > LEAST_LEFT

@@ -92,7 +92,7 @@ class Conformal:
         return [1.0 if k == label else -1.0 for k in range(self.classes)]
 
     def block(self) -> int:
-        """How many new rows are worked on together."""
+        """The number of new rows in one block."""
         return max(1, together(self.near[0]) // (2 * len(self.near)))
 
     def solved(self, rows: np.ndarray, enough: float) -> Counts:

@@ -98,7 +98,7 @@ class Curvature:
 
 
 def plain_curvature(problem: Problem) -> Curvature:
-    """What the regulariser alone has; no floor for an intercept that it does not see."""
+    """The curvature of the regulariser alone; no floor for an intercept that it does not see."""
     return Curvature(None, 0.0 if problem.intercept.constrained else modulus(problem.penalty))
 
 

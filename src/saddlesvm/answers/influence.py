@@ -32,7 +32,7 @@ class Moves(NamedTuple):
 
 
 def row_moves(near: Vicinity) -> Moves:
-    """How far leaving out each row moves the weights: the length of its step, and how far the optimum is from there."""
+    """The moves of the weights without each row: the length of the step, and the optimum's distance from there."""
     bounds = without_each(near)
     most = near.widest * bounds.moves
     if near.growth == 0.0 and np.isfinite(near.reach):  # all that is known is a ball with the step as diameter
@@ -45,7 +45,7 @@ def row_moves(near: Vicinity) -> Moves:
 
 
 def rows_in_turn(near: Vicinity, unknown: int) -> int:
-    """How many rows are left out in turn, each with some passes over all: more where the moves of some are unknown."""
+    """The number of rows that are left out in turn, with passes over all rows: more where some moves are unknown."""
     values = max(1, n_values(near.problem.X))
     return max(1, VALUES // values, min(unknown, MOST_VALUES // values))
 
@@ -72,7 +72,7 @@ def moved_scores(near: Vicinity, most: np.ndarray, but: np.ndarray, X: np.ndarra
 
 
 class GroupChanges(NamedTuple):
-    """What leaving out each group does.
+    """The effects of leaving out each group.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-r"""Where the optimum of a joint machine lies: all classes' weights W together, shape (K, d + 1), are in one ball.
+r"""Bounds on the optimum of a joint machine: all classes' weights W together, shape (K, d + 1), are in one ball.
 
 By its gap, the ball is plain: scores of two classes ``x . (w_k - w_l)`` change by at most ``sqrt(2) ||x||`` times the
 radius. For the softmax there is a far narrower one, in the norm of

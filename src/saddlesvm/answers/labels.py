@@ -1,4 +1,4 @@
-"""Which labels follow from bounds on scores: whatever scores between them the exact optimum has, its label is the same.
+"""Labels that follow from bounds on scores: whatever scores between them the exact optimum has, its label is the same.
 
 Each function takes bounds of shape (n, k) and gives the label's number and whether it is proven, both of shape (n,).
 A label without proof is that of the middle of the bounds.

@@ -21,7 +21,7 @@ REFINED_VALUES = 2**29  # stored values that the passes for undecided rows may r
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """What is known of the rows of one problem.
+    """Bounds for the rows of one problem, each left out.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-r"""Where the exact optimum of a problem lies: a ball around the weights of a certified fit, proven, rounding counted.
+r"""Bounds on the exact optimum of a problem: a ball around the weights of a certified fit, proven, rounding counted.
 
 F(w) is the objective in the C form, g its gap at w, r its gradient there, w* its optimum, and m times half a square is
 in the regulariser (m = 1 but for the l1 norm). The narrowest of these holds:
@@ -125,7 +125,7 @@ def neighbourhood_of(problem: Problem, w: np.ndarray, gap: float, enough: float 
 
     Notes
     -----
-    A loss tells what it knows of its curvature by ``steepening()``, the M of the module's text, or by ``corners()``:
+    A loss declares its curvature by ``steepening()``, the M of the module's text, or by ``corners()``:
     the margins ``y z`` (or residuals ``z - y``) between which it is a parabola. Without either, the gradient
     counts alone.
     """

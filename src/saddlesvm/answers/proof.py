@@ -1,4 +1,4 @@
-"""What is proven of a linear model: bounds on the exact optimum's scores and weights, and labels that are its."""
+"""Proven bounds for a linear model: bounds on the exact optimum's scores and weights, and labels that are its."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from saddlesvm.problem.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Where the optimum of each of a model's sub-problems lies.
+    """Bounds on the optimum of each sub-problem of a model.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ MOST_VALUES = 2**26  # of the rows that a proof takes in memory, as float64: 512
 
 
 class Separability(NamedTuple):
-    """What is proven of two classes.
+    """The proven separability of two classes.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What bounds of scores prove of labels: right, wrong, or undecided; and of an error."""
+"""Proofs about labels from bounds on scores: right, wrong, or undecided; and of an error."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Verdicts:
     proven: int | None
 
     def error(self, weights: np.ndarray) -> tuple[float, float]:
-        """The bounds of the error, given the weights of the rows; of rows that weigh nothing, nothing is asked."""
+        """The bounds of the error, given the weights of the rows; rows of weight zero do not count."""
         return mean_of(self.low, weights), mean_of(self.high, weights)
 
 
 def mean_of(errors: np.ndarray, weights: np.ndarray) -> float:
-    """The mean of the rows' errors, shape (n,), correctly rounded sums; of the rows that weigh something."""
+    """The mean of the rows' errors, shape (n,), correctly rounded sums; of the rows with positive weight."""
     some = weights > 0.0
     return math.fsum(weights[some] * errors[some]) / math.fsum(weights[some])
 
 
 def label_verdicts(low: np.ndarray, high: np.ndarray, labels: np.ndarray) -> Verdicts:
-    """What is proven of predicted labels.
+    """The predicted labels that are proven.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def label_verdicts(low: np.ndarray, high: np.ndarray, labels: np.ndarray) -> Ver
 
 
 def squared_errors(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> Verdicts:
-    """What bounds of predictions, shape (n,), prove of their squared distance from targets."""
+    """Bounds on the squared errors of predictions, from bounds on the predictions, shape (n,)."""
     below, above = low - y, high - y
     with np.errstate(over="ignore"):
         most = np.maximum(below**2, above**2)

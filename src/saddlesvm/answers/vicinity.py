@@ -121,7 +121,7 @@ class Vicinity:
 
 
 def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
-    """The vicinity of a problem's optimum, from weights near it; None where the loss tells nothing of its curvature.
+    """The vicinity of a problem's optimum, from weights near it; None where the loss declares no curvature.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
 
 
 def corners_of(loss: Loss) -> tuple[float, ...] | None:
-    """The corners between which a loss is a parabola; None for one that does not tell."""
+    """The corners between which a loss is a parabola; None for a loss that declares none."""
     return tuple(loss.corners()) if hasattr(loss, "corners") else None
 
 
@@ -220,7 +220,7 @@ def _error(at: Gradient, growth: float, H: np.ndarray, inverse: np.ndarray, unit
 
 
 def gradient_rounding(problem: Problem, V: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """How far computed gradients at weights V can be off, in plain length.
+    """Bounds on the rounding errors of gradients at weights V, in the Euclidean norm.
 
     Parameters
     ----------

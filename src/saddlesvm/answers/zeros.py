@@ -23,7 +23,7 @@ from saddlesvm.solvers.second_order.kernels import hessian_diagonal
 
 
 def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray:
-    """Which features have no weight at the optimum, shape (d,).
+    """The features whose weight is zero at the optimum, shape (d,).
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def read_groups(path: str, n: int) -> np.ndarray:
 
 
 def facts_of(found: Audit, y: np.ndarray, most: int | None) -> Facts:
-    """What is printed; `most` suspects, or all."""
+    """The facts to print; `most` suspects, or all."""
     loo, n = found.leave_one_out, y.size
     facts: Facts = {
         "proven": {

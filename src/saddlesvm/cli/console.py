@@ -1,4 +1,4 @@
-"""What a command reads and writes: its files, looked at before anything heavy is loaded, and standard output and error,
+"""Input and output of a command: its files, checked before heavy packages are loaded, standard output and error,
 also where they are a full disk, or closed."""
 
 from __future__ import annotations

@@ -120,12 +120,12 @@ def stores_of(pattern: str) -> list[Store]:
 
 
 def option(name: str) -> str:
-    """How an option is written."""
+    """The spelling of an option on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
 def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
-    """Look at ``--dask`` and what does not work with it, before any work.
+    """Check ``--dask`` and the options that do not work with it, before any work.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a command shows: its facts, as tables for people or as JSON for programs, and the progress of its reading."""
+"""The output of a command: its facts, as tables for people or as JSON for programs, and the progress of its reading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def spoken(name: str, value: Any) -> str:
-    """`value` as text for people; the name tells what it measures."""
+    """`value` as text for people; the name says what it measures."""
     if isinstance(value, dict):
         told = [f"{shown(str(key))}: {spoken(str(key), one)}" for key, one in list(value.items())[:12]]
         return ", ".join(told) + (f", and {len(value) - 12} more" if len(value) > 12 else "")

@@ -1,4 +1,4 @@
-"""What the command line knows: losses, solvers and estimators, the package's and the user's own, and their options.
+"""The names that commands know: losses, solvers and estimators, the package's and the user's own, and their options.
 
 Light to import. The package's estimators are read from the text of their modules, because importing them takes longer
 than an answer to ``--help`` may; those of the user are imported already. ``module:Class`` imports the module, which

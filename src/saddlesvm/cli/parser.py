@@ -119,7 +119,7 @@ def add_options_of_estimators(parser: Parser) -> None:
 
 
 def flag(name: str) -> str:
-    """How an option is written."""
+    """The spelling of an option on the command line."""
     return f"--{name.replace('_', '-')}"
 
 

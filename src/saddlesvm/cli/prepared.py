@@ -1,4 +1,4 @@
-"""What is done to rows before a model sees them, the same for all data of a model.
+"""The preparation of rows for a model, the same for all its data.
 
 Missing values are refused, left out with their rows, or filled in by column. Features are brought to mean 0 and
 variance 1 as the training rows have them. Rows of ``--kernel precomputed`` are values of a kernel.
@@ -26,7 +26,7 @@ from saddlesvm.estimators.table import TableEncoder
 
 @dataclasses.dataclass(frozen=True)
 class Filling:
-    """What happens to missing values, the same for all data of a model.
+    """The treatment of missing values, the same for all data of a model.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Filling:
 
     @classmethod
     def of_model(cls, notes: Mapping[str, Any]) -> Filling:
-        """That of a saved model, from its notes.
+        """The treatment by a saved model, from its notes.
 
         Raises
         ------
@@ -88,11 +88,11 @@ class Filling:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What a model file keeps."""
+        """The notes for a model file."""
         return {} if self.how == "error" else {NOTE: dataclasses.asdict(self)}
 
     def found_in(self, table: Table) -> dict[str, Any]:
-        """What is missing in a table, and what happens to it, in words."""
+        """The missing values of a table and their treatment, in words."""
         if self.how == "error" or table.format == "store" or sparse.issparse(table.X):
             return {}
         gaps = np.isnan(table.X)
@@ -160,7 +160,7 @@ def takes_kernel_values(model: Any) -> bool:
 
 def width_read(model: Any) -> int | None:
     """The features that data of a model have in their file, LIBSVM's number of the row among them; None where that is
-    not known: LIBSVM's models with a precomputed kernel do not tell their training rows."""
+    not known: LIBSVM's models with a precomputed kernel do not state their number of training rows."""
     if not takes_kernel_values(model):
         return int(model.n_features_in_)
     if "rows" not in model.notes_:

@@ -68,7 +68,7 @@ def forget(options: argparse.Namespace) -> int:
 
 
 def how_read(options: argparse.Namespace, table: Table) -> dict[str, Any]:
-    """How the checker is to read a text file as it was read here; empty for other formats."""
+    """The checker's options for reading a text file as it was read here; empty for other formats."""
     if table.format == "libsvm":
         return {"zero_based": bool(table.zero_based)}
     if table.format != "csv" or not Path(options.data).is_file():

@@ -1,4 +1,4 @@
-"""How the commands read data: files, stores, bundled sets, and standard input."""
+"""The commands' way of reading data: files, stores, bundled sets, and standard input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_table(
     zero_based: bool | None = None,
     missing: str = "error",
 ) -> Table:
-    """Read a data file as the options say; `zero_based` tells how other data of the same model were read.
+    """Read a data file as the options say; `zero_based` says how other data of the same model were read.
 
     Where data to train on have columns of words, dates or texts, `X` of the table holds those columns.
     """
@@ -59,7 +59,7 @@ def read_table(
 
 
 def from_standard_input(options: argparse.Namespace, use: Callable[[str], Table]) -> Table:
-    """Read what comes on standard input, by way of a temporary file: the readers look at data more than once.
+    """Read what comes on standard input, by way of a temporary file: the readers read data more than once.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def check_features(model: Any, path: str, table: Table) -> None:
 
 
 def label_taken(table: Table, label: str | None) -> str | None:
-    """Which column was taken for the labels, in words; None where the format leaves no choice."""
+    """The column that was taken for the labels, in words; None where the format leaves no choice."""
     if table.y is None or table.format not in ("csv", "parquet", "jsonl", "arrow", "folder"):
         return None
     name = repr(table.label_name) if table.label_name is not None else "without a name"

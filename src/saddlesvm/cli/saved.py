@@ -1,4 +1,4 @@
-"""What a saved model is used for: ``saddlesvm predict``, ``saddlesvm certify`` and ``saddlesvm info``."""
+"""The uses of a saved model: ``saddlesvm predict``, ``saddlesvm certify`` and ``saddlesvm info``."""
 
 from __future__ import annotations
 

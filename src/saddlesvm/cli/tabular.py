@@ -1,4 +1,4 @@
-"""Tables with columns of words, dates and gaps on the command line: found, read, encoded, and told column by column."""
+"""Tables with columns of words, dates and gaps on the command line: found, read, encoded, described by column."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def of_store(table: Table) -> Table:
 
 
 def told(found: Mapping[str, Found]) -> list[str]:
-    """What was made of each column, in words."""
+    """The kind and the encoding of each column, in words."""
     return [f"{name}: {one.kind}" + (f" ({one.why})" if one.why else "") for name, one in found.items()]
 
 

@@ -239,13 +239,13 @@ def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:
 
 
 def settled(model: Any, test: Table) -> dict[str, Any]:
-    """How many labels of the test rows are proven, once the model has worked on for them."""
+    """The number of proven labels of the test rows, after the model has been trained further for them."""
     proven = model.settle(test.X)
     return {"test labels proven": f"{int(proven.sum()):,} of {proven.size:,}"}
 
 
 def proven_in_report(model: Any, train: Table, test: Table | None) -> dict[str, Any]:
-    """How many labels of the test rows, or else the training rows, are proven; nothing where a proof would take long,
+    """The number of proven labels of the test rows, or of the training rows; nothing where a proof would take long,
     or the model has none."""
     name, rows = ("train", train) if test is None else ("test", test)
     if not isinstance(model, ProvesLabels) or getattr(model, "seconds_solving_", np.inf) > QUICK:

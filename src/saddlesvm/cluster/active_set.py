@@ -38,7 +38,7 @@ LARGEST = largest_among(RowSizes)
 
 
 class Search(NamedTuple):
-    """What a round asks of every partition: for each problem that is left its number and its question."""
+    """The question of a round to every partition: for each problem that is left its number and its question."""
 
     problems: list[int]
     questions: list[Question]
@@ -53,7 +53,7 @@ class Search(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a partition finds, or several together.
+    """The findings of a partition, or of several together.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ def search_part(part: Part, asked: Search) -> Found:
 
 
 def together(answers: list[Found]) -> Found:
-    """What several partitions find together, added in their order; what they found is left as it is."""
+    """The sum of the findings of several partitions, in their order; what they found is left as it is."""
     first, *others = answers
     findings, sizes = [one.copy() for one in first.findings], first.sizes.copy()
     for other in others:
@@ -139,7 +139,7 @@ def without_rows(found: Found) -> Found:
 
 
 def findings_of(found: Found, position: int) -> Findings:
-    """What was found for one of the problems."""
+    """The findings for one of the problems."""
     return found.findings[position]
 
 
@@ -223,7 +223,7 @@ class ActiveSetRounds(Rounds):
         return None
 
     def question(self, k: int) -> Question:
-        """What is to be found out about a problem: a sample of the rows first, where there is no room for all."""
+        """The question about a problem: a sample of the rows first, where there is no room for all."""
         run = self.runs[k]
         if run.width == 0.0:
             return run.ask_sample(run.most / self.plan.n)

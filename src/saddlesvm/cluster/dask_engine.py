@@ -64,7 +64,7 @@ def is_loss(error: BaseException) -> bool:
 
 
 class Left:
-    """What a round has made, left on a worker; made when it is first asked for, and again where it was lost.
+    """The results of a round, kept on a worker; made when it is first asked for, and again where it was lost.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class DaskEngine:
             return Report(np.zeros((len(W), 0)), RoundSums.none(len(W)), 0.0, 0.0, 0)
 
     def total(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
-        """What `together` makes of the answers of `work` for all partitions, a few at a time; after a loss anew."""
+        """The result of `together` on the answers of `work` for all partitions, a few at a time; after a loss anew."""
         return self.returned(self.persist(work, together, given), None)
 
     def persist(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Left:
@@ -275,7 +275,7 @@ class DaskEngine:
         self.restarts += 1
 
     def tree(self, reports: list[Any], together: Callable[[list[Any]], Any]) -> Any:
-        """What `together` makes of reports, a few at a time, where they are."""
+        """The result of `together` on reports, a few at a time, on the workers that hold them."""
         while len(reports) > 1:
             groups = [reports[k : k + BRANCHES] for k in range(0, len(reports), BRANCHES)]
             reports = [self.submit(together, group) if len(group) > 1 else group[0] for group in groups]

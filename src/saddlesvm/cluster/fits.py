@@ -188,7 +188,7 @@ class ClusterFits:
         return replace(other, rounds=found.rounds + other.rounds)
 
     def _carried_out(self, choice: Method) -> Solution:
-        """What a method makes of the partitions."""
+        """The result of a method on the partitions."""
         client, parts, plan = self.partitions.client, self.partitions.parts, self.plan
         if getattr(choice, "func", choice) is Rounds:
             parts = _mixed_where_alike(client, parts, plan.seed)

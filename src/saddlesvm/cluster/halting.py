@@ -23,7 +23,7 @@ _halted: deque[str] = deque(maxlen=REMEMBERED)
 
 
 class Until(NamedTuple):
-    """How long a task may work: so many seconds, while the fit of that name is not halted."""
+    """The time that a task may take: so many seconds, while the fit of that name is not halted."""
 
     name: str = ""
     seconds: float = float("inf")

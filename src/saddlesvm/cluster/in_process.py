@@ -73,7 +73,7 @@ class InProcess:
     def total(
         self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
     ) -> Answer:
-        """What `together` makes of the answers of `work` for all partitions."""
+        """The result of `together` on the answers of `work` for all partitions."""
         return together([work(part, given) for part in self.rows])
 
     def persist(

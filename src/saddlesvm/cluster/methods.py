@@ -1,4 +1,4 @@
-"""Which method a fit on a cluster takes: by the loss, and by what would travel."""
+"""The choice of the method of a fit on a cluster: by the loss, and by what would travel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Method = Callable[..., Rounds]
 
 
 class ClusterSolver(NamedTuple):
-    """What a solver's name asks for on a cluster.
+    """The meaning of a solver's name on a cluster.
 
     Attributes
     ----------

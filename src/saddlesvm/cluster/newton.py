@@ -38,7 +38,7 @@ MOST_BYTES = 64e6  # of the matrices that a partition sends in a round: beyond, 
 
 
 class Asks(NamedTuple):
-    """What a round asks of every partition: for each problem that is left its number and its :class:`Ask`."""
+    """The question of a round to every partition: for each problem that is left its number and its :class:`Ask`."""
 
     problems: list[int]
     asks: list[Ask]
@@ -52,7 +52,7 @@ class Asks(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What a partition tells, or several together.
+    """The answers of a partition, or of several together.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def look_at(part: Part, asked: Asks) -> Answers:
 
 
 def together(answers: list[Answers]) -> Answers:
-    """What several partitions tell together, added in their order; what they told is left as it is."""
+    """The sum of the answers of several partitions, in their order; what they told is left as it is."""
     first, *others = answers
     told, sizes = [RowStatistics(*(one.copy(order="K") for one in each)) for each in first.told], first.sizes.copy()
     for other in others:
@@ -120,7 +120,7 @@ def joined(given: Sequence[Corners]) -> Corners:
 
 
 class Heard(NamedTuple):
-    """What the client gets of the answers: no row, and a matrix only where it takes the step itself."""
+    """The part of the answers that the client receives: no row, and a matrix only where it takes the step itself."""
 
     told: list[RowStatistics]
     sizes: np.ndarray
@@ -131,7 +131,7 @@ class Heard(NamedTuple):
 
 
 def heard(answers: Answers) -> Heard:
-    """What comes to the client."""
+    """The part that the client receives."""
     nowhere = np.zeros((0, 0))
     told = [
         one._replace(matrix=nowhere) if near.seen else one
@@ -218,7 +218,7 @@ class NewtonRounds(Rounds):
         return Outcome.LIMITED_BY_ROUNDING if all(ended) and self.plan.tol > 0.0 else None
 
     def answers(self, problems: list[int], asks: list[Ask]) -> tuple[Any, Heard]:
-        """What all partitions tell together: left where they are, and what the client gets of it."""
+        """The sum of the answers of all partitions: left where they are, and what the client gets of it."""
         asked = Asks(problems, asks, self.plan.loss, self.plan.C)
         there = self.engine.persist(look_at, together, asked)
         found = self.engine.returned(there, heard)

@@ -33,7 +33,7 @@ TWO = 2  # classes, which a joint machine has one vector for in a model: the sec
 
 
 class Order(NamedTuple):
-    """What to solve, and when to end."""
+    """The problem to solve, and the limits."""
 
     plan: Training
     until: Until
@@ -63,7 +63,7 @@ class Fitted(NamedTuple):
 
 
 class RoundFigures(NamedTuple):
-    """What the record of the only round takes."""
+    """The figures for the record of the only round."""
 
     nbytes: int
     work: float

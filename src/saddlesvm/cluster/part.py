@@ -102,7 +102,7 @@ class Part(NamedTuple):
 
     @property
     def split(self) -> Split:
-        """Which problems there are over these rows."""
+        """The problems over these rows."""
         return Split(self.classes, self.multi_class, self.folds)
 
     @property
@@ -120,7 +120,7 @@ class Part(NamedTuple):
         return self.split.members(index, self.y, self.fold)
 
     def options(self, index: int) -> dict[str, Any]:
-        """What the rows tell of a problem: weights, intercept and norms."""
+        """The facts of the rows for a problem: weights, intercept and norms."""
         weights = self.weights if self.weights.size else None
         if self.factors.size:
             weights = self.factors[index] * (np.ones(self.size) if weights is None else weights)
@@ -143,7 +143,7 @@ class Duals(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What a round asks of every partition: a few numbers, the same for all."""
+    """The question of a round to every partition: a few numbers, the same for all."""
 
     shares: np.ndarray  # share of the last round's change to take, one per problem
     sigmas: np.ndarray
@@ -175,7 +175,7 @@ class Report(NamedTuple):
     parts: int
 
     def plus(self, other: Report) -> Report:
-        """What both say together."""
+        """The sum of both."""
         return Report(
             added(self.moves, other.moves),
             self.sums.plus(other.sums),
@@ -191,7 +191,7 @@ class Report(NamedTuple):
 
 
 def total(reports: list[Report]) -> Report:
-    """What several reports say together, added in their order."""
+    """The sum of several reports, in their order."""
     answer = reports[0]
     for report in reports[1:]:
         answer = answer.plus(report)
@@ -330,7 +330,7 @@ def local_step(
 
 
 def weights_of(part: Part, duals: Duals, order: Order) -> Report:
-    """What the partition's dual variables contribute to the weights: ``C sum_i a_i x_i``, as moves."""
+    """The contribution of the partition's dual variables to the weights: ``C sum_i a_i x_i``, as moves."""
     began = time.perf_counter()
     alpha = duals.after(order.shares)
     members = np.arange(part.size, dtype=np.int32 if part.size < 2**31 else np.int64)
@@ -362,7 +362,7 @@ def places_of(part: Part) -> np.ndarray:
 
 
 def rows_of_problems(part: Part) -> np.ndarray:
-    """How many rows of a partition take part in each problem, shape (problems,)."""
+    """The number of a partition's rows in each problem, shape (problems,)."""
     every = (part.members(k) for k in range(part.split.problems))
     return np.array([part.size if members is None else members.size for members in every])
 

@@ -75,7 +75,7 @@ class Engine(Protocol):
     def total(
         self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
     ) -> Answer:
-        """What `together` makes of the answers of `work` for all partitions; neither changes what it gets."""
+        """The result of `together` on the answers of `work` for all partitions; neither changes what it gets."""
 
     def persist(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
         """The same, left where the rows are; what it is, :meth:`returned` and :meth:`map_each` know."""
@@ -97,7 +97,7 @@ class Engine(Protocol):
 
 
 class RoundFigures(Protocol):
-    """What the record of a round takes from a report."""
+    """The figures for the record of a round, from a report."""
 
     @property
     def work(self) -> float:
@@ -118,7 +118,7 @@ class RoundFigures(Protocol):
 
 @dataclass(frozen=True)
 class Training:
-    """What to solve and when to stop.
+    """The problem to solve, and the limits.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class Training:
 
 @dataclass
 class Solution:
-    """What came out: weights of shape (problems, d + 1), certificates, the record of the rounds, why they ended."""
+    """The result: weights of shape (problems, d + 1), certificates, the record of the rounds, why they ended."""
 
     W: np.ndarray
     certificates: list[Certificate]
@@ -239,7 +239,7 @@ class Rounds:
         return Until(self.engine.name, max(share * self.left(), LEAST_SECONDS))
 
     def order(self) -> Order:
-        """What the next round asks of the partitions."""
+        """The question of the next round to the partitions."""
         plan = self.plan
         sigmas = self.scaling["sigma"][:, 0].copy()
         return Order(self.shares, sigmas, self.live, plan.loss, plan.C, plan.passes, plan.seed + 7919 * self.rounds)
@@ -387,7 +387,7 @@ class Rounds:
         return summed(self.facts(sums.sizes[k]), found, point, model, pull)
 
     def facts(self, sizes: np.ndarray) -> Facts:
-        """What a certificate needs to know; `sizes` are those of a problem's rows and multipliers."""
+        """The facts that a certificate needs; `sizes` are those of a problem's rows and multipliers."""
         plan = self.plan
         return Facts(plan.loss, plan.C, plan.regularizer, RowSizes(*sizes[:ROW_SIZES].tolist()))
 

@@ -1,4 +1,4 @@
-"""Which problems a fit on a cluster solves side by side over the same partitions: classes, pairs of classes, and folds.
+"""The problems that a fit on a cluster solves together over the same partitions: classes, pairs of classes, and folds.
 
 All of them share every round. A joint machine solves all classes in one problem. A problem has a number; the split says
 which class, or pair, and which fold it means. A fold's problems leave its rows out. Which fold a row is in is drawn
@@ -16,7 +16,7 @@ from saddlesvm.multiclass.splits import JOINT
 
 
 class Split(NamedTuple):
-    """How many problems there are, and what their numbers mean.
+    """The number of problems, and the meaning of their indices.
 
     Attributes
     ----------

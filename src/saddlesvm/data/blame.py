@@ -1,4 +1,4 @@
-"""What to say of data that are no numbers: which column, or which label, is to blame."""
+"""Error messages for data that are not numbers: which column, or which label, is to blame."""
 
 from __future__ import annotations
 

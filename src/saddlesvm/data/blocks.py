@@ -154,7 +154,7 @@ class Source:
 
 
 def rows_in(n_bytes: int, a_row: float) -> int:
-    """How many rows of `a_row` bytes there are in `n_bytes`; at least 1."""
+    """The number of rows of `a_row` bytes in `n_bytes`; at least 1."""
     return max(1, int(n_bytes / max(a_row, 1.0)))
 
 

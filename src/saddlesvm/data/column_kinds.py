@@ -1,4 +1,4 @@
-"""What a column of a table is: a number, a category, a text, a date, a list of numbers, or nothing to learn from."""
+"""The kind of a table's column: a number, a category, a text, a date, a list of numbers, or nothing to learn from."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Kind(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was made of a column, and why."""
+    """The kind that was found for a column, and the reason."""
 
     kind: Kind
     why: str
@@ -90,7 +90,7 @@ def kind_of(text: str, column: str) -> Kind:
 
 
 def found_in(frame: Frame, given: Mapping[str, str] | None = None) -> dict[str, Found]:
-    """What each column is, of the first rows of a table; `given` has what the user says.
+    """The kind of each column, from the first rows of a table; `given` has what the user says.
 
     Raises
     ------

@@ -150,7 +150,7 @@ def _append_all(
 
 
 def _shared_note(sources: list[Source]) -> dict[str, Any] | None:
-    """What the headers of all sources, where they are stores, say of missing values; None where they differ."""
+    """The note on missing values that the headers of all sources share, if they are stores; None where they differ."""
     if any(source.format != "store" for source in sources):
         return None
     noted = [Store(source.name).header.get(NOTE) for source in sources]

@@ -49,7 +49,7 @@ leading_zeros = instruction("leading_zeros", lambda a: 64 - int(a).bit_length())
 
 @inlined
 def _nearest_double(w: Any, q: Any, powers: Any) -> Any:
-    """The bits of the double nearest to ``w * 10 ** q`` for a uint64 w > 0; 0 where this method cannot tell."""
+    """The bits of the double nearest to ``w * 10 ** q`` for a uint64 w > 0; 0 where this method cannot decide."""
     if q < SMALLEST_POWER or q > LARGEST_POWER:
         return U(0)
     zeros: Any = leading_zeros(w)

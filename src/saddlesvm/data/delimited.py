@@ -61,7 +61,7 @@ class Layout:
         return None if self.names is None or self.label is None else self.names[self.label]
 
     def converters(self, note_label: Callable[[str], float]) -> Any:
-        """What makes numbers of cells other than plain ones, for ``np.loadtxt``."""
+        """The converters of cells that are not plain numbers, for ``np.loadtxt``."""
         made: dict[int, Any] = dict.fromkeys(range(self.n_columns), _number_or_gap) if self.gaps else {}
         made |= dict.fromkeys(self.dropped, _nothing)
         return made | ({} if self.label is None else {self.label: note_label}) or None
@@ -148,7 +148,7 @@ def _cells(
 
 
 def _nothing(cell: str) -> float:
-    """What is read of a cell that is left out."""
+    """The value of a cell that is left out."""
     return 0.0
 
 
@@ -172,7 +172,7 @@ def layout_of(
     n_features: int | None,
     drop: Sequence[str | int] = (),
 ) -> Layout:
-    """How the lines of a file are laid out, from its first two.
+    """The layout of a file's lines, from the first two.
 
     Raises
     ------

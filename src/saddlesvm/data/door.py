@@ -1,4 +1,4 @@
-"""What may be given for rows beside arrays: Arrow data, DLPack, and what is read by slices, as with h5py and zarr."""
+"""Inputs accepted as rows besides arrays: Arrow data, DLPack, and what is read by slices, as with h5py and zarr."""
 
 from __future__ import annotations
 

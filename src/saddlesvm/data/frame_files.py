@@ -71,7 +71,7 @@ def frame_source(
     drop : sequence of str or int
         Columns that are left out, by name or position.
     label : str, int, False or None
-        As in :func:`~saddlesvm.data.read`; helps to tell a line of names from a row.
+        As in :func:`~saddlesvm.data.read`; helps to distinguish a line of names from a row.
 
     Raises
     ------

@@ -21,7 +21,7 @@ MISSING = ("error", "drop", "mean")
 
 @dataclasses.dataclass
 class Gaps:
-    """What happens to missing values, and how many there were.
+    """The treatment of missing values, and their number.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Gaps:
 
     @classmethod
     def learnt(cls, how: str, sources: Sequence[Source], n_bytes: int, advance: Callable[[float], Any]) -> Gaps:
-        """What the sources teach; means take a pass over them, in blocks of about `n_bytes`.
+        """The treatment learnt from the sources; means take a pass over them, in blocks of about `n_bytes`.
 
         Raises
         ------
@@ -77,14 +77,14 @@ class Gaps:
         return block._replace(X=block.X[kept], y=y, weights=weights)
 
     def note(self, scale: float) -> dict[str, Any] | None:
-        """What the header of the store keeps, in the units of its values, which are `scale` times those read."""
+        """The note for the store's header, in the units of its values, which are `scale` times those read."""
         if self.how == "error":
             return None
         return {"how": self.how, "values": [scale * value for value in self.values], "count": self.count}
 
 
 def read_through(sources: Sequence[Source], n_bytes: int, advance: Callable[[float], Any]) -> Iterator[Block]:
-    """The blocks of all sources in turn; `advance` is told the share of their bytes that was read."""
+    """The blocks of all sources in turn; `advance` is called with the share of their bytes that was read."""
     total, done = sum(source.n_bytes for source in sources) or 1, 0
     for source in sources:
         for block in source.blocks(n_bytes):

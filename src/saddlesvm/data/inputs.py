@@ -341,7 +341,7 @@ def check_labels(y: Any, n: int) -> np.ndarray:
 
 
 def encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, ascending, and the number of each label's; whole numbers are told apart without sorting.
+    """The classes, ascending, and the number of each label's; whole numbers are distinguished without sorting.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Labels that arrive in pieces: only the end tells whether they are numbers or text, and how many classes there are."""
+"""Labels that arrive in pieces: their type and the number of classes are known only after the last row."""
 
 from __future__ import annotations
 

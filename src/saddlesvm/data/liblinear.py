@@ -84,7 +84,7 @@ class LiblinearModel:
 
     @property
     def multi_class(self) -> str:
-        """How the classes were trained together: "ovr" or "crammer_singer"."""
+        """The way in which the classes were trained together: "ovr" or "crammer_singer"."""
         return "crammer_singer" if self.solver_type == _CRAMMER_SINGER else "ovr"
 
 

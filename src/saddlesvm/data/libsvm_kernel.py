@@ -17,7 +17,7 @@ NEWLINE, HASH, COLON, SMALL_Q = (np.uint8(ord(mark)) for mark in "\n#:q")
 
 
 class Filled(NamedTuple):
-    """What the lines hold.
+    """The contents of the lines.
 
     Attributes
     ----------

@@ -64,7 +64,7 @@ class LibsvmModel:
     rho : ndarray of shape (n_pairs,)
     vectors : CSR array of shape (n_support, n_features); (n_support, 0) for a precomputed kernel
     rows : int32 ndarray of shape (n_support,)
-        Numbers of the training rows, from 0; where the file does not tell them, the places of the vectors.
+        Numbers of the training rows, from 0; where the file does not state them, the places of the vectors.
     labels : int64 ndarray of shape (n_classes,), or None
         In the order of the file.
     n_support : int32 ndarray of shape (n_classes,), or None
@@ -206,7 +206,7 @@ def _read_header(file: IO[str], where: str) -> tuple[dict[str, str], int]:
 
 @dataclass(frozen=True)
 class _Header:
-    """What the lines before the vectors say, checked."""
+    """The header: the checked lines before the vectors."""
 
     svm_type: str
     kernel: str

@@ -37,7 +37,7 @@ def open_parallel_bz2(raw: IO[bytes]) -> IO[bytes]:
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     with suppress(AttributeError):  # not on every system
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

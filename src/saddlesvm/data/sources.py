@@ -1,4 +1,4 @@
-"""Which sources of data there are, and which paths are none of a file, before anything is read."""
+"""Checks of the sources of data before anything is read."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ class Store:
 
     @property
     def layout(self) -> Literal["dense", "csr"]:
-        """How the rows are stored: "dense" or "csr"."""
+        """The layout of the rows: "dense" or "csr"."""
         layout: Literal["dense", "csr"] = self.header["layout"]
         return layout
 

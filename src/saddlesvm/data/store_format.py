@@ -76,7 +76,7 @@ class ArrayFile:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def offset(self) -> int:
-        """Where the array begins in its file, after comparing the file's header and size with what they must be.
+        """The offset of the array in its file, after comparing the file's header and size with what they must be.
 
         Raises
         ------
@@ -262,7 +262,7 @@ def _check_names(header: dict[str, Any], width: int, folder: Path) -> None:
 
 
 def _check_note(noted: Any, width: int, folder: Path) -> None:
-    """What happened to missing values: it may be left out, and must not be something else."""
+    """The note on missing values: it may be left out, and must not be something else."""
     if noted is None:
         return
     fine = isinstance(noted, dict) and noted.get("how") in ("drop", "mean") and type(noted.get("count")) is int

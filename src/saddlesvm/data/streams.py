@@ -217,7 +217,7 @@ def open_text(path: Path) -> io.TextIOWrapper:
 
 
 def format_of(path: Path) -> str:
-    """Tell the format: from the name's ending where that is a known one, from the content otherwise.
+    """Find the format: from the name's ending where that is a known one, from the content otherwise.
 
     Returns
     -------

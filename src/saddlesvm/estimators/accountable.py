@@ -1,4 +1,4 @@
-"""What a linear model can hand over about itself: a proof, and a card; and how it learns and forgets single rows."""
+"""Documents about a linear model, a proof and a card; and training on, and forgetting of, single rows."""
 
 from __future__ import annotations
 
@@ -139,12 +139,12 @@ class Accountable:
         return self
 
     def card(self, X: Any = None, y: Any = None, *, format: Literal["markdown", "json"] = "markdown") -> str:
-        """What an auditor asks of the model: problem, certificate, digest, hash of the data, classes, versions.
+        """The facts that an auditor asks for: problem, certificate, digest, hash of the data, classes, versions.
 
         Parameters
         ----------
         X, y : optional
-            Rows to measure the accuracy on. For a classifier that knows its training data, an interval is given with
+            Rows to measure the accuracy on. For a classifier with its training data, an interval is given with
             it: the accuracy of the exact optimum lies there, proven.
         format : {"markdown", "json"}, default="markdown"
 

@@ -29,7 +29,7 @@ HARDER_ITERATIONS = 200  # of that fit
 
 @dataclass(frozen=True, eq=False)
 class GroupAudit:
-    """What leaving out each of g groups of rows does, between proven bounds.
+    """The effects of leaving out each of g groups of rows, between proven bounds.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class GroupAudit:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What an audit found. Bounds are proven; they are infinite where nothing is.
+    """The findings of an audit. Bounds are proven; they are infinite where nothing is.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ def _of_groups(near: list[Vicinity] | None, own: OwnRows, asked: Any, names: np.
 
 
 def _changed(base: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which decisions surely, and which perhaps, differ from those of the base, shape (m, groups).
+    """The decisions that certainly, and that possibly, differ from the base's, shape (m, groups).
 
     `base` has shape (m, k), `low` and `high` (m, groups, k).
     """
@@ -278,7 +278,7 @@ def _errors(low: np.ndarray, high: np.ndarray, own: OwnRows, rows: np.ndarray) -
 
 
 def _separability(own: OwnRows, repeats: list[np.ndarray]) -> dict[Any, Separability]:
-    """What is proven of each class against the rest; a harder fit is tried where the model's proves nothing."""
+    """The proven separability of each class from the rest; a harder fit is tried where the model's proves nothing."""
     found, classes = {}, own.model.classes_
     harder: Any = None
     repeated = own.count == 1 and bool(repeats)

@@ -32,7 +32,7 @@ Folds = list[tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class AutomaticC:
-    """How C is chosen; ``C="auto:rule=one_standard_error,high=1e4"`` in words.
+    """The way in which C is chosen; ``C="auto:rule=one_standard_error,high=1e4"`` in words.
 
     Parameters
     ----------

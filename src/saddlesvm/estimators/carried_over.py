@@ -1,4 +1,4 @@
-"""Where the next weights along C are expected: further on, the way that the last ones went.
+"""Predictions of the next weights along C: further on, the way that the last ones went.
 
 Differences between weights change slowly along C: those between a fold and all rows at the same C, and those between
 one C and the next. The last difference, grown as it last grew, leads closer to the next weights than any earlier
@@ -41,7 +41,7 @@ class CarriedOver:
         self.seen = [*self.seen[-1:], apart]
 
     def beyond(self, beside: Any, C: float) -> Weights | None:
-        """What is expected for C, from a model to compare with; None where nothing is known."""
+        """The model predicted for C, from a model to compare with; None where nothing is known."""
         if not self.seen:
             return None
         last = self.seen[-1]

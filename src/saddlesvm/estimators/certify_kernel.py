@@ -127,7 +127,7 @@ def loss_of(model: Any, name: str) -> Loss:
 
 
 def machine_of(model: Any, name: str) -> Machine:
-    """How the problem of a model is posed."""
+    """The machine that poses a model's problem."""
     kinds: dict[str, Callable[[float], Machine]] = {
         "NuSVC": NuClassification, "NuSVR": NuRegression, "OneClassSVM": Novelty,
     }  # fmt: skip
@@ -167,7 +167,7 @@ def _class_weights(
 
 
 def multi_class_of(model: Any, name: str) -> str:
-    """How a model splits its classes."""
+    """The way in which a model splits its classes."""
     return str(model.multi_class) if name == "KernelSVC" else "ovo"
 
 

@@ -31,7 +31,7 @@ def fingerprint(data: Data) -> str:
 
 
 def chosen(rows: Any, n: int) -> np.ndarray:
-    """Which of n rows are meant by numbers or a mask, shape (n,).
+    """The mask of n rows that numbers or a mask select, shape (n,).
 
     Raises
     ------
@@ -94,7 +94,7 @@ def fit_on(model: Any, data: Data, kept: np.ndarray | slice, added: int, entry: 
 
 
 def _start(model: Any, data: Data, kept: np.ndarray | slice, added: int) -> dict[str, Any]:
-    """What the fit begins with: the multipliers of the rows that stay, where their bounds are as they were, or the
+    """The start of the fit: the multipliers of the rows that stay, where their bounds are as they were, or the
     weights; nothing where the problem has another shape."""
     split = getattr(model, "multi_class", "ovr")
     classes = getattr(model, "classes_", None)

@@ -9,7 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 
 def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """What the weights of each class's rows are multiplied by.
+    """The factors of the weights of each class's rows.
 
     ``"balanced"`` counts a row by its own weight. scikit-learn does so from 1.7 on, so that this is done here.
 

@@ -30,7 +30,7 @@ OPEN = 1e-3  # share of the rows that may stay uncompared (ties) before a model 
 
 
 class _Conformal(MetaEstimatorMixin, BaseEstimator):
-    """What both estimators share: the model that they wrap."""
+    """The common part of both estimators: the model that they wrap."""
 
     estimator: Any
     estimator_: Any

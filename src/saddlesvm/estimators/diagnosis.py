@@ -30,7 +30,7 @@ class Finding:
 
 
 def diagnose(X: Any) -> list[Finding]:
-    """Look at the columns of a design matrix.
+    """Check the columns of a design matrix.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def diagnose(X: Any) -> list[Finding]:
 
 
 def scale_hint(X: Any) -> list[Finding]:
-    """What a look at some rows says about the scales of the features: cheap enough for the end of a fit."""
+    """A hint on the scales of the features, from some rows: cheap enough for the end of a fit."""
     n = X.shape[0]
     some = X[np.unique(np.linspace(0, n - 1, min(n, GLANCED_ROWS)).astype(np.int64))]
     if not sparse.issparse(X):

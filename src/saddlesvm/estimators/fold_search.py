@@ -32,7 +32,7 @@ Scorer = Callable[[Any, Any, Any], float]
 
 @dataclass
 class Table:
-    """What the folds found, each of shape (values of C, folds); NaN where nothing was fitted.
+    """The results of the folds, each of shape (values of C, folds); NaN where nothing was fitted.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Fold:
         return cls(whole.part(*rows_of_fold(whole, train)), np.arange(whole.y.size)[test])
 
     def right(self, model: Any) -> np.ndarray:
-        """Which of the held-out rows a model gets right."""
+        """The held-out rows that a model labels correctly."""
         return np.asarray(model.decide(linear_scores(self.X, model.coef_, model.intercept_)) == self.y)
 
 

@@ -1,4 +1,4 @@
-"""What LinearSVC and LinearSVR share to fit along C."""
+"""The common part of LinearSVC and LinearSVR for fits along C."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class KernelMachine(Estimator):
         weights: np.ndarray | None,
         machine: Machine = PLAIN,
     ) -> Approximation | None:
-        """The fit over landmarks, where one is asked for; its feasible multipliers are kept."""
+        """The fit over landmarks, if requested; its feasible multipliers are kept."""
         count = wanted(self, X)
         if count == 0:
             return None
@@ -190,7 +190,7 @@ class KernelMachine(Estimator):
             self.multipliers_ = multipliers
 
     def _shown(self, fits: Fits) -> list[FitResult]:
-        """The results of fits, under one progress bar where that is asked for."""
+        """The results of fits, under one progress bar if requested."""
         if not self.verbose:
             return fits.solve()
         with ProgressBar(self.tol, len(fits.makers), self._most_epochs(), self.max_time) as fits.bar:
@@ -214,7 +214,7 @@ class KernelMachine(Estimator):
         return [factor * (beta if order is None else beta[order]) for beta in found]
 
     def _centres(self) -> Any:
-        """What stands for the support vectors: themselves, or their numbers for a precomputed kernel."""
+        """The stored support vectors: themselves, or their numbers for a precomputed kernel."""
         return self.support_ if self.kernel_.precomputed else self.support_vectors_
 
     def _expanded(self, X: Any, coefficients: np.ndarray) -> np.ndarray:

@@ -192,7 +192,7 @@ class Estimation:
         return found
 
     def _verdicts(self, low: np.ndarray, high: np.ndarray) -> Verdicts:
-        """What bounds of the margins, shape (n, k), prove of the labels."""
+        """The labels that bounds on the margins, shape (n, k), prove."""
         if self.own.several:
             signs = np.column_stack([sub.y for sub in self.posed.problems])
             return label_verdicts(low, high, signs)
@@ -202,7 +202,7 @@ class Estimation:
         return label_verdicts(low, high, self.own.codes)
 
     def _weights(self) -> np.ndarray:
-        """What each row counts in the error, shape (n,)."""
+        """The weight of each row in the error, shape (n,)."""
         weights = np.ones(self.own.design.shape[0]) if self.posed.weights is None else self.posed.weights
         if self.own.codes is not None and len(self.posed.problems) > 1:
             weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.own.codes]

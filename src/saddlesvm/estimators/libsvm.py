@@ -154,7 +154,7 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     ----------
     path : path-like
     n_features : int, optional
-        Of the rows to predict; the largest index of a support vector when left out, since the file does not tell it.
+        Of the rows to predict; the largest index of a support vector when left out, since the file does not state it.
         For a precomputed kernel the number of training rows.
 
     Returns

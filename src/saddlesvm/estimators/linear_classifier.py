@@ -1,4 +1,4 @@
-"""What a linear classifier does beside fitting all rows at once: it scores, predicts, and learns from later rows."""
+"""Methods of linear classifiers besides fitting all rows at once: it scores, predicts, and learns from later rows."""
 
 from __future__ import annotations
 

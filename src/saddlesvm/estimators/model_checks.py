@@ -214,7 +214,7 @@ def check_sparse_weights(data: np.ndarray, shape: tuple[int, int], width: int, c
 
 
 def of_classes(count: int) -> tuple[int, ...]:
-    """How many sub-problems a number of classes may have been split into."""
+    """The numbers of sub-problems that a number of classes can be split into."""
     return (1,) if count == 2 else (count, count * (count - 1) // 2)
 
 

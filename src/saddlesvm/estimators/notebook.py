@@ -1,4 +1,4 @@
-"""What a notebook shows of an estimator: scikit-learn's diagram, and below it what the fit proved."""
+"""The representation of an estimator in notebooks: scikit-learn's diagram, and below it what the fit proved."""
 
 from __future__ import annotations
 

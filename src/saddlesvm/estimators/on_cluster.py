@@ -192,7 +192,7 @@ def _note_columns(model: Any, names: Sequence[str] | None, X: Any, y: Any, sampl
 
 
 def _watch(model: Any, print_line: Callable[[dict[str, Any]], None], row: dict[str, Any]) -> bool:
-    """Hand a round to the callbacks, and print it if that is asked for; whether a callback asks to stop."""
+    """Hand a round to the callbacks, and print it if requested; whether a callback asks to stop."""
     if model.verbose:
         print_line(row)
     asked = [callback(row) for callback in model.callbacks or ()]
@@ -341,7 +341,7 @@ class TakesClusters:
     """A linear estimator that takes Dask arrays and DataFrames, and lists of files that the workers read."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Accuracy, or R2 of a regression; of rows on a cluster a Dask number, computed when it is asked for.
+        """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
 
         Parameters
         ----------

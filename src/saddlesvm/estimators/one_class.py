@@ -126,7 +126,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Train to the relative gap `tol`; `y` is not looked at. See :meth:`SVR.fit`."""
+        """Train to the relative gap `tol`; `y` is ignored. See :meth:`SVR.fit`."""
         self.check_options()
         X = self._check_design(X, reset=True)
         machine = Novelty(float(self.nu))
@@ -151,7 +151,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         self._keep_vectors(X, [result])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """How far inside the surface the rows are, shape (rows,); negative outside.
+        """The signed distance of the rows from the surface, positive inside, shape (rows,); negative outside.
 
         Parameters
         ----------

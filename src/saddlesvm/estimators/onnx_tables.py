@@ -43,7 +43,7 @@ def _type_of(encoder: TableEncoder, name: str) -> Any:
 
 
 def with_frame(model: Any, X: Any) -> bool:
-    """Whether the columns of a data frame are inputs of their own: where a ``ColumnTransformer`` tells them apart."""
+    """Whether the columns of a data frame are inputs of their own: where a ``ColumnTransformer`` distinguishes them."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     return hasattr(X, "columns") and any(isinstance(step, ColumnTransformer) for step in steps)
 
@@ -138,7 +138,7 @@ def _one_hot(graph: Graph, place: Any, count: int, known: Any) -> Any:
 
 
 def _parts(graph: Graph, value: Any, size: float) -> Any:
-    """How many times a size goes into whole numbers."""
+    """The quotients of whole numbers and a size."""
     return graph.op("Floor", graph.op("Div", value, np.array([[size]])))
 
 

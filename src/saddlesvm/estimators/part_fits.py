@@ -115,7 +115,7 @@ class PartFits:
         return is_smooth(self.posed.loss)
 
     def without_each(self, model: Any, parts: Sequence[PartFits]) -> list[list[LeftOut] | None]:
-        """What each part's fit can begin with, from a `model` of all rows with the same C, or None if nothing.
+        """The starts of the parts' fits, from a `model` of all rows with the same C, or None if nothing.
 
         The parts must have the weights and the classes of all rows, and leave out each row at most once.
         """
@@ -133,7 +133,7 @@ class PartFits:
         return [list(one) for one in zip(*steps, strict=True)]
 
     def ahead(self, model: Any, C: float) -> list[LeftOut] | None:
-        """What a fit with another C can begin with, from a `model` of the same rows, or None if nothing."""
+        """The start of a fit with another C, from a `model` of the same rows, or None if nothing."""
         if self.ready is None:
             return None
         steps, following = [], copy.copy(self.model)
@@ -152,7 +152,7 @@ class PartFits:
         return free and has_steps(problem, parts) and (FINISH in model.phases_ or steps_are_cheap(problem))
 
     def _same_weights(self, part: PartFits) -> bool:
-        """Whether the rows of a part weigh what they weigh here."""
+        """Whether the rows of a part have the same weights as here."""
         if [sub.factor for sub in self.posed.problems] != [sub.factor for sub in part.posed.problems]:
             return False
         own, other = self.posed.weights, part.posed.weights
@@ -173,7 +173,7 @@ class PartFits:
 
 
 def rows_of_fold(whole: PartFits, train: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Which rows are trained on, and the weights of all rows: a row that is drawn twice has twice the weight.
+    """The rows that are trained on, and the weights of all rows: a row that is drawn twice has twice the weight.
 
     `train` has their numbers, or is a mask.
     """

@@ -82,7 +82,7 @@ class RegularizationPath:
 
     @property
     def n_features_selected(self) -> np.ndarray:
-        """How many features have a weight at each C, shape (k,)."""
+        """The number of features with a weight at each C, shape (k,)."""
         return np.array([model.n_features_selected_ for model in self.models])
 
     def model(self, C: float) -> LinearModel:

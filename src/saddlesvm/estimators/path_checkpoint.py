@@ -43,7 +43,7 @@ class StoredFit:
 
 
 def marks(template: LinearModel, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
-    """What must be the same for a path to go on: the data, and the options that define the objective."""
+    """The marks that must be equal for a path to resume: the data, and the options that define the objective."""
     labels = np.asarray(y)
     known, codes = np.unique(labels, return_inverse=True)
     given = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What a path over C is by default."""
+"""The defaults of a path over C."""
 
 ENDS = (1e-3, 1e3)  # smallest and largest C
 GAP = 1e-2  # relative gap

@@ -1,4 +1,4 @@
-"""The fits of a grid of C in several threads: each begins where its neighbour has come to, and the neighbour goes on.
+"""The fits of a grid of C in several threads: each starts from its neighbour's point, and the neighbour continues.
 
 A fit that begins at a neighbour's point gains little from the last digits of that point. So a fit hands its point to
 the next C as soon as the solver's own estimate of the relative gap has done half of the powers of ten to the one asked
@@ -43,7 +43,7 @@ Timed = tuple[LinearModel, float]  # a fitted model, and the seconds of its fit
 
 @dataclass(frozen=True)
 class Reached:
-    """A point that a fit has come to: what :meth:`LinearModel.begin_at` takes."""
+    """A point that a fit has reached: what :meth:`LinearModel.begin_at` takes."""
 
     coef_: np.ndarray
     intercept_: np.ndarray

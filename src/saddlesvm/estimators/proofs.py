@@ -47,7 +47,7 @@ Rows = list[dict[int, float]]
 
 
 class Posed(NamedTuple):
-    """What a proof is made of: the rows with their virtual feature, the problems, and the weights of the model.
+    """The parts of a proof: the rows with their virtual feature, the problems, and the weights of the model.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: di
 
 
 def verified(proof: Any, X: Any, y: Any) -> str:
-    """What a proof proves of these data, in a sentence.
+    """A sentence that says what a proof proves about these data.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What linear estimators prove of the exact optimum: its decisions, labels and weights."""
+"""Proofs of linear estimators about the exact optimum: its decisions, labels and weights."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ class ProvesLabels(ProvesAnswers):
 
         Notes
         -----
-        The model takes over the weights that it has come to, with their certificates.
+        The model keeps the weights that were reached, with their certificates.
 
         Examples
         --------
@@ -282,7 +282,7 @@ class ProvesLabels(ProvesAnswers):
 
     @internal
     def label_rule(self) -> Rule:
-        """How labels follow from scores."""
+        """The rule by which labels follow from scores."""
         model: Any = self
         return "each" if model.multilabel_ else "votes" if model.multi_class == "ovo" else "largest"
 

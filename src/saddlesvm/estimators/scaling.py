@@ -1,4 +1,4 @@
-"""What stands before an estimator in a pipeline that can be saved: a StandardScaler, or the encoder of a table."""
+"""The steps before an estimator in a pipeline that can be saved: a StandardScaler, or the encoder of a table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def behind_scaler(model: Any, scaler: StandardScaler | TableEncoder | None) -> A
 
 
 def arrays_of(scaler: StandardScaler | None) -> dict[str, np.ndarray]:
-    """What a model file holds of a fitted scaler; its mean is empty where it does not centre, its scale where it does
+    """The arrays of a fitted scaler for a file; its mean is empty where it does not centre, its scale where it does
     not divide."""
     if scaler is None:
         return {}

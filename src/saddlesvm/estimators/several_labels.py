@@ -15,7 +15,7 @@ from saddlesvm.problem.intercepts import intercept_kind
 
 
 class SeveralLabels:
-    """The part of a classifier that knows indicator matrices.
+    """The part of a classifier that handles indicator matrices.
 
     Attributes
     ----------

@@ -141,7 +141,7 @@ def encoder(frame: Any, columns: Mapping[str, str] | None = None) -> TableEncode
     Parameters
     ----------
     frame : data frame, Arrow table, dict of columns, or list of dicts
-        Features without the labels; its first 10,000 rows tell what each column is.
+        Features without the labels; its first 10,000 rows determine the kind of each column.
     columns : mapping of str to str, optional
         What columns are, where the guess is wrong: ``number``, ``category``, ``text`` (words), ``chars``, ``hashed``,
         ``date``, ``list`` or ``drop``; ``text:1-2`` for words and pairs, ``chars:2-5``, ``date:dmy``.

@@ -123,7 +123,7 @@ _NO_LABEL = frozenset({"", "?", "nan"})
 
 
 def kinds_of(source: FrameSource, label: str | None, given: Mapping[str, str] | None = None) -> dict[str, Found]:
-    """What the columns of a file are, from its first rows; the label's left out.
+    """The kinds of a file's columns, from its first rows; the label's left out.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def as_store(
     dtype : float32 or float64, optional
         Of the values; float64 by default.
     advance : callable, optional
-        Told the share that is done.
+        Called with the share that is done.
 
     Raises
     ------

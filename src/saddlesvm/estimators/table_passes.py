@@ -1,4 +1,4 @@
-"""What an encoder learns, from a table that comes in parts: the counts and sums of one pass, in bounded memory."""
+"""Training of an encoder on a table that is given in parts: the counts and sums of one pass, in bounded memory."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Learner:
         self.n_rows += len(frame)
 
     def state(self) -> tuple[State, np.ndarray]:
-        """What was learnt, as :func:`~saddlesvm.estimators.table_saved.state_of` returns it."""
+        """The learnt state, as :func:`~saddlesvm.estimators.table_saved.state_of` returns it."""
         if not self.n_rows:
             raise DataError("the table holds no rows; at least one is needed")
         members, idf = [], [np.empty(0)]

@@ -28,7 +28,7 @@ State = dict[str, Any]
 
 
 def state_of(encoder: TableEncoder) -> tuple[State, np.ndarray]:
-    """What a fitted encoder has learnt: a state, and the inverse document frequencies of its texts.
+    """The learnt state of a fitted encoder: a state, and the inverse document frequencies of its texts.
 
     Raises
     ------

@@ -111,7 +111,7 @@ def warmup(
 
 
 def _estimator(loss: str, options: dict[str, Any]) -> Callable[..., Any]:
-    """What makes an estimator with a loss, the options checked: a kernel machine where they name a kernel."""
+    """A maker of an estimator with a loss, the options checked: a kernel machine where they name a kernel."""
     regression = traits_of(make_loss(loss)).task == "regression"
     kernel = "kernel" in options
     kind: Any = (SVR if kernel else LinearSVR) if regression else (SVC if kernel else LinearSVC)

@@ -40,7 +40,7 @@ class OtherFit(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds.
+    """The contents of a checkpoint.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Checkpoint:
 
     @internal
     def read(self, problem: Any, solver: Any, mark: dict[str, Any], state: Any) -> Saved | None:
-        """What was stored, the state in the shape of the fresh `state`; None when there is no file.
+        """The stored facts, the state in the shape of the fresh `state`; None when there is no file.
 
         Raises
         ------

@@ -49,7 +49,7 @@ class Outcome(Enum):
 
     @property
     def advice(self) -> str:
-        """What the user can do, as a sentence."""
+        """Advice for the user, as a sentence."""
         return ADVICE[self]
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Checks that a fit can resume from a checkpoint, before its arrays reach compiled code, which checks no index.
 
-What restores a state knows no solver: the solver makes a state with the parts that the stored one has, whose fields say
-what they allow (:mod:`saddlesvm.runtime.durable`), and which knows how its fields depend on each other.
+This code knows no solver. The solver makes a state with the parts of the stored one; the state's fields declare what
+they allow (:mod:`saddlesvm.runtime.durable`), and the state checks how its fields depend on each other.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class FitResult:
 
 
 def uncertified(outcome: Outcome, reason: str, certificate: Certificate, tol: float, gap: float = 0.0) -> str:
-    """What to say of a fit that ended before it was certified: how, what the gap means, and advice."""
+    """The warning of a fit that ended before it was certified: how, what the gap means, and advice."""
     excess = certificate.excess
     if np.isfinite(excess):
         meaning = f"the objective is at most {100 * max(excess, 0.0):.3g} % above the optimum"

@@ -331,7 +331,7 @@ class Run:
         )
 
     def saved(self, state: Any, end: tuple[str, ...] = (), pending: bool = False) -> Saved:
-        """All that a resumed run needs.
+        """The state that a resumed run needs.
 
         `end` is the outcome and the reason with which certificates have ended the run, if they have; `pending` says
         that what follows a step is still to come.
@@ -387,7 +387,7 @@ class Run:
         return self.reason_to_end(saved.state, stopped=False)  # the run may have been killed at its end
 
     def verdict(self, state: Any) -> tuple[Outcome, str] | None:
-        """What the last certificate decides: certified, failed, rule met, limited by rounding, or no progress."""
+        """The decision after the last certificate: certified, failed, rule met, limited by rounding, or no progress."""
         assert self.best is not None
         certificate = proof(self.best, self.highest)
         if not certificate.sound:

@@ -1,6 +1,6 @@
 """Descriptions of charts, which matplotlib draws for files and notebooks, and plotly.js in a report.
 
-A description is plain data. Colours are Okabe and Ito's, which colour-blind people can tell apart; dashes and markers
+A description is plain data. Colours are Okabe and Ito's, which colour-blind people can distinguish; dashes and markers
 repeat what the colour says, so that a chart also works in grey.
 """
 

@@ -103,7 +103,7 @@ def comparison_report(comparison: Comparison) -> Report:
 
 
 def settings(comparison: Comparison) -> list[tuple[str, str]]:
-    """How the runs were set up, as pairs of words."""
+    """The settings of the runs, as pairs of words."""
     plan = comparison.plan
     words = "none" if plan.intercept == "none" else f"{plan.intercept}, scaling {plan.scaling:g}"
     limits = f"relative gap {plan.limits.tol:g}, or {plan.limits.max_time:g} s with certificates"
@@ -127,7 +127,7 @@ def first_to_reach(trace: pd.DataFrame) -> Table:
 
 
 def endings(trace: pd.DataFrame) -> Table:
-    """Where each solver ended."""
+    """The last objective, gap and errors of each solver."""
     ends = labelled(trace).groupby([*PROBLEM, "label", "repeat"], sort=False).last().reset_index()
     name, written = strengths(trace)
     rows = []
@@ -284,7 +284,7 @@ def ended_by_themselves(trace: pd.DataFrame) -> set[str]:
 
 
 def _sentence(table: pd.DataFrame, level: float, done: set[str]) -> str:
-    """Who was first within `level` of the optimum, how much later the others were, and why others never were."""
+    """The first solver within `level` of the optimum, the others' factors, and the reasons of those that failed."""
     exponent = f"{level:.0e}".replace("e-0", "e-")
     arrived = table[np.isfinite(table["seconds"])]
     missing = list(table[~np.isfinite(table["seconds"])]["label"])

@@ -19,7 +19,7 @@ class Diagnostics:
     Parameters
     ----------
     X : array or CSR matrix of shape (n, d)
-        Rows to look at: the training rows, or others.
+        Rows to evaluate: the training rows, or others.
     y : array of shape (n,)
         Two classes.
     loss : str or Loss, default="hinge"

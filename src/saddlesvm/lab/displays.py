@@ -42,7 +42,7 @@ class Display:
 
 @dataclass
 class GapDisplay(Display):
-    """How the primal and the dual of a fitted model closed on each other.
+    """The primal and the dual objective of a fitted model along the fit.
 
     Attributes
     ----------
@@ -289,7 +289,7 @@ class PathDisplay(Display):
         return Chart("Weights along the path", "C", "weight", series, x_log=True, caption=shown)
 
     def features_chart(self) -> Chart:
-        """How many features have a weight over C, in any of the sub-problems."""
+        """The number of features with a weight over C, in any of the sub-problems."""
         grid = self.path.grid(FINE)
         weights = [np.atleast_2d(self.path.coef(C)) for C in grid]
         counts = np.array([float(one.any(axis=0).sum()) for one in weights])

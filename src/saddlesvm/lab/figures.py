@@ -91,7 +91,7 @@ def change_of_w(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = 
 
 
 def against_C(trace: pd.DataFrame, quantity: str = "test_error", ax: Axes | None = None) -> Axes:
-    """Where every run ended, against C.
+    """The result of every run, against C.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def plane_chart(
 
 
 def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Where a heat map has a value, as points of lines; NaN between two lines."""
+    """The level lines of a heat map, as points; NaN between two lines."""
     from contourpy import contour_generator
 
     lines = contour_generator(shade.x, shade.y, shade.values).lines(level)

@@ -32,7 +32,7 @@ def machine_rows() -> list[tuple[str, str]]:
 
 
 def processor() -> str:
-    """Name of the processor, as well as the system tells it."""
+    """Name of the processor, as far as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -53,7 +53,7 @@ def in_threads(work: Callable[[Any], Answer], pieces: Iterable[Any]) -> list[Ans
 
 
 def memory() -> str:
-    """Main memory in GiB; "unknown" where the system does not tell."""
+    """Main memory in GiB; "unknown" where the system does not report it."""
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

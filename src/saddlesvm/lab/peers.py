@@ -55,7 +55,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Rung:
-    """One fit of a peer: epochs (NaN if it does not tell), seconds, weights, and whether it says it is done."""
+    """One fit of a peer: epochs (NaN if not reported), seconds, weights, and whether the peer reports convergence."""
 
     epochs: float
     seconds: float
@@ -144,7 +144,7 @@ def fit_sgd(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.nda
 
 
 def fit_liblinear(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """LIBLINEAR's own Python package; it neither takes nor tells epochs, so the ladder lowers its tolerance instead."""
+    """LIBLINEAR's own Python package. It neither takes nor reports epochs: the ladder lowers its tolerance instead."""
     from liblinear.liblinearutil import parameter, problem, train
 
     matrix = setting.X if sparse.issparse(setting.X) else np.ascontiguousarray(setting.X)

@@ -127,7 +127,7 @@ class Report:
 
     @property
     def took(self) -> list[tuple[str, str]]:
-        """What the work took, as pairs of words."""
+        """The time of the work, as pairs of words."""
         if not self.seconds:
             return []
         return [("seconds on the clock", f"{self.seconds:.0f}"), ("processor seconds", f"{self.processor_seconds:.0f}")]

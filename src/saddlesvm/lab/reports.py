@@ -61,7 +61,7 @@ def model_report(
 
 
 def model_verdict(model: Any, worth: dict[str, str]) -> list[str]:
-    """What the fit came to, in sentences: how good the model is proven to be, why the fit ended, and its scores."""
+    """The result of the fit, in sentences: the proven distance from the optimum, the reason of the end, the scores."""
     certificate, outcome = model.certificate_, model.outcome_
     excess = f"{100 * max(certificate.excess, 0.0):.3g} %" if np.isfinite(certificate.excess) else "an unknown share"
     found = [
@@ -99,7 +99,7 @@ def features(best: list[tuple[Any, ...]], caption: str) -> Item:
 
 
 def heading(model: Any, label: Any) -> str:
-    """What the features of a table speak for, in words."""
+    """The class that the features of a table support, in words."""
     if not hasattr(model, "classes_"):
         return "The largest weights, of either sign."
     if isinstance(label, tuple):
@@ -257,7 +257,7 @@ def influence(found: Audit, y: np.ndarray) -> list[Item]:
 
 
 def groups(found: Audit) -> Item:
-    """What leaving out each group does."""
+    """The effects of leaving out each group."""
     one = found.groups
     assert one is not None
     order = np.argsort(-one.changes_high, kind="stable")[:SHOWN]
@@ -286,7 +286,7 @@ def contradictions(found: Audit, model: Any, X: Any, y: np.ndarray) -> Item:
 
 
 def separability(found: Audit) -> Item:
-    """What is proven of each class."""
+    """The proven separability of each class."""
     words = {True: "yes", False: "no", None: "not decided"}
     rows = [
         [str(name), words[one.separable], between(one.low, one.high), one.reason]

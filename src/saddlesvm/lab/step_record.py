@@ -44,7 +44,7 @@ def watchable(solver: Any) -> Any:
 
 
 class Foresight:
-    """Tells which rows Pegasos or SDCA will visit next, from the generator's state and the order at the beginning."""
+    """Predicts the rows that Pegasos or SDCA will visit next, from the generator's first state and the first order."""
 
     def __init__(self, solver: Any, state: Any) -> None:
         self.draws = Draws(int(state.random[0]))

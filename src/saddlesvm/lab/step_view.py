@@ -164,7 +164,7 @@ def watch(
 
 
 def _scene(plane: Plane, solvers: list[Any], runs: list[dict[str, Any]], classes: tuple[str, ...]) -> dict[str, Any]:
-    """All that the page shows, as plain data."""
+    """The contents of the page, as plain data."""
     problem = plane.problem
     radii = [one.radius(problem) for one in solvers if isinstance(one, Pegasos)]
     ball = next((radius for radius in radii if math.isfinite(radius)), None)

@@ -38,7 +38,7 @@ Maker = Callable[[], SubProblem]
 
 @dataclass(frozen=True)
 class WithoutWeights:
-    """What the results of all sub-problems that were not begun have in common.
+    """The common part of the results of sub-problems that were not begun.
 
     Attributes
     ----------

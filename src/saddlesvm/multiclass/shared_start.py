@@ -115,7 +115,7 @@ def by_newton(problem: Problem) -> bool:
 
 
 def block_size(X: Rows, problems: int, jobs: int, newton: bool = False) -> int:
-    """How many problems to solve in one block; 1 where sharing does not pay.
+    """The number of problems in one block; 1 where sharing does not pay.
 
     Those that Newton's method solves are as many as keep their variables below the size of the rows.
     """

@@ -43,7 +43,7 @@ ROUNDS = 8  # after which a pair has a fit of its own
 
 @dataclass(frozen=True)
 class Task:
-    """What all pairs of a model have in common.
+    """The common part of all pairs of a model.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class SmallPairs:
         ))  # fmt: skip
 
     def result(self, k: int, certificate: Certificate, offset: float) -> FitResult:
-        """What is kept of a pair whose gap is proven."""
+        """The result of a pair whose gap is proven."""
         own, (solving, certifying) = self.rows(k), self.seconds[k].tolist()
         return self.ended(FitResult(
             coef=self.beta[own], intercept=offset, alpha=self.f[1][own].copy(), certificate=certificate,

@@ -138,7 +138,7 @@ def has_factors(multi_class: str, n_classes: int) -> bool:
 def sub_problems_of(
     multi_class: str, codes: np.ndarray, classes: np.ndarray, top_k: int = 1, factors: np.ndarray | None = None
 ) -> Sequence[Maker]:
-    """What makes the sub-problems of a way to train many classes, each when its turn comes; `factors` are those of
+    """The maker of the sub-problems of a way to train many classes, one at a time; `factors` are those of
     :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`."""
     if multi_class in SPLITS:
         return one_vs_one(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)

@@ -107,7 +107,7 @@ class SubProblem:
 
 
 class OfSomeRows(list[Callable[[], SubProblem]]):
-    """What makes sub-problems that have some of the rows each.
+    """The maker of sub-problems that have some of the rows each.
 
     Attributes
     ----------

@@ -184,7 +184,7 @@ Centred: TypeAlias = tuple[Pointwise, np.ndarray, np.ndarray, float]  # what los
 
 
 class Seen(NamedTuple):
-    """What a pass over the rows has found: the sums, what they were taken of, and the model's offset.
+    """The results of a pass over the rows: the sums, what they were taken of, and the model's offset.
 
     The margins in `centred` may be left out (empty): they are then computed anew where they are asked for.
     """
@@ -355,7 +355,7 @@ def _mostly_rounding(C: float, sums: Sums) -> bool:
 
 
 def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | None, drift: float = 0.0) -> Evaluation:
-    """The model and its certificate; `pull` is ``v(alpha)`` from the rows, None for a glance.
+    """The model and its certificate; `pull` is ``v(alpha)`` from the rows, None for an evaluation without proof.
 
     The weights may be as far as `drift` from those of the published model.
     """

@@ -15,14 +15,14 @@ from saddlesvm.runtime.small import compiled_of
 
 @singledispatch
 def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
-    """What must be the same for a checkpoint to be continued; another kind of problem registers its own way."""
+    """The facts that must be equal for a checkpoint to be resumed; another kind of problem registers its own way."""
     if problem.passes.holds_rows:
         return marks(problem, solver, sketch(problem.X, problem.members))
     return marks(problem, solver, problem.passes.margins(direction_of(problem.X)))
 
 
 def sketch(X: Rows, members: np.ndarray) -> np.ndarray:
-    """The products of rows with one random direction: they tell rows apart whose norms, or sums, are the same."""
+    """The products of rows with one random direction: they distinguish rows whose norms, or sums, are the same."""
     products = np.empty(members.size)
     compiled_of(dot_rows)(X, members, direction_of(X), products)  # whose bits checkpoints hold
     return products

@@ -28,7 +28,7 @@ import numpy as np
 
 @runtime_checkable
 class JointLoss(Protocol):
-    """What the joint machine needs of a loss. A member is a NamedTuple whose fields are its options.
+    """The methods of a loss that the joint machine needs. A member is a NamedTuple whose fields are its options.
 
     All arguments are about m rows: `scores` and `alpha` have shape (m, K), `own` (the rows' classes) and `weights`
     shape (m,).

@@ -70,7 +70,7 @@ class Views(NamedTuple):
 
 
 class KernelFacts(NamedTuple):
-    """What problems over the same points need not find out one by one.
+    """Facts that problems over the same points share.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class KernelProblem:
 
     @property
     def strength(self) -> Strength:
-        """C, lambda and the form in which objectives are told."""
+        """C, lambda and the form in which objectives are reported."""
         return Strength(self.C, self.n_lambda, self.uses_lambda)
 
     @property
@@ -215,7 +215,7 @@ class KernelProblem:
 
     @property
     def offset(self) -> float:
-        """What a regularized intercept adds to every kernel value."""
+        """The constant that a regularised intercept adds to every kernel value."""
         return self.intercept.in_kernel
 
     @property
@@ -277,7 +277,7 @@ class KernelProblem:
         return box_of(self.loss, self.y, self.weights)
 
     def ridge(self) -> np.ndarray:
-        """What the conjugate of the loss adds to the diagonal of the kernel matrix, shape (n,); zero for the hinge."""
+        """The conjugate's term on the diagonal of the kernel matrix, shape (n,); zero for the hinge."""
         loss: Any = self.loss
         return loss.ridge() / (self.C * self.row_weights) if loss.ridge() else np.zeros(self.n)
 

@@ -341,7 +341,7 @@ def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
 
 
 def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-    """`beta` brought into its box and, in each group with a free intercept, to the sum that is asked for."""
+    """`beta` brought into its box and, in each group with a free intercept, to the required sum."""
     low, high = problem.box()
     clipped = np.clip(beta, low, high)
     for rows, intercept in problem.sides:

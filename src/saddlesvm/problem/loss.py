@@ -1,4 +1,4 @@
-"""What a loss is: its methods, the traits that it declares, and the operations on it that compiled kernels call.
+"""The definition of a loss: its methods, its declared traits, and the operations on it that compiled kernels call.
 
 For a row with margin ``z = x.w + b``, label or target ``y`` and weight ``s`` the primal pays ``s phi(z)``, and the dual
 variable ``a`` of the row enters as ``-s phi*(-a / s)``. A loss is a NamedTuple whose fields are its options, with these
@@ -39,7 +39,7 @@ ARGUMENTS = {
 
 
 class Shape(Enum):
-    """How smooth a loss is. It decides how Newton's method treats the loss, and which solver begins.
+    """The smoothness of a loss. It decides how Newton's method treats the loss, and which solver begins.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class Traits:
-    """What a loss declares; see :func:`register` for each.
+    """The declared properties of a loss; see :func:`register` for each.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ def is_loss(given: Any) -> bool:
 
 
 def traits_of(loss: Any) -> Traits:
-    """What a loss, or its class, declares."""
+    """The declared properties of a loss, or of its class."""
     kind: Any = loss if isinstance(loss, type) else type(loss)
     traits: Traits = kind.traits
     return traits

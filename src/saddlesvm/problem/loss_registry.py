@@ -251,7 +251,7 @@ def plain_loss(loss: Any) -> Any:
 
 
 def loss_from_plain(plain: Mapping[str, Any]) -> Any:
-    """What :func:`plain_loss` was given. Nothing is imported: a user's own loss must have been registered before.
+    """The loss given to :func:`plain_loss`. Nothing is imported: a user's own loss must have been registered before.
 
     Raises
     ------

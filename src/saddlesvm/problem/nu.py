@@ -57,11 +57,11 @@ class Plain:
         return problem
 
     def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
-        """What was given."""
+        """The given value, unchanged."""
         return Model(beta, float(offsets), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """What was given."""
+        """The given value, unchanged."""
         return beta
 
 

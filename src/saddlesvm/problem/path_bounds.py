@@ -1,4 +1,4 @@
-"""What two certified fits prove about every C between them.
+"""Bounds for every C between two certified fits.
 
 A fit at C has the primal ``P = R(w) + C L(w)`` with the losses' sum L, and the dual ``D = -R*(v) - conj(beta, C)`` with
 ``beta = C a`` and ``v = sum_i beta_i x_i``. L is convex, and conj is a perspective: convex in beta and C together. R
@@ -76,7 +76,7 @@ class Knot:
     following: dict[float, Interval] = field(default_factory=dict, repr=False)
 
     def until(self, high: Knot) -> Interval:
-        """What is proven between this knot and one with a larger C; computed once."""
+        """The bounds between this knot and one with a larger C; computed once."""
         known = self.following.get(high.C)
         if known is None or known.high is not high:
             known = self.following[high.C] = Interval(self, high)

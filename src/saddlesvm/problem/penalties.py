@@ -203,7 +203,7 @@ def parts_of(penalty: Penalty) -> tuple[float, float] | None:
 
 
 def modulus(penalty: Penalty) -> float:
-    """How many times half a square r is known to contain: so strongly convex is R. 0 where a penalty does not say."""
+    """The known modulus of strong convexity of R; 0 where a penalty does not declare it."""
     parts = parts_of(penalty)
     return 0.0 if parts is None else parts[0]
 

@@ -58,7 +58,7 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
 
 
 class Strength(NamedTuple):
-    """How much the losses count beside the regulariser, and the form in which objectives are told.
+    """The weight of the losses beside the regulariser, and the form in which objectives are reported.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Strength(NamedTuple):
     n : int
         Number of rows that define ``lambda = 1 / (n C)``.
     uses_lambda : bool, default=False
-        Tell objectives in the lambda form instead of the C form.
+        Report objectives in the lambda form instead of the C form.
     share : float, default=1.0
-        What objectives in the C form are multiplied by to be told: solvers may work on a multiple of what was asked.
+        The factor of objectives in the C form for their report: solvers may work on a multiple of what was asked.
     """
 
     C: float
@@ -83,12 +83,12 @@ class Strength(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """What an objective in the C form is multiplied by to be told: `share`, or lambda in the lambda form."""
+        """The factor of an objective in the C form for its report: `share`, or lambda in the lambda form."""
         return self.lam if self.uses_lambda else self.share
 
     @property
     def form(self) -> str:
-        """The form in which objectives are told: "C" or "lambda"."""
+        """The form in which objectives are reported: "C" or "lambda"."""
         return "lambda" if self.uses_lambda else "C"
 
 
@@ -121,7 +121,7 @@ class Problem:
     penalty : Penalty
         The penalty of the features' weights.
     share : float
-        What objectives in the C form are multiplied by to be told, see :class:`Strength`.
+        The factor of objectives in the C form for their report, see :class:`Strength`.
     fixed : ndarray of shape (d + 1,) or (0,)
         The pull of rows that are left out, and whose multipliers stand still: the primal is less by ``fixed . w``.
     stored_points : {"checked", "checked later", "made anew"}
@@ -149,7 +149,7 @@ class Problem:
 
     @property
     def strength(self) -> Strength:
-        """C, lambda and the form in which objectives are told."""
+        """C, lambda and the form in which objectives are reported."""
         return Strength(self.C, self.n, self.uses_lambda, self.share)
 
     @property
@@ -174,7 +174,7 @@ class Problem:
 
     @property
     def unit(self) -> float:
-        """What an objective in the C form is multiplied by to be reported: 1, or lambda in the lambda form."""
+        """The factor of an objective in the C form for its report: 1, or lambda in the lambda form."""
         return self.strength.unit
 
     @property
@@ -309,7 +309,7 @@ def make_problem(
     penalty : Penalty, optional
         Half the squared norm when left out.
     share : float, default=1.0
-        What objectives in the C form are multiplied by to be told.
+        The factor of objectives in the C form for their report.
 
     Raises
     ------

@@ -127,7 +127,7 @@ class Regularizer:
         return w
 
     def pull_to(self, w: np.ndarray) -> np.ndarray:
-        """A pull whose weights are w: w itself for half a square, and for a penalty that does not tell its parts."""
+        """A pull whose weights are w: w itself for half a square, and for a penalty that does not declare its parts."""
         parts = parts_of(self.penalty)
         if parts is None or self.penalty.identity():
             return w

@@ -1,4 +1,4 @@
-"""What rounding can have done to a certificate: bounds that hold for the numbers that the stored floats are.
+"""Bounds on the rounding errors of a certificate: bounds that hold for the numbers that the stored floats are.
 
 A sum of k products differs from its exact value by at most ``gamma(k)`` times the sum of their sizes, in whatever order
 it is taken, ``gamma(k) = k u / (1 - k u)`` with ``u = 2^-53`` (Higham 2002, "Accuracy and stability of numerical
@@ -53,7 +53,7 @@ def depth(count: float) -> float:
 
 
 class RowSizes(NamedTuple):
-    """What rounding needs to know of the rows, whatever the point.
+    """Sizes of the rows that bounds on rounding need, for any point.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class RowSizes(NamedTuple):
 
 
 class PointSizes(NamedTuple):
-    """What it needs to know of a point: sums over the rows, that may be added part by part.
+    """Sizes of a point that bounds on rounding need: sums over the rows, that may be added part by part.
 
     Attributes
     ----------

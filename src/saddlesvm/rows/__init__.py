@@ -1,1 +1,1 @@
-"""Where rows are kept and how they are read: dense or sparse; in memory, mapped, or in blocks of files; by a kernel."""
+"""Storage of rows, and passes over them: dense or sparse; in memory, mapped, or in blocks of files; by a kernel."""

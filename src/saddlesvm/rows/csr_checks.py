@@ -72,7 +72,7 @@ def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bo
 def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> int:
     """The first row of a CSR matrix whose indices are out of range, unsorted or repeated; -1 if all are in order.
 
-    Out of range counts as -2 - i, so that the two can be told apart.
+    Out of range counts as -2 - i, so that the two can be distinguished.
     """
     if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
         return -2
@@ -97,7 +97,7 @@ def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> i
 def first_repeat(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> int:
     """The first row of a CSR matrix that names a column twice, in any order; -1 if none does.
 
-    Out of range counts as -2 - i, so that the two can be told apart. `seen` has a place for each column, all -1.
+    Out of range counts as -2 - i, so that the two can be distinguished. `seen` has a place for each column, all -1.
     """
     if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
         return -2

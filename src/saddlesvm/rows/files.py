@@ -38,7 +38,7 @@ def read_at(file: int, buffer: memoryview, position: int) -> int:
 
 
 class Place(NamedTuple):
-    """Where the bytes of an array begin in a file."""
+    """The place of an array's bytes in a file."""
 
     path: str
     offset: int

@@ -1,4 +1,4 @@
-"""How far computed kernel values, and sums of them, can be from those of the stored rows.
+"""Bounds on the rounding errors of kernel values and of sums of them.
 
 With ``r_i = ||x_i||`` and g = gamma(d + 8), the relative error of an inner product of d terms and a few more roundings:
 

@@ -57,7 +57,7 @@ class Kernel:
 
     @property
     def definite(self) -> bool:
-        """Whether every matrix of its values is positive semi-definite, as far as its name and parameters tell."""
+        """Whether every matrix of its values is positive semi-definite, as far as its name and parameters determine."""
         if self.metric in ("poly", "polynomial"):
             return min(self.gamma, self.coef0, self.degree) >= 0.0 and float(self.degree).is_integer()
         return self.metric in ("linear", "cosine") or (

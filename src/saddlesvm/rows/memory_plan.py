@@ -1,4 +1,4 @@
-"""How data that do not fit into memory are cut into blocks: from the given memory follow the rows per block."""
+"""Division of data that do not fit into memory into blocks: from the given memory follow the rows per block."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST_MEMORY = 16 * 2**20
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """How training reads data in files.
+    """The plan by which training reads data in files.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ def does_not_fit(X: Any, memory: int | None) -> bool:
 
 
 class Burden(NamedTuple):
-    """What training keeps of each row besides its values.
+    """The memory that training needs for each row besides its values.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
 
 class Passes(ABC):
-    """How to pass over some rows of a matrix.
+    """Passes over some rows of a matrix.
 
     Each place for rows (memory, files, a device) is a subclass that defines :meth:`each`.
 
@@ -82,7 +82,7 @@ class Passes(ABC):
 
     @abstractmethod
     def each(self, work: Callable[[Part], Answer]) -> Iterable[Answer]:
-        """What `work` returns for each part, in the order of the parts; several parts may run at the same time."""
+        """The results of `work` for each part, in the order of the parts; several parts may run at the same time."""
 
     def total(self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]) -> np.ndarray:
         """The sum over all parts of what `work` adds to an array of zeros of the given shape, in float64."""
@@ -131,7 +131,7 @@ class InMemory(Passes):
     threads: int = 1
 
     def each(self, work: Callable[[Part], Answer]) -> list[Answer]:
-        """What `work` returns for each part; with one thread a single part, and a plain call."""
+        """The results of `work` for each part; with one thread a single part, and a plain call."""
         size = self.members.size
         if self.threads == 1:
             return [work(Part(self.X, self.members, slice(0, size)))]
@@ -192,7 +192,7 @@ class FromFiles(Passes):
         return FromFiles(self.reader, members)
 
     def each(self, work: Callable[[Part], Answer]) -> Iterator[Answer]:
-        """What `work` returns for each block, one after the other in the order of the files.
+        """The results of `work` for each block, in the order of the files.
 
         Raises
         ------

@@ -5,7 +5,7 @@ A function has the values v at the points, whose kernel matrix is K. Its project
     v' K^-1 v  =  2 v'u - u'K u + r' K^-1 r  <=  2 v'u - u'K u + ||r||^2 / least,        r = v - K u,
 
 whatever u is; u near ``K^-1 v`` makes the last term negligible. `least` is a lower bound on the eigenvalues of K: a
-Cholesky factorisation of ``K - s I`` that comes to its end proves that they are above ``s - gamma(m + 1) trace(K)``.
+Cholesky factorisation of ``K - s I`` that succeeds proves that they are above ``s - gamma(m + 1) trace(K)``.
 
 Source: Rump (2006), "Verification of positive definiteness".
 """

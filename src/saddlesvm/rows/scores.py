@@ -50,7 +50,7 @@ def scores_of_rows(X: Rows, W: np.ndarray) -> np.ndarray:
 
 
 def matrix_of(X: Rows) -> Any:
-    """The rows as NumPy or SciPy knows them, without the virtual feature, and without a copy."""
+    """The rows as a NumPy array or SciPy matrix, without the virtual feature, and without a copy."""
     if isinstance(X, Dense):
         return X.values
     return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features))

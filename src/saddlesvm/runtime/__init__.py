@@ -1,1 +1,1 @@
-"""What every kernel uses: compilation, randomness, threads, interrupts, and checks of option values."""
+"""Tools of every kernel: compilation, randomness, threads, interrupts, and checks of option values."""

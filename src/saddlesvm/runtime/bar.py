@@ -67,7 +67,7 @@ def on_terminal(parts: str, words: str, total: float, now: Callable[[], str]) ->
     from rich.text import Text
 
     class Words(progress.ProgressColumn):
-        """What is being done at this moment."""
+        """The present work, in words."""
 
         max_refresh = None
 

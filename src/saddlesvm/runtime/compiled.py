@@ -1,4 +1,4 @@
-"""How this project compiles its kernels: one decorator, and one way to choose the body of an operation by type.
+"""Compilation of the kernels: one decorator, and one way to choose the body of an operation by type.
 
 Kernels are plain Python functions compiled by Numba. They release the GIL, are cached on disk, and may reassociate
 sums (which is what lets a dot product be vectorised), but keep NaN and infinity: shrinking compares with infinity.
@@ -46,7 +46,7 @@ OPERATIONS: list[tuple[Any, Any]] = []  # stubs and picks that Numba has not bee
 
 
 def _is_interpreted() -> bool:
-    """Whether Numba is told to compile nothing, or is not there: no wheels of it exist for WebAssembly."""
+    """Whether Numba is set to compile nothing, or is not installed: no wheels of it exist for WebAssembly."""
     if "numba" in sys.modules:
         return bool(sys.modules["numba"].config.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0") or find_spec("numba") is None

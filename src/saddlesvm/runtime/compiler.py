@@ -16,7 +16,7 @@ __all__ = ["declare_operations", "dispatcher_of"]
 
 
 class Teller(event.Listener):
-    """Passes on what Numba tells of its compilations."""
+    """Forwards Numba's reports of its compilations."""
 
     def on_start(self, event: event.Event) -> None:
         """One begins."""

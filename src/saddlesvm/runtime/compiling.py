@@ -1,4 +1,4 @@
-"""The time that goes into compiling kernels: kept apart from that of fits, and told to whoever waits for it.
+"""The time that goes into compiling kernels: kept apart from the time of fits, and reported to the user who waits.
 
 Numba says when it begins to compile a function and when it is done; what it finds in its cache is not compiled. Only
 one thread compiles at a time, and hardly anything else runs meanwhile. So a clock that stands still during compilation
@@ -19,14 +19,14 @@ WORDS = "compiling for this processor, once (`saddlesvm warmup` does it ahead)"
 
 
 class Watch:
-    """What Numba tells of its compilations, which may be nested in each other.
+    """A record of Numba's compilations, which may be nested.
 
     Attributes
     ----------
     state : tuple
         Seconds spent so far, and since when something is being compiled (None for nothing).
     told_at : float
-        Seconds spent at which to tell of it.
+        Seconds of compilation after which it is reported.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Watch:
         self.tell()
 
     def tell(self) -> None:
-        """Say what takes so long, if somebody asked to be told and it does."""
+        """Report a long compilation to the listener, if there is one."""
         if self.told_at < float("inf") and seconds_compiling() >= self.told_at:
             self.told_at = float("inf")
             with contextlib.suppress(OSError, AttributeError, ValueError):  # no standard error

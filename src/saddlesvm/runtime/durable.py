@@ -46,7 +46,7 @@ def stored(*names: str, **said: dict[str, Any]) -> Mapping[str, Mapping[str, Any
 
 
 class Workspace:
-    """What a run works with and can make anew (factors, threads, copies): no part of a checkpoint."""
+    """Working data that a run can make anew (factors, threads, copies): no part of a checkpoint."""
 
 
 class Group:
@@ -73,7 +73,7 @@ class Leaf(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """What is held."""
+        """The held value."""
         return getattr(self.holder, self.attribute)
 
     def restore(self, stored: Any) -> None:
@@ -106,7 +106,7 @@ def leaves(holder: Any, prefix: str = "") -> Iterator[Leaf]:
 
 
 def stored_fields(state: Any) -> dict[str, Any]:
-    """What a checkpoint holds of a state, by name."""
+    """The fields of a state that a checkpoint holds, by name."""
     return {leaf.name: leaf.value for leaf in leaves(state)}
 
 

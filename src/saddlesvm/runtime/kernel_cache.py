@@ -31,7 +31,7 @@ TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
 
 
 class Shipping:
-    """What this process does with kernels that a wheel brings along: it uses them, or it makes them in a folder."""
+    """Use of the kernels that a wheel brings along: it uses them, or it makes them in a folder."""
 
     uses = True
     into: Path | None = None
@@ -91,7 +91,7 @@ class CheckedCacheFile(IndexDataCacheFile):
             file.write(MAGIC + hashlib.sha256(text).digest() + text)
 
     def _checked(self, path: str) -> Any:
-        """What a file holds; None, and the file is removed, where that is not what was written."""
+        """The contents of a file; None, and the file is removed, where that is not what was written."""
         try:
             with open(path, "rb") as file:
                 whole = file.read() if _is_trusted(os.fstat(file.fileno()).st_uid) else b""

@@ -185,7 +185,7 @@ class _Turn(ast.NodeTransformer):
 
 
 def _array_function(function: Any) -> Any:
-    """What a called function is on arrays."""
+    """The counterpart of a called function on arrays."""
     name = getattr(function, "__name__", "")
     if getattr(math, name, None) is function:
         if not hasattr(np, name):

@@ -1,4 +1,4 @@
-"""Which work is so small that NumPy does it as fast as compiled code, which would have to be compiled first.
+"""Limits below which NumPy is as fast as compiled code, without the time to compile.
 
 A kernel may have a twin in NumPy beside it, see :func:`beside`. The sizes of the data alone choose between the two, so
 that the same data always take the same path, whatever is compiled already.
@@ -46,7 +46,7 @@ def beside(twin: Callable[..., Any], is_small: Callable[[Any], bool]) -> Callabl
     ----------
     twin : callable
     is_small : callable
-        Told the kernel's first argument.
+        Called with the kernel's first argument.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def with_other(is_small: Callable[[Any], bool], **names: Any) -> Callable[[Funct
     Parameters
     ----------
     is_small : callable
-        Told the kernel's first argument.
+        Called with the kernel's first argument.
     **names
         What names of the kernel's module stand for there.
     """

@@ -46,7 +46,7 @@ def _blas() -> ThreadpoolController:
 
 
 def worthwhile(seconds: float, threads: int) -> int:
-    """How many of `threads` a pass that takes one thread `seconds` keeps busy; at least one."""
+    """The number of `threads` that a pass of `seconds` on one thread keeps busy; at least one."""
     return max(1, min(threads, int(seconds / WORTH)))
 
 
@@ -56,7 +56,7 @@ def worth_threads(seconds: float) -> bool:
 
 
 def pieces_of(seconds: float) -> int:
-    """How many pieces to cut work of so many seconds into, whatever the number of threads; 1 where threads do not pay.
+    """The number of pieces to cut work of so many seconds into, for any number of threads; 1 where threads do not pay.
 
     There are more pieces than threads, so that a thread without a core of its own holds up one small piece.
     """

@@ -43,7 +43,7 @@ class Best(Group):
 
 @dataclass
 class State(Group):
-    """Where a run stands. Every field is a number, a string or an array, so that a checkpoint can hold it; a group of
+    """The state of a run. Every field is a number, a string or an array, so that a checkpoint can hold it; a group of
     these; or a workspace, see :mod:`saddlesvm.runtime.durable`.
 
     Attributes
@@ -110,7 +110,7 @@ def phase_of(state: Any) -> str:
 
 @dataclass
 class DualState(State):
-    """Where a dual coordinate solver stands; `w` belongs to `alpha` after every step, which checkpoints check.
+    """The state of a dual coordinate solver; `w` belongs to `alpha` after every step, which checkpoints check.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class DualState(State):
 
 @dataclass(frozen=True)
 class Budget:
-    """How much one ``step`` may do.
+    """The work that one ``step`` may do.
 
     Attributes
     ----------
@@ -183,14 +183,14 @@ def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
 
 
 class Place(NamedTuple):
-    """How far a run has got, for kernels: its position in the pass, and its number of active rows."""
+    """The progress of a run, for kernels: its position in the pass, and its number of active rows."""
 
     position: int
     active: int
 
 
 class Solver(Protocol):
-    """What the fit's loop asks of a solver. Its options are the fields of a frozen dataclass."""
+    """The interface of a solver for the fit's loop. Its options are the fields of a frozen dataclass."""
 
     name: ClassVar[str]
 

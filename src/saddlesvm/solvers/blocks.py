@@ -102,7 +102,7 @@ class KeptRows(Workspace):
 
 @dataclass
 class BlocksState(SweepState):
-    """Where a run stands.
+    """The state of a run.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ class Blocks(OverFiles):
         return np.flatnonzero(mask)
 
     def _room(self, problem: Any) -> int:
-        """How many rows may be kept."""
+        """The number of rows that may be kept."""
         return int(problem.kept_bytes / (KEPT_BYTES + matrix_bytes(problem.X) / problem.y.size))
 
     def _keep(self, problem: Any, state: BlocksState, block: RowBlock, local: Any, alpha: np.ndarray) -> None:

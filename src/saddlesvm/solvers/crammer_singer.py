@@ -193,7 +193,7 @@ def ascend(
 
 @dataclass
 class JointState(State):
-    """Where a run stands: ``w`` holds the weights of all classes in the layout of the rows.
+    """The state of a run: ``w`` holds the weights of all classes in the layout of the rows.
 
     Attributes
     ----------
@@ -229,7 +229,7 @@ class JointState(State):
 
     @property
     def phase(self) -> str:
-        """Which of the two is at work."""
+        """The phase that is at work."""
         return self.course.phase
 
     def check_restored(self, problem: Any) -> None:

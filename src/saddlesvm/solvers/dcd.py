@@ -275,7 +275,7 @@ def descend(
 
 
 def near_rows(problem: Problem) -> int:
-    """How many rows fit into the cache: below this number their order does not change the speed."""
+    """The number of rows that fit into the cache: below this number their order does not change the speed."""
     return int(NEAR_BYTES / (problem.values_per_row * dtype_of(problem.X).itemsize))
 
 

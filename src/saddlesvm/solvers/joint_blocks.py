@@ -62,7 +62,7 @@ class Distances(Workspace):
 
 @dataclass
 class JointBlocksState(BlocksState):
-    """Where a run stands; all weights are kept in one row, in the layout of the rows.
+    """The state of a run; all weights are kept in one row, in the layout of the rows.
 
     Attributes
     ----------

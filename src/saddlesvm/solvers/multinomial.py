@@ -53,7 +53,7 @@ BLAS_SPEED = 3e10  # operations a second, roughly
 
 @dataclass
 class MultinomialWork(Workspace):
-    """What a run can make anew.
+    """The working data that a run can make anew.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class MultinomialWork(Workspace):
 
 @dataclass
 class MultinomialState(State):
-    """Where a run stands; its arrays are in the layout of the rows. One epoch is one pass over the rows.
+    """The state of a run; its arrays are in the layout of the rows. One epoch is one pass over the rows.
 
     Attributes
     ----------

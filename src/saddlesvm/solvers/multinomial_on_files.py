@@ -56,7 +56,7 @@ Sample: TypeAlias = list[MultinomialProblem]  # rows in memory, some in each
 
 @dataclass
 class MultinomialFilesState(SweepState):
-    """Where a run stands: at the end of its last sweep; weights are kept in one row, in the layout of the rows.
+    """The state of a run: at the end of its last sweep; weights are kept in one row, in the layout of the rows.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class MultinomialOnFiles(Sweeps):
 
     @staticmethod
     def _certified(problem: StreamedMultinomialProblem, state: MultinomialFilesState) -> Evaluation:
-        """What the last sweep has proven."""
+        """The proof of the last sweep."""
         W = problem.each_class(state.model)
         paid, entropy, pulled = state.told.tolist()
         found = Response(paid, entropy, pulled, problem.each_class(state.pull))

@@ -55,7 +55,7 @@ FORGET = 0.25  # factor on the weight of earlier sub-gradients whenever the numb
 
 
 class Draws(NamedTuple):
-    """Which rows an iteration takes; `slopes` and `chosen` are scratch arrays for a batch."""
+    """The rows of an iteration; `slopes` and `chosen` are scratch arrays for a batch."""
 
     order: np.ndarray
     sampling: int
@@ -158,7 +158,7 @@ def take_steps(
 
 @dataclass
 class PegasosState(State):
-    """Where a run stands: the pull ``numbers["scale"] * w``, the lazy average, the first pull, the sub-gradients.
+    """The state of a run: the pull ``numbers["scale"] * w``, the lazy average, the first pull, the sub-gradients.
 
     The windows of the tail average grow by the root of two, so the current one and the one before it together hold
     the last 30 to 50 % of the iterates.

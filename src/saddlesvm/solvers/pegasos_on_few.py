@@ -108,7 +108,7 @@ class FewFeatures:
 
 
 class Model(NamedTuple):
-    """What a pass leaves.
+    """The model that a pass leaves.
 
     Attributes
     ----------

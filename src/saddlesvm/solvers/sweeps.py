@@ -22,7 +22,7 @@ from saddlesvm.solvers.base import Budget, SolverBase, State
 
 @dataclass
 class SweepWork(Workspace):
-    """What the sweep under way has found so far.
+    """The findings of the present sweep so far.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class SweepWork(Workspace):
 
 @dataclass
 class SweepState(State):
-    """Where a run stands: at the end of its last sweep, from which a resumed run goes on.
+    """The state of a run: at the end of its last sweep, from which a resumed run goes on.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Sweeps(OverFiles):
         return list(states)
 
     def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
-        """What precedes the first block: nothing."""
+        """The preparation before the first block: nothing."""
 
     def visit(self, problem: Any, state: Any, part: Part) -> None:
         """Add what the rows of a block say to the findings of the sweep."""

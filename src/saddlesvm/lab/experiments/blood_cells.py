@@ -301,7 +301,7 @@ def times_table(trace: pd.DataFrame) -> Table:
 
 
 def ends_table(trace: pd.DataFrame, data: Dataset) -> Table:
-    """Where the runs ended, means over the repeats."""
+    """The ends of the runs, means over the repeats."""
     ends = trace.groupby(["solver", "options", "repeat"], sort=False).last().groupby(["solver", "options"], sort=False)
     rows = []
     for (solver, options), runs in ends:

@@ -139,7 +139,7 @@ def digits(part: str, folder: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def published_counts() -> str:
-    """What the published percentages say about the rows they were measured on."""
+    """The numbers of rows that the published percentages imply."""
     return (
         "The published accuracies tell how many rows were held out: 98.90 and 98.68 are 448 and 447 of 453, 80.81 is "
         "80 of 99, 93.48 is 617 of 660: a test_size of 0.33. For MNIST 99.55 and 99.58 are 3,566 and 3,567 of 3,582, a "
@@ -189,7 +189,7 @@ def accuracies(split: Callable[[int], Dataset], strengths: Sequence[float], seed
 
 @dataclass(frozen=True)
 class Place:
-    """Where a published accuracy lies among those of many splits.
+    """The place of a published accuracy among the accuracies of many splits.
 
     Attributes
     ----------
@@ -284,7 +284,7 @@ def split_chart(name: str, cells: Accuracies, strengths: Sequence[float]) -> Cha
 
 
 def split_verdict(found: dict[str, Accuracies], strengths: Sequence[float]) -> str:
-    """How many published values lie within 95 % of the splits, and which do not."""
+    """The number of published values within 95 % of the splits, and the others."""
     every = list(places(found, strengths))
     outside = Counter(name for name, _, _, place in every if not place.inside)
     words = f"{len(every) - outside.total()} of {len(every)} published accuracies lie within 95 % of our splits"

@@ -175,7 +175,7 @@ class DCDTables(Experiment):
         return self.proofs[key]
 
     def _compare_times(self) -> Table:
-        """How our cells' times compare with scikit-learn's in the same run."""
+        """The times of our cells beside scikit-learn's in the same run."""
         rows, ours = [], [entrant.name for entrant in ENTRANTS[:-1]]
         for who in ours:
             cells = {(name, C): self.cells[name, who, C].seconds for name in self.sets for C in STRENGTHS}

@@ -193,7 +193,7 @@ class PegasosBound(Experiment):
         return Chart(title, "iterations", axis, tuple(series), x_log=True, y_log=True, caption=words)
 
     def coverage(self) -> None:
-        """How often each bound was exceeded, and how close the runs came to it."""
+        """The number of runs that exceed each bound, and the distance of the others from it."""
         section = self.report.section("Coverage of the bounds")
         rows, broken = [], []
         for lam in LAMBDAS:

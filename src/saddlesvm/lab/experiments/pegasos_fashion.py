@@ -1,7 +1,7 @@
 """One-vs-one Pegasos on Fashion-MNIST: 45 classifiers, a million iterations each.
 
-Published: training accuracies of some pairs, 80.2 % test accuracy (scikit-learn 80.37 %), 5 to 7 seconds a pair and
-3.5 to 5 minutes in all. The report does not tell its lambda; its program has lambda = 1 on pixels from 0 to 255, with a
+Published: training accuracies of some pairs, 80.2 % test accuracy (scikit-learn 80.37 %), 5 to 7 seconds a pair and 3.5
+to 5 minutes in all. The report does not state its lambda; its program has lambda = 1 on pixels from 0 to 255, with a
 constant feature of 1 and without projection, and judges w_(T+1). On pixels in [0, 1] that is lambda = 1 / 255^2 with a
 constant feature of 1 / 255: the same scores.
 """
@@ -147,7 +147,7 @@ class PegasosFashion(Experiment):
 
     @cached_property
     def runs(self) -> dict[float, list[Judged]]:
-        """What the runs of a lambda came to."""
+        """The results of the runs of each lambda."""
         return {}
 
     def published(self) -> None:

@@ -1,4 +1,4 @@
-"""How the work of every solver grows with 1/lambda, 1/eps, n and the batch size, beside the stated rates.
+"""The growth of every solver's work with 1/lambda, 1/eps, n and the batch size, beside the stated rates.
 
 Work is counted in row visits until the model's objective, in the lambda form, is within eps of the optimum and stays
 there. Rows have norm one.

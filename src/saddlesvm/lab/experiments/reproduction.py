@@ -23,7 +23,7 @@ Step = tuple[str, Callable[[], None]]
 
 @dataclass(frozen=True)
 class Options:
-    """How an experiment is run.
+    """The options of an experiment.
 
     Attributes
     ----------

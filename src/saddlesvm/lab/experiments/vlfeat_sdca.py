@@ -115,7 +115,7 @@ class VLFeatSDCA(Experiment):
         return [name, *numbers, *_weights(result), percent(error)]
 
     def weights(self) -> None:
-        """The weights along the epochs, and the decision lines that they come to."""
+        """The weights along the epochs, and the final decision line."""
         section = self.report.section("Weights")
         epochs = list(np.unique(np.round(np.geomspace(1, 100, 40))))
         for name, loss in LOSSES.items():

@@ -16,7 +16,7 @@ ALGORITHMS = tuple(CASES)
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far a function's answers are from the solver's.
+    """The differences between a function's answers and the solver's.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
 
 
 def _answers(function: Callable[..., Any], case: Case) -> Sequence[Any]:
-    """What the function returns for a case, as a tuple."""
+    """The function's answers for a case, as a tuple."""
     returned = function(*case.arguments(), **case.options)
     answers = returned if isinstance(returned, tuple) else (returned,)
     if len(answers) != len(case.names):

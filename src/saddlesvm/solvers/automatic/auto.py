@@ -72,7 +72,7 @@ def small_phase(problem: Problem) -> str | None:
 
 @dataclass
 class AutoState(State):
-    """Where a run stands: which solver is at work (`phase`), and what the predictions go by.
+    """The state of a run: which solver is at work (`phase`), and what the predictions go by.
 
     Attributes
     ----------

@@ -56,7 +56,7 @@ DESCENT, NEWTON = "blocks", "Newton"
 
 @dataclass
 class OnFilesState(BlocksState, FilesState, ActiveSetState):
-    """Where a run stands: the states of all solvers over one dual point.
+    """The state of a run: the states of all solvers over one dual point.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the chang
 
 @dataclass
 class Promise(Group):
-    """What was promised, and what has been seen since.
+    """A prediction, and the measurements since.
 
     Attributes
     ----------

@@ -56,7 +56,7 @@ class Coordinates(NamedTuple):
 
 @inlined
 def violation(w: float, slope: float, l1: float) -> float:
-    """How far a coordinate is from optimal: the distance from zero of the slopes that it has."""
+    """The distance of a coordinate from its optimum: the distance from zero of the slopes that it has."""
     if w > 0.0:
         return abs(slope + l1)
     if w < 0.0:
@@ -171,7 +171,7 @@ def bent_squares(columns: Rows, chosen: np.ndarray, bend: np.ndarray, out: np.nd
 
 
 class Moving(NamedTuple):
-    """What the descent on columns works with.
+    """The working data of the descent on columns.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class ColumnsWork(Workspace):
 
 @dataclass
 class ColumnsState(State):
-    """Where the column solver stands. One epoch is one step: a pass over all rows, and work on a few columns.
+    """The state of the column solver. One epoch is one step: a pass over all rows, and work on a few columns.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class Columns(SolverBase):
         return state.ahead * square, state.ahead * l1
 
     def _violations(self, problem: Problem, state: ColumnsState) -> np.ndarray:
-        """How far each coordinate is from optimal, shape (d + 1,); zero for features that are out."""
+        """The distance of each coordinate from its optimum, shape (d + 1,); zero for features that are out."""
         square, l1 = self._charges(problem, state)
         away = np.empty(state.w.size)
         violations(Coordinates(state.w, square * state.w - state.pull, l1, l1), away)

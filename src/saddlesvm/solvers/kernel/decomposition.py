@@ -63,7 +63,7 @@ WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the wh
 
 @dataclass
 class KernelState(State):
-    """Where a run of kernel dual ascent stands; `beta`, `f`, the bounds and the ridge cover all rows.
+    """The state of a run of kernel dual ascent; `beta`, `f`, the bounds and the ridge cover all rows.
 
     Attributes
     ----------
@@ -462,7 +462,7 @@ def compute_rows(problem: KernelProblem, program: Small, g: np.ndarray, beta: np
 
 
 def wishes(problem: KernelProblem, state: KernelState, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How steeply the dual wants the beta of `rows` to rise, and (negative) to fall: minus its slopes on either side.
+    """The slopes of the dual in the beta of `rows`, upwards and (negative) downwards: minus its slopes on either side.
 
     Both are ``-(g + b)``, but for a tube.
     """
@@ -475,13 +475,13 @@ def wishes(problem: KernelProblem, state: KernelState, rows: np.ndarray) -> tupl
 
 
 def violates(problem: KernelProblem, state: KernelState) -> np.ndarray:
-    """Which rows want their beta to move into their box, whatever the others do; bool, shape (n,)."""
+    """The rows whose slope points into their box, whatever the others do; bool, shape (n,)."""
     rise, fall = wishes(problem, state, problem.members)
     return ((rise > 0.0) & (state.beta < state.high)) | ((fall < 0.0) & (state.beta > state.low))
 
 
 def movable(state: KernelState) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the beta at work may rise, and which may fall."""
+    """The beta of the working set that may rise, and those that may fall."""
     beta = state.beta[state.at_work]
     return beta < state.high[state.at_work], beta > state.low[state.at_work]
 
@@ -505,7 +505,7 @@ def best_of_both(rise: np.ndarray, fall: np.ndarray, among: np.ndarray, most: in
 
 
 def largest(score: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
-    """Those `most` positions `among` all with the largest positive score."""
+    """The `most` positions `among` all with the largest positive score."""
     among = among[score[among] > 0.0]
     if among.size <= most:
         return among

@@ -138,7 +138,7 @@ def rows_needed(
 
 @dataclass
 class KernelPegasosState(State):
-    """Where a run of kernel Pegasos stands.
+    """The state of a run of kernel Pegasos.
 
     Attributes
     ----------

@@ -175,7 +175,7 @@ def rows_wanted(
 
 @dataclass
 class KernelSDCAState(KernelState):
-    """Where a run of stochastic ascent stands; `order` and `position` are those of the epoch's permutation."""
+    """The state of a run of stochastic ascent; `order` and `position` are those of the epoch's permutation."""
 
     order: np.ndarray = field(kw_only=True)
     position: int = 0

@@ -59,7 +59,7 @@ MOST_STEPS = 400  # Newton steps over the free rows
 
 
 class Posed(NamedTuple):
-    """What is to be solved over the rows taken along.
+    """The problem over the rows taken along.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ def _problem(found: Findings, posed: Posed) -> tuple[Problem, np.ndarray, float]
 
 @dataclass
 class ActiveSet(Group):
-    """Where the method stands between two passes.
+    """The state of the method between two passes.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ class ActiveSet(Group):
         return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=min(most / max(rows, 1), 1.0))
 
     def ask(self) -> Question:
-        """What the next pass is to find out."""
+        """The question for the next pass."""
         drawn = self._drawn()
         return Question(self.at, self.back, self.width, int((1.0 - drawn) * self.most), drawn * self.room)
 
@@ -325,11 +325,11 @@ class ActiveSet(Group):
         self.width *= float(np.exp(np.interp(np.log(wanted), *places)))
 
     def ask_sample(self, share: float) -> Question:
-        """What is to be found out for a first point: rows drawn at random, a share of all."""
+        """The question for a first point: rows drawn at random, a share of all."""
         return Question(self.at, nothing(), 0.0, 0, min(share, 1.0))
 
     def posed_sample(self, loss: Loss, C: float, intercept: Intercept, rows: int, memory: float) -> Posed:
-        """What is to be solved over a sample that stands for so many rows."""
+        """The problem over a sample that represents so many rows."""
         return Posed(self.at, loss, C, intercept, 0.0, ROUGH, memory, rows, 0.5 * self.room)
 
     def start(self, solved: Solved) -> None:
@@ -337,7 +337,7 @@ class ActiveSet(Group):
         self.at, self.width = solved.w, solved.width
 
     def posed(self, loss: Loss, C: float, intercept: Intercept, tol: float, memory: float) -> Posed:
-        """What is to be solved for the point that was looked at."""
+        """The problem for the point that was evaluated."""
         return Posed(self.at, loss, C, intercept, CAREFUL * tol * abs(self.primal), 0.0, memory)
 
     def learn(self, C: float, regularizer: Regularizer, solved: Solved) -> bool:

@@ -32,7 +32,7 @@ WORK_BYTES = 240  # bytes of a row taken along, besides its values
 
 @dataclass
 class ActiveSetState(SweepState):
-    """Where a run stands: at the end of its last sweep, from which a resumed run goes on.
+    """The state of a run: at the end of its last sweep, from which a resumed run goes on.
 
     Attributes
     ----------

@@ -52,7 +52,7 @@ class Inner(Group):
     target: float = 0.0
 
     def ask(self, at: np.ndarray, back: np.ndarray) -> Ask:
-        """What the next pass is to find out: a product at the point `at`, and all else there unless under way."""
+        """The question for the next pass: a product at the point `at`, and all else there unless under way."""
         return Ask(at, nothing() if self.under_way else back, share=0.0, along=self.direction, alone=self.under_way)
 
     def begin(self, gradient: np.ndarray, penalty: np.ndarray, diagonal: np.ndarray, product: np.ndarray) -> None:

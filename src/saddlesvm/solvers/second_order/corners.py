@@ -26,7 +26,7 @@ WORK_BYTES = 120  # bytes of a row taken along, besides its values
 
 
 class Near(NamedTuple):
-    """Which rows a pass is to take along.
+    """The rows that a pass collects.
 
     Attributes
     ----------

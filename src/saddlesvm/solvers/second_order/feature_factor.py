@@ -31,7 +31,7 @@ REBUILD = 0.7  # the sum over rows is formed anew when more than this share of t
 
 
 class Update(NamedTuple):
-    """What an update has to do.
+    """The work of an update.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ LARGEST = largest_among(PointSizes)
 
 
 class Question(NamedTuple):
-    """What a pass is to find out, the same for all parts of the rows.
+    """The question of a pass, the same for all parts of the rows.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Findings:
-    """What some rows tell.
+    """The answers of some rows.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Findings:
 
     @classmethod
     def nothing(cls, width: int) -> Findings:
-        """What no row tells, for w of this length."""
+        """The empty answer, for w of this length."""
         shapes = (LOSS_SUMS, len(TRIALS), len(LADDER) + 1, 1, width, SIZES)
         sums, line, counts, rows, pull, sizes = (np.zeros(shape) for shape in shapes)
         return cls(sums, line, counts, rows, pull, sizes)

@@ -73,7 +73,7 @@ STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten 
 
 
 class JointFinish(Group):
-    """Where the finish of a joint problem stands.
+    """The state of the finish of a joint problem.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ LINE = record_of("slope", "bend")
 
 
 class SmoothedRows(NamedTuple):
-    """What makes up the smoothed losses of all rows.
+    """The parts of the smoothed losses of all rows.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ def factor_cost(size: int, times: float = 1.0) -> float:
 
 
 class Threads(NamedTuple):
-    """What sums over rows may use.
+    """The threads that sums over rows may use.
 
     Attributes
     ----------

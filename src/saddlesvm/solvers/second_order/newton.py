@@ -131,7 +131,7 @@ class Response(NamedTuple):
 
 @dataclass
 class NewtonState(State):
-    """Where the second-order finish stands. One epoch is one Newton step: a few passes over the data.
+    """The state of the second-order finish. One epoch is one Newton step: a few passes over the data.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork, proven
 
 @dataclass
 class FilesState(SweepState):
-    """Where a run stands: at the end of its last sweep, from which a resumed run goes on.
+    """The state of a run: at the end of its last sweep, from which a resumed run goes on.
 
     Attributes
     ----------

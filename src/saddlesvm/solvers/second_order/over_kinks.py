@@ -43,7 +43,7 @@ AT_ONCE = 1024  # rows that are widened and solved for together
 
 
 class Model(NamedTuple):
-    """What the step needs besides the matrix and the rows taken along.
+    """The model of the step besides the matrix and the rows taken along.
 
     Attributes
     ----------

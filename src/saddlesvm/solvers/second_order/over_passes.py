@@ -66,7 +66,7 @@ def is_wide(width: int, memory: float) -> bool:
 
 @dataclass
 class NewtonOverPasses(Group):
-    """Where Newton's method over passes stands between two passes.
+    """The state of Newton's method over passes between two passes.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class NewtonOverPasses(Group):
             self.share *= 0.5
 
     def ask(self) -> Ask:
-        """What the next pass is to find out."""
+        """The question for the next pass."""
         if self.wide:
             return self.inner.ask(self.at, self.back)
         base = None
@@ -220,7 +220,7 @@ class NewtonOverPasses(Group):
         return relative(max(primal - self.dual, 0.0), primal, self.dual)
 
     def model_of(self, loss: Loss, C: float, regularizer: Regularizer, curvature: float, memory: float) -> Model:
-        """What a step past corners needs of the point looked at."""
+        """The model of a step past corners at the evaluated point."""
         return Model(self.model, self.pull, self.primal, curvature, loss, C, regularizer, memory)
 
     def go(self, found: Step, regularizer: Regularizer) -> float:

@@ -71,7 +71,7 @@ class BorderedFactor:
         self.size = 0
 
     def difference(self, active: np.ndarray, bend: np.ndarray) -> int:
-        """How many rows must border the factor to serve this set; all of them where a second derivative changed."""
+        """The number of rows to border the factor with for this set; all of them where a second derivative changed."""
         common = np.intersect1d(active, self.base, assume_unique=True)
         same = np.array_equal(bend[common], self.bend[np.searchsorted(self.base, common)])
         return active.size + self.base.size - 2 * common.size if same else active.size

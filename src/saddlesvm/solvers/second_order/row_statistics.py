@@ -41,7 +41,7 @@ SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 
 
 class Ask(NamedTuple):
-    """What a look is to find out, the same for all parts of the rows.
+    """The question of a pass, the same for all parts of the rows.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Ask(NamedTuple):
 
 
 class RowStatistics(NamedTuple):
-    """What some rows tell.
+    """The answers of some rows.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class RowStatistics(NamedTuple):
 
     @classmethod
     def nothing(cls, ask: Ask) -> RowStatistics:
-        """What no row tells."""
+        """The empty answer."""
         width = ask.w.size
         along, beside = 0 if ask.along is None else ask.along.size, 0 if ask.alone else width
         side = width if ask.along is None else 0

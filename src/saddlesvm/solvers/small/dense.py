@@ -172,7 +172,7 @@ class SmallWork(Workspace):
 
 @dataclass
 class SmallState(State):
-    """Where a run on a small problem stands; an epoch is one step.
+    """The state of a run on a small problem; an epoch is one step.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ def be_careful(scaling: np.ndarray, parts: int) -> None:
 
 @inlined
 def safe_share(linear_gain: float, square_of_sum: float) -> float:
-    """How much of a change to take, in [0, 1].
+    """The share of a change to take, in [0, 1].
 
     Along it the dual rises by at least ``share * linear_gain - share^2 square_of_sum / 2``, the gain without the
     quadratic term being concave: the share is the one that makes this largest, and exactly 1 where all of the change

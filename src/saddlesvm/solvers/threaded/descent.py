@@ -283,7 +283,7 @@ class ParallelDCD(SolverBase):
             state.known_at = float(state.part_meters["known_at"].sum()) / state.order.size
 
     def _team(self, problem: Problem, state: ParallelState) -> Team:
-        """What the threads share; made anew after a checkpoint, and when w changes its precision."""
+        """The shared data of the threads; made anew after a checkpoint, and when w changes its precision."""
         if state.work.pool is None:
             state.work.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
         if state.work.team is None or state.work.team.base.dtype != state.w.dtype:
@@ -343,7 +343,7 @@ class ParallelDCD(SolverBase):
 
 
 def threads_for(problem: Problem, solver: Any) -> int:
-    """How many threads the descent on `problem` is worth."""
+    """The number of threads that pay for the descent on `problem`."""
     values = problem.members.size * problem.values_per_row
     seconds = problem.reading_time + rows_cost(problem)  # of a pass, at least
     worth = [seconds / LEAST_SECONDS, values / (WIDEST * WIDE_VALUES * (problem.n_features + 1))]

@@ -103,7 +103,7 @@ class Own(NamedTuple):
 
 @inlined
 def own_of(team: Team, k: int, offset: int) -> Own:
-    """What belongs to part k; `offset` is the size of the multiplier of the intercept."""
+    """The own data of part k; `offset` is the size of the multiplier of the intercept."""
     first, end = team.bounds[k], team.bounds[k + 1]
     members, order, sequence = team.members[first:end], team.order[first:end], team.sequence[first:end]
     deck = Deck(members, order, sequence, team.runs[k], team.aside, team.randoms[k, :1])
