@@ -151,7 +151,8 @@ class BloodCells(Experiment):
             x = np.array([1.0 / (lam * eps) for lam, one in visits if one == eps])
             y = np.array([found for (_, one), found in visits.items() if one == eps])
             series.append(Series(f"SDCA, eps = {eps:g}", x, y, style=style))
-        line = np.geomspace(*_ends([1.0 / (lam * eps) for lam, eps in visits]), 40)
+        every = [1.0 / (lam * eps) for lam, eps in visits]
+        line = np.geomspace(min(every), max(every), 40)
         series += [
             Series("n + 1/(lambda eps)", line, n + line, style=7, dash="dash"),
             Series("1/(lambda eps)", line, line, style=7, dash="dot"),
@@ -283,10 +284,6 @@ def _model(data: Dataset, lam: float) -> tuple[np.ndarray, float]:
     """Weights and intercept of the optimum, to a relative gap of 1e-3 or 10 seconds."""
     result = fit(data.problem(Hinge(), lam=lam), Auto(), Limits(tol=1e-3, max_time=10.0))
     return result.coef, result.intercept
-
-
-def _ends(values: list[float]) -> tuple[float, float]:
-    return min(values), max(values)
 
 
 def times_table(trace: pd.DataFrame) -> Table:

@@ -7,8 +7,6 @@ the rows held out; the seed is not known, so the same rows cannot be.
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +16,6 @@ import numpy as np
 
 from saddlesvm import Certificate, certify
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.curves import curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
@@ -44,7 +41,7 @@ from saddlesvm.lab.experiments.dcd_setting import (
     split_table,
     split_verdict,
 )
-from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
+from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent, timed
 from saddlesvm.lab.figures import confusion_grid, margins_chart, misclassified, plane_chart, shrinking_charts
 from saddlesvm.lab.report import Picture, Prose, Section, Table
 from saddlesvm.lab.runs import run_solver
@@ -115,9 +112,9 @@ class DCDTables(Experiment):
                     if sum(took for took, _ in found[entrant.name]) > PATIENCE:
                         continue
                     passes = 1 if turn == 0 else 50 if self.quick else MOST_PASSES
-                    fitted = timed_fit(entrant.make(C, passes), data)
+                    model, took = timed(entrant.make(C, passes), data.X, data.y)
                     if turn:  # the first one loads compiled code
-                        found[entrant.name].append(fitted)
+                        found[entrant.name].append((took, model))
             for who, fits in found.items():
                 model = fits[-1][1]
                 accuracy = float((model.predict(data.test_X) == data.test_y).mean())
@@ -300,13 +297,3 @@ class DCDTables(Experiment):
                 lambda: misclassified(data.test_X, true, taken, (28, 28), scores),
             ),
         )
-
-
-def timed_fit(model: Any, data: Dataset) -> tuple[float, Any]:
-    """Seconds of a fit, and the fitted estimator."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCertifiedWarning)
-        warnings.simplefilter("ignore")
-        began = time.perf_counter()
-        model.fit(data.X, data.y)
-        return time.perf_counter() - began, model

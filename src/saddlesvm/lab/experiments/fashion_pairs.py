@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from saddlesvm.lab.experiments.reproduction import percent
+from saddlesvm.lab.experiments.reproduction import percent, timed
 from saddlesvm.lab.report import Table
 
 PUBLISHED_PAIRS = {
@@ -29,15 +26,6 @@ PUBLISHED_TEST = 80.2
 WAVERING = ((2, 0), (3, 0))  # the pairs whose last iterate moves by percents from seed to seed
 SCALE = 255.0  # the program works on pixels from 0 to 255, ours in [0, 1]
 CLASSES = ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot")
-
-
-def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
-    """The fitted model and the seconds of its fit; a missing certificate is expected here and gives no warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        began = time.perf_counter()
-        model.fit(X, y)
-    return model, time.perf_counter() - began
 
 
 def pair(X: np.ndarray, y: np.ndarray, first: int, second: int) -> tuple[np.ndarray, np.ndarray]:

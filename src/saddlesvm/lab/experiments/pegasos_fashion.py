@@ -34,10 +34,9 @@ from saddlesvm.lab.experiments.fashion_pairs import (
     ranged,
     sklearn_runs,
     strength_table,
-    timed,
     wavering_table,
 )
-from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
+from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent, timed
 from saddlesvm.lab.figures import confusion_grid
 from saddlesvm.lab.machine import usable_cores
 from saddlesvm.lab.report import Prose, Table
