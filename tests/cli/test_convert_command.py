@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, Store
-from saddlesvm.data import read, write_store
+from saddlesvm.data import read
 from support.converting import D, N, X, Y, dense, write
 
 
@@ -35,7 +35,7 @@ def test_the_command_line_converts_trains_predicts_and_certifies(run: Any, tmp_p
 
 def test_the_command_line_counts_the_weights_of_a_store(run: Any, tmp_path: Path) -> None:
     weights = np.where(Y > 0, 3.0, 1.0)
-    write_store(tmp_path / "s", X, Y, weights)
+    Store.create(tmp_path / "s", X, Y, weights)
     run("train", tmp_path / "s", "--loss", "hinge", "--model", tmp_path / "m", "--tol", "1e-6")
     code, out, _ = run("certify", tmp_path / "m", tmp_path / "s", "--json")
     said = json.loads(out)["worth"]
@@ -63,8 +63,8 @@ def test_bad_usage_is_one_line(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write_store("s", X, Y)
-    damaged = write_store("damaged", X, Y).path / "values.npy"
+    Store.create("s", X, Y)
+    damaged = Store.create("damaged", X, Y).path / "values.npy"
     damaged.write_bytes(damaged.read_bytes()[:-8] + b"whatever")
     (tmp_path / "damaged.partial").mkdir()
     code, out, err = run(*arguments)

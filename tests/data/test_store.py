@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saddlesvm import LinearSVC, LinearSVR, Store
-from saddlesvm.data import DataError, StoreWriter, read, write_store
+from saddlesvm.data import DataError, StoreWriter, read
 from saddlesvm.problem.losses import Hinge
 from support import csr, labels, matrix
 
@@ -87,7 +87,7 @@ def test_the_arrays_are_plain_files_and_mapped_read_only(tmp_path: Path, layout:
 def test_the_same_data_give_the_same_bytes_in_one_block_or_many(tmp_path: Path) -> None:
     for layout in ("dense", "csr"):
         X = design(layout)
-        whole = write_store(tmp_path / f"{layout}-whole", X, TEXT)
+        whole = Store.create(tmp_path / f"{layout}-whole", X, TEXT)
         with StoreWriter(tmp_path / f"{layout}-parts") as writer:
             for start in range(0, N, 50):
                 writer.append(X[start : start + 50], TEXT[start : start + 50])

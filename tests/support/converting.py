@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from saddlesvm.data import write_store
+from saddlesvm.data import Store
 from saddlesvm.problem.losses import Hinge
 from support import labels, matrix
 
@@ -61,7 +61,7 @@ def write(path: Path, kind: str) -> None:
         write_idx(path, np.arange(N * 64).reshape(N, 8, 8) % 251)
         write_idx(path.with_name("labels-idx1.gz"), Y > 0)
     elif kind == "store":
-        write_store(path, sp.csr_matrix(X), TEXT, np.linspace(0.5, 1.0, N))
+        Store.create(path, sp.csr_matrix(X), TEXT, np.linspace(0.5, 1.0, N))
 
 
 def dense(X: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from saddlesvm.data.models import load_model, save_model
     from saddlesvm.data.readers import load_bundled, read
     from saddlesvm.data.sources import BUNDLED
-    from saddlesvm.data.store import Store, write_store
+    from saddlesvm.data.store import Store
     from saddlesvm.data.store_writer import StoreWriter
     from saddlesvm.data.table import Table
 
@@ -33,7 +33,6 @@ __all__ = [
     "read_liblinear",
     "save_model",
     "write_liblinear",
-    "write_store",
 ]
 
 HOMES = {
@@ -51,7 +50,6 @@ HOMES = {
     "read_liblinear": "saddlesvm.data.liblinear",
     "save_model": "saddlesvm.data.models",
     "write_liblinear": "saddlesvm.data.liblinear",
-    "write_store": "saddlesvm.data.store",
 }
 
 if not TYPE_CHECKING:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from saddlesvm.data.columns import position_of
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import HEADER, NOTE, PARTIAL, ArrayFile, expected_arrays, read_store_header
-from saddlesvm.data.store_writer import StoreWriter, write_arrays
+from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.streams import reading
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
@@ -25,6 +25,7 @@ from saddlesvm.rows.passes import squared_norms
 __all__ = ["Store", "is_store"]
 
 _BLOCK_BYTES = 1 << 24
+_BLOCK_VALUES = 1 << 21  # of arrays that are written
 _OWN = frozenset((  # fields of the header that a writer writes itself
     "format", "version", "written by", "layout", "shape", "dtype", "n_values", "n_nonzero", "labels", "row_norms",
     "feature_names", "label_name", "arrays", "sources", "read with",
@@ -98,7 +99,10 @@ class Store:
         y: Any = None,
         sample_weight: Any = None,
         *,
+        dtype: Any = None,
         overwrite: bool = False,
+        feature_names: Sequence[str] | None = None,
+        label_name: str | None = None,
     ) -> Store:
         """Write arrays that are in memory (or mapped) as a store, and open it.
 
@@ -112,15 +116,32 @@ class Store:
         y : array-like of shape (n,), optional
             Numbers or text.
         sample_weight : array-like of shape (n,), optional
+        dtype : dtype, optional
+            Of the values, in place of that of X.
         overwrite : bool, default=False
             Replace a store of that name.
+        feature_names : sequence of str, optional
+        label_name : str, optional
 
         Raises
         ------
         DataError
             Bad data, or a path that exists or cannot be written.
         """
-        write_arrays(path, X, y, sample_weight, overwrite=overwrite)
+        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        y = None if y is None else np.asarray(y)
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        n = X.shape[0] if X.ndim else 0
+        for column, what in ((y, "labels"), (weights, "weights")):
+            if column is not None and column.shape != (n,):
+                raise DataError(f"{os.fspath(path)}: {n} rows and {what} of shape {column.shape}; one a row is needed")
+        named: dict[str, Any] = {"feature_names": feature_names, "label_name": label_name}
+        with StoreWriter(path, dtype=dtype, overwrite=overwrite, **named) as writer:
+            a_row = (X.nnz if sp.issparse(X) else X.size) // max(n, 1)
+            step = max(1, _BLOCK_VALUES // max(a_row, 1))
+            for start in range(0, n, step):
+                part = slice(start, start + step)
+                writer.append(X[part], None if y is None else y[part], None if weights is None else weights[part])
         return cls(path)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -396,28 +417,3 @@ def _compare_checksum(array: ArrayFile, advance: Callable[[int], Any]) -> None:
             advance(len(part))
     if found != array.crc32:
         raise DataError(f"{array.path}: is damaged: its checksum is {found:08x}; {HEADER} says {array.crc32:08x}")
-
-
-def write_store(
-    path: str | os.PathLike[str],
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    *,
-    dtype: Any = None,
-    overwrite: bool = False,
-    feature_names: Sequence[str] | None = None,
-    label_name: str | None = None,
-) -> Store:
-    """Write rows that are in memory (or mapped) as a store, and open it; see :meth:`Store.create`.
-
-    Raises
-    ------
-    DataError
-        As :class:`StoreWriter`.
-    """
-    write_arrays(
-        path, X, y, sample_weight,
-        dtype=dtype, overwrite=overwrite, feature_names=feature_names, label_name=label_name,
-    )  # fmt: skip
-    return Store(path)

@@ -23,9 +23,8 @@ from saddlesvm.rows.csr_checks import first_bad_row
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, kept_type, precision_of, type_name, widened
 
-__all__ = ["StoreWriter", "write_arrays"]
+__all__ = ["StoreWriter"]
 
-_BLOCK_VALUES = 1 << 21
 _INT32_MAX = 2**31 - 1
 
 
@@ -297,37 +296,3 @@ class StoreWriter:
 def _as_kept(X: np.ndarray) -> np.ndarray:
     """An array, or the same bits of bfloat16 as the type that a store has for them."""
     return X.view(bfloat16) if kept_type(X.dtype) == bfloat16 else X
-
-
-def write_arrays(
-    path: str | os.PathLike[str],
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    *,
-    dtype: Any = None,
-    overwrite: bool = False,
-    feature_names: Sequence[str] | None = None,
-    label_name: str | None = None,
-) -> None:
-    """Write rows that are in memory (or mapped) as a store.
-
-    Raises
-    ------
-    DataError
-        As :class:`StoreWriter`.
-    """
-    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
-    y = None if y is None else np.asarray(y)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    n = X.shape[0] if X.ndim else 0
-    for column, what in ((y, "labels"), (weights, "weights")):
-        if column is not None and column.shape != (n,):
-            raise DataError(f"{os.fspath(path)}: {n} rows and {what} of shape {column.shape}; one a row is needed")
-    options: Any = {"dtype": dtype, "overwrite": overwrite, "feature_names": feature_names, "label_name": label_name}
-    with StoreWriter(path, **options) as writer:
-        a_row = (X.nnz if sp.issparse(X) else X.size) // max(n, 1)
-        step = max(1, _BLOCK_VALUES // max(a_row, 1))
-        for start in range(0, n, step):
-            part = slice(start, start + step)
-            writer.append(X[part], None if y is None else y[part], None if weights is None else weights[part])

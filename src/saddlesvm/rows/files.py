@@ -67,6 +67,18 @@ def is_mapped(X: Any) -> bool:
     return place_of(np.asarray(getattr(X, "data", X) if hasattr(X, "indptr") else X)) is not None
 
 
+def release_pages(X: Any) -> None:
+    """Let go of the pages that this process has read of a mapped matrix, dense or CSR, where the system can do that.
+
+    They stay in the system's cache, and count as memory of the process no longer.
+    """
+    for array in (X.data, X.indices) if hasattr(X, "indptr") else (X,):
+        owner = mapping_of(array)
+        if owner is not None and place_of(array) is not None and hasattr(mmap, "MADV_DONTNEED"):
+            pages: Any = owner.base
+            pages.madvise(mmap.MADV_DONTNEED)
+
+
 class Column:
     """An array whose pieces along the first axis are read from its file, or copied from memory."""
 

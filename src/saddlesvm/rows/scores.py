@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.rows.files import is_mapped, release_pages
 from saddlesvm.rows.layouts import Dense, Rows
 from saddlesvm.rows.small_types import widened
 
 BLOCK_VALUES = 4_000_000
+MAPPED_VALUES = 500_000  # of rows that are mapped from files, whose pages count as memory while they are used
 
 
 def dense_weights(coef: Any) -> np.ndarray:
@@ -20,6 +22,8 @@ def dense_weights(coef: Any) -> np.ndarray:
 
 def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
     """``X @ coef.T + intercept`` in float64, shape (n, k), without widening the whole of X.
+
+    Rows that are mapped from files take the memory of some of them at a time.
 
     Parameters
     ----------
@@ -31,7 +35,9 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
     coef = coef if sparse.issparse(coef) else np.atleast_2d(coef)
     scores = np.empty((n, coef.shape[0]))
     a_row = X.nnz // max(n, 1) if sparse.issparse(X) else d
-    block = n if X.dtype == np.float64 else max(1, BLOCK_VALUES // max(a_row, 1))
+    mapped = is_mapped(X)
+    most = MAPPED_VALUES if mapped else BLOCK_VALUES
+    block = n if X.dtype == np.float64 and not mapped else max(1, most // max(a_row, 1))
     for start in range(0, n, max(block, 1)):
         part = slice(start, start + block)
         if sparse.issparse(X):
@@ -41,6 +47,8 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
             scores[part] = widened(X[part], np.float64) @ coef.T
         else:
             np.matmul(widened(X[part], np.float64), coef.T, out=scores[part])
+        if mapped:
+            release_pages(X)
     return scores + intercept
 
 
