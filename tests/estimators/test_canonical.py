@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from scipy import sparse
 
 from saddlesvm import DCD, SDCA, LinearSVC, LinearSVR, Newton, NotCertifiedWarning, checker, load, save
 from saddlesvm.answers.canonical import rounded
+from saddlesvm.answers.curvature import FACTORED
 from saddlesvm.answers.long_gradient import long_gradient
 from saddlesvm.cli import parser as cli
 from saddlesvm.data import Store, load_bundled
@@ -19,6 +22,7 @@ from saddlesvm.estimators.changing import fingerprint
 from saddlesvm.estimators.proofs import labels_of, rows_of
 from saddlesvm.estimators.proven import Data
 from saddlesvm.problem.losses import make_loss
+from saddlesvm.rows.layouts import as_rows
 from support import csr, shuffled, small_problem
 
 HEART = load_bundled("heart")
@@ -85,8 +89,10 @@ def test_more_bits_agree_with_fewer() -> None:
     assert np.abs(fine.coef_ - coarse.coef_).max() <= 0.5 * step * (1 + 2.0**-17)
 
 
-def test_long_floats_give_the_gradient_within_their_bound() -> None:
+@pytest.mark.parametrize("layout", [np.asarray, csr])
+def test_long_floats_give_the_gradient_within_their_bound(layout: Any) -> None:
     problem = small_problem(make_loss("squared_hinge"), weights=np.linspace(0.5, 2.0, 60))
+    values, problem = problem.X.values, replace(problem, X=as_rows(layout(problem.X.values), problem.X.bias))
     w = np.linspace(-1.0, 1.0, problem.n_features + 1) / 3.0
     w[-1] = 0.0
     found = long_gradient(problem, w)
@@ -94,7 +100,7 @@ def test_long_floats_give_the_gradient_within_their_bound() -> None:
         pytest.skip("long floats are float64 here")
     exact = [Fraction(float(one)) for one in w]
     for i in range(60):
-        row = [Fraction(float(one)) for one in problem.X.values[i]] + [Fraction(0)]
+        row = [Fraction(float(one)) for one in values[i]] + [Fraction(0)]
         y, s = Fraction(float(problem.y[i])), Fraction(float(problem.weights[i]))
         z = sum(a * Fraction(float(b)) for a, b in zip(row, w, strict=True))
         slope = -2 * y * max(Fraction(0), 1 - y * z) * s * Fraction(problem.C)
@@ -103,10 +109,33 @@ def test_long_floats_give_the_gradient_within_their_bound() -> None:
     assert sum(one * one for one in away) <= Fraction(found[1]) ** 2
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_more_features_than_a_factor_may_have_are_rounded_by_the_gradient(loss: str) -> None:
+    random = np.random.default_rng(0)
+    wide = sparse.random_array((200, FACTORED + 50), density=0.01, rng=random, format="csr")
+    y = np.where(wide @ random.normal(size=FACTORED + 50) > 0.0, "b", "a")
+    order = random.permutation(200)
+    one = LinearSVC(loss=loss, canonical=20).fit(wide, y)
+    other = LinearSVC(loss=loss, canonical=20, solver=DCD(), tol=1e-2, random_state=1).fit(wide[order], y[order])
+    assert one.ambiguous_ == 0
+    assert one.digest_ == other.digest_
+
+
+def test_a_hinge_whose_active_set_is_verified_has_a_digest() -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(150, 10))
+    y = (rows[:, 0] + random.normal(size=150) > 0.0).astype(int)
+    one = LinearSVC(loss="hinge", canonical=20).fit(rows, y)
+    other = LinearSVC(loss="hinge", canonical=20, solver=SDCA(), random_state=1).fit(rows[::-1], y[::-1])
+    assert one.ambiguous_ == 0
+    assert one.digest_ == other.digest_
+
+
 def test_what_is_not_proven_is_left_and_said() -> None:
-    plain = LinearSVC(loss="hinge").fit(X, Y)
+    twice, labels = np.vstack([X, X]), np.concatenate([Y, Y])  # rows on the margin depend on each other
+    plain = LinearSVC(loss="hinge").fit(twice, labels)
     with pytest.warns(NotCertifiedWarning, match="canonical=30: the rounding of"):
-        model = LinearSVC(loss="hinge", canonical=30).fit(X, Y)
+        model = LinearSVC(loss="hinge", canonical=30).fit(twice, labels)
     assert model.ambiguous_ > 0
     assert not hasattr(model, "digest_")
     assert model.coef_.tobytes() == plain.coef_.tobytes()
@@ -155,7 +184,7 @@ def test_rows_may_be_given_by_a_mask_with_weights_and_data_from_elsewhere(tmp_pa
         loaded.forget(mask)
     fresh = LinearSVC(canonical=20).fit(sparse.csr_array(X[~mask]), Y[~mask], sample_weight=weights[~mask])
     assert loaded.forget(mask, X, Y, weights).digest_ == fresh.digest_
-    for rows, message in (([], "0 of"), ([303], "no row 303"), (mask[:5], "297 places"), ([0.5], "whole numbers")):
+    for rows, message in (([], "0 of"), ([303], "no row 303"), (mask[:5], "297 entries"), ([0.5], "whole numbers")):
         with pytest.raises(ValueError, match=message):
             model.forget(rows)
 

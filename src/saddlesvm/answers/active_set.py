@@ -68,6 +68,7 @@ def verified(problem: Problem, alpha: np.ndarray) -> Neighbourhood | None:
     share = np.clip(problem.gathered(alpha) * y / s, 0.0, 1.0)
     on_margin = (share > INSIDE) & (share < 1.0 - INSIDE)
     share = np.where(on_margin, share, np.round(share))
+    before = members.size
     for _ in range(ROUNDS):
         F = np.flatnonzero(on_margin)
         if not 0 < F.size <= MOST:
@@ -85,6 +86,9 @@ def verified(problem: Problem, alpha: np.ndarray) -> Neighbourhood | None:
         wrong = ~on_margin & ((y * z < 1.0) != (share == 1.0))
         if not out.any() and not wrong.any():
             return _bounded(problem, share, on_margin, G, factor)
+        if (moved := int((out | wrong).sum())) >= before:
+            return None
+        before = moved
         share = np.where(out, np.clip(np.round(share), 0.0, 1.0), np.clip(share, 0.0, 1.0))
         on_margin = (on_margin & ~out) | wrong
     return None

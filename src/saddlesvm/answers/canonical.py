@@ -14,12 +14,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from saddlesvm.answers.gradient import gradient_at
+from saddlesvm.answers.curvature import plain_curvature
+from saddlesvm.answers.gradient import gradient_at, slope_at
 from saddlesvm.answers.long_gradient import long_gradient
+from saddlesvm.answers.nearer import FACTORS, can_come_nearer, nearer
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import margins
+from saddlesvm.solvers.second_order.equations import NewtonEquations
 
+CLOSE = 1e-3  # share of a gradient in long floats that a step leaves
 STEPS = 3  # of Newton's method: each squares the distance from the optimum, until rounding ends it
 SUMMED = 1e-14  # what the few operations of a radius may round
 FORMAT = "saddlesvm canonical weights 1"
@@ -99,10 +104,10 @@ def polished(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbour
     w : ndarray of shape (d + 1,)
         Its center, the last place that of a free intercept, too.
     """
+    if found.curvature.factor is None:
+        return _by_gradient(problem, found, w) if can_come_nearer(problem) else found
     center = w
     for _ in range(STEPS):
-        if found.curvature.factor is None:
-            break
         w = w - found.curvature.solved(gradient_at(problem, w).value)
         gap = evaluate(problem, Point(w), given_offset=True).certificate.gap
         closer = neighbourhood_of(problem, w, gap_in_C_form(problem, max(gap, 0.0)))
@@ -127,3 +132,20 @@ def _long(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbourhoo
         return found
     away = found.curvature.dual_norm(*exact) / (1.0 - 0.5 * t) * (1.0 + SUMMED)
     return replace(found, radius=min(found.radius, away))
+
+
+def _by_gradient(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbourhood:
+    """A narrower plain ball, by steps whose gradients are in long floats: for more features than a factor may have."""
+    equations, plain = NewtonEquations(problem, FACTORS), plain_curvature(problem)
+    w = nearer(problem, w, 0.0)
+    for _ in range(STEPS):
+        exact = long_gradient(problem, w)
+        if exact is None:
+            break
+        radius = plain.dual_norm(*exact)
+        if not radius < found.radius:
+            break
+        found = Neighbourhood(w, radius, plain, problem.scale, way="gradient")
+        bends = slope_at(problem, w, margins(problem, w)).answers.bend
+        w = w - equations.solve(problem.spread(bends), exact[0], CLOSE)
+    return found

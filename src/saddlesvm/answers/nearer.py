@@ -50,9 +50,9 @@ def neighbourhood_near(problem: Problem, w: np.ndarray) -> Neighbourhood | None:
     return found if found.way == "curvature" or found.radius * longest <= ENOUGH else None
 
 
-def nearer(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """Weights with a shorter gradient, shape (d + 1,): short enough for :data:`ENOUGH`, or as short as rounding and a
-    few steps leave it; w where there are none.
+def nearer(problem: Problem, w: np.ndarray, enough: float = ENOUGH) -> np.ndarray:
+    """Weights with a shorter gradient, shape (d + 1,): short enough, or as short as rounding and a few steps leave it;
+    w where there are none.
 
     Parameters
     ----------
@@ -60,12 +60,14 @@ def nearer(problem: Problem, w: np.ndarray) -> np.ndarray:
         See :func:`can_come_nearer`.
     w : ndarray of shape (d + 1,)
         From a certified fit.
+    enough : float
+        How far, at most, the scores of the training rows may move.
     """
     equations, now = NewtonEquations(problem, FACTORS), slope_at(problem, w, margins(problem, w))
     size, longest = float(np.linalg.norm(now.value)), float(radii(problem.norms).max(initial=0.0))
     slow = 0
     for _ in range(MOST_STEPS):
-        if size * longest <= AIM * ENOUGH or slow == SLOW or not math.isfinite(size):
+        if size * longest <= AIM * enough or slow == SLOW or not math.isfinite(size):
             break
         tau, moved, z = _step(problem, w, now, -equations.solve(problem.spread(now.answers.bend), now.value, FORCING))
         if tau == 0.0:

@@ -11,7 +11,7 @@ import numpy as np
 from saddlesvm.answers.active_set import has_margin, verified
 from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
 from saddlesvm.answers.labels import Labels, Rule, labels_between
-from saddlesvm.answers.nearer import ENOUGH, can_come_nearer, neighbourhood_near
+from saddlesvm.answers.nearer import can_come_nearer, neighbourhood_near
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.answers.zeros import certain_zeros
 from saddlesvm.multiclass.splits import each_class
@@ -65,7 +65,11 @@ class Proof:
 
 
 def proof_of(
-    problems: Sequence[Problem], W: np.ndarray, certificates: Sequence[Certificate], duals: Sequence[np.ndarray | None]
+    problems: Sequence[Problem],
+    W: np.ndarray,
+    certificates: Sequence[Certificate],
+    duals: Sequence[np.ndarray | None],
+    enough: float = 0.0,
 ) -> Proof:
     """The proof of a model by its sub-problems.
 
@@ -78,6 +82,8 @@ def proof_of(
         One a problem.
     duals : sequence of ndarray of shape (n_all,), or None
         The dual points behind the certificates, in the C form, where they are known.
+    enough : float, default=0.0
+        No active set is verified where no score of a training row moves by more in the ball of the gap.
     """
     first, gaps = problems[0], [gap_in_C_form(one, own.gap) for one, own in zip(problems, certificates, strict=True)]
     zeros = np.zeros((len(W), W.shape[1] - 1), dtype=bool)
@@ -87,14 +93,14 @@ def proof_of(
     for k, (problem, gap, own) in enumerate(zip(problems, gaps, duals, strict=True)):
         if own is not None:
             zeros[k] = certain_zeros(problem, own / problem.C, gap)
-    return Proof([_part(*given) for given in zip(problems, W, gaps, duals, strict=True)], zeros)
+    return Proof([_part(*given, enough) for given in zip(problems, W, gaps, duals, strict=True)], zeros)
 
 
-def _part(problem: Problem, w: np.ndarray, gap: float, own: np.ndarray | None) -> Neighbourhood:
+def _part(problem: Problem, w: np.ndarray, gap: float, own: np.ndarray | None, enough: float) -> Neighbourhood:
     """The neighbourhood of one problem's optimum: by its active set, where that is verified and the ball of the gap is
     not narrow enough."""
     found = neighbourhood_of(problem, w, gap)
-    if own is None or not has_margin(problem) or found.radius * problem.row_sizes.longest <= ENOUGH:
+    if own is None or not has_margin(problem) or found.radius * problem.row_sizes.longest <= enough:
         return found
     closer = verified(problem, own / problem.C)
     return closer if closer is not None and closer.radius < found.radius else found

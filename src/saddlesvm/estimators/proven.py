@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.labels import Rule
+from saddlesvm.answers.nearer import ENOUGH
 from saddlesvm.answers.proof import Proof, proof_near, proof_of
 from saddlesvm.data import inputs
 from saddlesvm.fit.outcome import Outcome
@@ -319,7 +320,7 @@ def proof_of_data(model: Any, data: Data) -> Proof:
         found = proof_near(problems, _weights(model, problems)) if len(problems) == len(model.certificates_) else None
         if found is not None:
             return found
-    return closer(model, data).proof
+    return closer(model, data, enough=ENOUGH).proof
 
 
 def _copy(model: Any, tol: float = CLOSE) -> Any:
@@ -338,8 +339,9 @@ def _weights(model: Any, problems: list[Problem]) -> np.ndarray:
     return np.column_stack([dense_weights(model.coef_), np.ravel(model.intercept_) / (problems[0].scale or 1.0)])
 
 
-def closer(model: Any, data: Data, tol: float = CLOSE) -> Closer:
-    """A copy of a fitted model that goes on to the relative gap `tol` from its weights."""
+def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0) -> Closer:
+    """A copy of a fitted model that goes on to the relative gap `tol` from its weights; `enough` is that of
+    :func:`~saddlesvm.answers.proof.proof_of`."""
     own = _copy(model, tol)
     if all(name in vars(model) for name in ("_fitted_C", "_phases", "certificate_")):
         own.begin_at(model.coef_, model.intercept_, vars(model).get("dual_coef_"), model._fitted_C, model)
@@ -355,4 +357,4 @@ def closer(model: Any, data: Data, tol: float = CLOSE) -> Closer:
     W = _weights(own, problems)
     known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
     duals = [own.duals_of(k) if known else None for k in range(len(problems))]
-    return Closer(own, problems, proof_of(problems, W, own.certificates_, duals))
+    return Closer(own, problems, proof_of(problems, W, own.certificates_, duals, enough))
