@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC
-from saddlesvm.answers.active_set import has_margin, verified
+from saddlesvm.answers.active_set import WORTH, has_margin, verified
+from saddlesvm.estimators.proven import closer
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
@@ -107,6 +108,8 @@ def test_scores_of_a_hinge_are_known_to_rounding():
     X = random.normal(size=(300, 20))
     y = np.where(X[:, 0] + random.normal(size=300) > 0.0, "b", "a")
     model = LinearSVC(loss="hinge", C=10.0, random_state=0).fit(X, y)
-    low, high = model.decision_bounds(X)
+    low, high = closer(model, model.training_data()).proof.score_bounds(X)
     assert (high - low).max() < 1e-9
+    low, high = model.decision_bounds(X)
+    assert (high - low).max() < 4.0 * WORTH
     assert model.is_proven(X[np.abs(low) > 1e-3]).mean() > 0.95

@@ -45,6 +45,7 @@ MOST = 3_000  # rows on the margin: beyond them the factor is more than a fit
 ROUNDS = 12  # times that rows are moved between the margin and the bounds
 POWERS = 8  # steps of inverse iteration, for the smallest eigenvalue
 SHARE = 0.5  # of that estimate, that is tried as the floor
+WORTH = 1e-3  # movement of a training row's score in the ball of the gap, from which on a label needs a verified set
 REFINED = 2  # times that the equations are solved again, for the multipliers' rounding
 
 
@@ -102,10 +103,10 @@ def _bounded(
     floor = _least_eigenvalue(problem, G, factor)
     if not floor > 0.0:
         return None
-    for steps_left in reversed(range(REFINED + 1)):
+    for last in (False, True):
         v, off = _weights(problem, share * s * y)
         z, terms = close_margins(problem, v)
-        if steps_left:
+        if not last:
             share[on_margin] += _shares(problem, factor, (y - z)[on_margin], on_margin)
     norms = radii(problem.gathered(problem.norms))
     slips = margin_slips(problem, v, terms) + SLACK * off * norms

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.labels import Rule
-from saddlesvm.answers.nearer import ENOUGH
 from saddlesvm.answers.proof import Proof, proof_near, proof_of
 from saddlesvm.data import inputs
 from saddlesvm.fit.outcome import Outcome
@@ -320,7 +320,7 @@ def proof_of_data(model: Any, data: Data) -> Proof:
         found = proof_near(problems, _weights(model, problems)) if len(problems) == len(model.certificates_) else None
         if found is not None:
             return found
-    return closer(model, data, enough=ENOUGH).proof
+    return closer(model, data, enough=WORTH).proof
 
 
 def _copy(model: Any, tol: float = CLOSE) -> Any:
