@@ -11,6 +11,7 @@ from sklearn.datasets import make_blobs
 from saddlesvm import SVC
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.multiclass.fits import drive_all
 from saddlesvm.multiclass.kernel_fit import KernelFits
 from saddlesvm.multiclass.one_vs_one import one_vs_one
 from saddlesvm.multiclass.small_pairs import SmallPairs, certificate_of
@@ -60,6 +61,25 @@ def test_certificates_are_those_of_single_fits(data, kernel, loss, weighted):
             assert batch.traces[k][-1]["primal"] >= own.primal
         left = [k for k in left if k not in [one.index for one in moved]]
     assert not left
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=lambda kernel: kernel.name)
+def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(data, kernel):
+    """Where the matrix of all points is too large to be shared; the classes need not be in order."""
+    order = np.random.default_rng(1).permutation(data[1].size)
+    fits = fits_of((data[0][order], data[1][order]), kernel)
+    fits.facts = None
+    batches = fits.batches()
+    assert all(isinstance(batch, SmallPairs) and batch.task.gram is None for batch in batches)
+    for k, result in enumerate(drive_all(batches, None)):
+        problem = fits.problem(fits.makers[k]())
+        beta = np.zeros(data[1].size)
+        beta[result.coef.rows] = result.coef.values
+        plain = evaluate_kernel(problem, KernelPoint(beta[fits.members[k]])).certificate
+        assert result.certificate.relative_gap <= 1e-3
+        near = plain.rounding + 1e-11 * abs(plain.primal)
+        assert result.certificate.primal == pytest.approx(plain.primal, abs=near)
+        assert result.certificate.dual == pytest.approx(plain.dual, abs=near)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -23,7 +23,9 @@ from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine, Model
 from saddlesvm.problem.problem import is_classification
+from saddlesvm.rows.kernel_errors import kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix
+from saddlesvm.rows.row_table import has_maker
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
@@ -114,8 +116,8 @@ class KernelFits(Fits):
         return super().solve()
 
     def plain_pairs(self) -> Pairs | None:
-        """The sub-problems, where they are pairs of classes, sorted, and small, and nobody looks on as they are solved:
-        :mod:`saddlesvm.multiclass.small_pairs` then solves many at a time."""
+        """The sub-problems, where they are pairs of classes, and small, and nobody looks on as they are solved:
+        :mod:`saddlesvm.multiclass.small_pairs` then solves them."""
         pairs, limits, given, solver = self.makers, self.limits, self.options, self.solver
         watched = self.bar or self.checkpoint is not None or self.starts is not None or self.told is not tell_nobody
         limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
@@ -126,21 +128,24 @@ class KernelFits(Fits):
         free = make_intercept(given["intercept"], given["scale"]).constrained
         positive = given["weights"] is None or bool((given["weights"] > 0.0).all())
         small = int(np.sort(np.diff(pairs.starts))[-2:].sum()) <= max(FEW, solver.working_set)
-        return pairs if free and positive and small and pairs.sorted else None
+        return pairs if free and positive and small else None
 
     def batches(self) -> Sequence[Any]:
         """One per sub-problem, or one for many small pairs of classes."""
-        pairs = self.plain_pairs() if self.facts is not None else None
-        if pairs is None:
+        pairs, given, facts = self.plain_pairs(), self.options, self.facts
+        alone = facts is None
+        if pairs is None or not (len(pairs) > 1 and has_maker(self.kernel, self.X) if alone else pairs.sorted):
             return super().batches()
-        assert self.facts is not None
-        given = self.options
-        task = Task(self.facts, pairs.starts, self.loss, float(given["C"]), self.limits.tol, given["weights"],
+        gram, errors = (None, kernel_errors(self.kernel, self.X)) if facts is None else facts
+        task = Task(gram, errors, self.X, pairs.rows, self.loss, float(given["C"]), self.limits.tol, given["weights"],
                     self.solver.name)  # fmt: skip
+        bundles = bundles_of(range(len(pairs)), TOGETHER, self.jobs)
+        if alone:
+            bundles = [range(k, k + 1) for k in range(len(pairs))]
         return [
             SmallPairs(bundle, task, np.array([pairs.pairs[k] for k in bundle]), [pairs.label(k) for k in bundle],
                        lambda left: self.in_turn([left])[0], self.kept)  # type: ignore[arg-type,return-value]
-            for bundle in bundles_of(range(len(pairs)), TOGETHER, self.jobs)
+            for bundle in bundles
         ]  # fmt: skip
 
     def kept(self, result: FitResult, points: np.ndarray) -> FitResult:

@@ -1,10 +1,11 @@
-"""Many small pairs of classes over one kernel matrix: solved and certified in compiled code, many at a time.
+"""Many pairs of classes: solved and certified in compiled code, small ones over one kernel matrix many at a time.
 
 A pair of some hundred rows takes the solver less time than Python takes to pose its problem. Here the pairs of a bundle
 are laid out one after the other, the kernel matrix is that of all points, and two compiled loops take turns: pair steps
-to some accuracy, and the sums of certificates. The formulas are those of a single fit. A pair that this does not
-certify, because rounding, a hard problem or an interrupt is in the way, is left to the fit of its own that it would
-otherwise have had.
+to some accuracy, and the sums of certificates. Where the matrix of all points is too large, a bundle is one pair, which
+computes the kernel rows that it needs. The formulas are those of a single fit. A pair that this does not certify,
+because rounding, a hard problem or an interrupt is in the way, is left to the fit of its own that it would otherwise
+have had.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.kernel import KernelFacts
 from saddlesvm.problem.kernel_certificate import PointErrors, with_rounding
 from saddlesvm.problem.kernel_sums import SUMS, PairProblems, certificate_sums
 from saddlesvm.problem.loss import Loss, Shape, traits_of
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import UNIT, PointSizes, RowSizes, gamma, unbalance
+from saddlesvm.rows.kernel_errors import KernelErrors
 from saddlesvm.rows.kernels import leaf_of
-from saddlesvm.rows.row_table import whole_table
+from saddlesvm.rows.row_table import HELD, RowTable, whole_table
 from saddlesvm.runtime.compiled import searching_kernel
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.kernel.ascent import Small
@@ -38,6 +39,7 @@ FIRST_ACCURACY = 1.5  # violation, relative to the gap asked for, that often pro
 FINER = (0.1, 0.5)  # the least and the largest share of an accuracy that the next one is
 AIM = 0.5  # share of the gap asked for that the next accuracy aims at
 MOST_STEPS = 100_000  # pair steps of a round
+STEPS_ALONE = 5_000  # of a round of a pair with a matrix of its own: a fit of its own shrinks, which pays for hard ones
 ROUNDS = 8  # after which a pair has a fit of its own
 
 
@@ -47,10 +49,13 @@ class Task:
 
     Attributes
     ----------
-    facts : KernelFacts
-        Of all points, which stand class by class.
-    starts : ndarray of shape (classes + 1,)
-        Where each class begins, and the number of points.
+    gram : ndarray of shape (n, n), optional
+        The kernel matrix of all points, which then stand class by class.
+    errors : KernelErrors
+        Of all points.
+    X : array of shape (n, d)
+    rows : sequence of int ndarray
+        The points of each class.
     loss : Loss
     C, tol : float
     weights : ndarray of shape (n,), optional
@@ -59,8 +64,10 @@ class Task:
         The name of the solver, for the times of the phases.
     """
 
-    facts: KernelFacts
-    starts: np.ndarray
+    gram: np.ndarray | None
+    errors: KernelErrors
+    X: np.ndarray
+    rows: Sequence[np.ndarray]
     loss: Loss
     C: float
     tol: float
@@ -68,19 +75,22 @@ class Task:
     solver: str
 
     def laid_out(self, pairs: np.ndarray) -> tuple[PairProblems, np.ndarray]:
-        """The problems of pairs of classes, shape (k, 2), and the point of each row."""
-        sizes = np.diff(self.starts)[pairs]
+        """The problems of pairs of classes, shape (k, 2), of one pair without a kernel matrix of all points; and the
+        point of each row."""
+        sizes = np.array([[self.rows[c].size for c in pair] for pair in pairs])
         begins = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
-        columns = self.starts[pairs]
-        runs = [np.arange(first, first + size) for first, size in zip(columns.ravel(), sizes.ravel(), strict=True)]
-        points = np.concatenate(runs)
+        points = np.concatenate([self.rows[c] for c in pairs.ravel()])
+        if self.gram is None:
+            table, columns = RowTable(self.errors.kernel, self.X[points]).table, np.array([[0, sizes[0, 0]]])
+        else:
+            table, columns = whole_table(self.gram), np.array([[self.rows[c][0] for c in pair] for pair in pairs])
         y = np.repeat(np.tile([-1.0, 1.0], len(pairs)), sizes.ravel())
         s = np.ones(points.size) if self.weights is None else self.weights[points]
         (least, most), (low, high) = self.loss.bounds(-1.0, 1.0), self.loss.bounds(1.0, 1.0)
-        ahead, loss, errors = y > 0.0, self.loss, self.facts.errors
+        ahead, loss, errors = y > 0.0, self.loss, self.errors
         ridge: float = loss.ridge()  # type: ignore[attr-defined]
         return PairProblems(
-            table=whole_table(self.facts.gram),
+            table=table,
             begins=begins,
             starts=np.column_stack([np.zeros(len(pairs), dtype=np.int64), sizes[:, 0], sizes.sum(axis=1)]),
             columns=columns,
@@ -99,8 +109,8 @@ class Task:
 
 @searching_kernel
 def solve_each(pairs: PairProblems, live: np.ndarray, g: np.ndarray, beta: np.ndarray, room: np.ndarray,
-               accuracy: np.ndarray, steps: np.ndarray, one: tuple[np.ndarray, ...]) -> None:  # fmt: skip
-    """Pair steps on each of the problems `live`, to its own accuracy.
+               accuracy: np.ndarray, steps: np.ndarray, one: tuple[np.ndarray, ...], most: int) -> None:  # fmt: skip
+    """Pair steps on each of the problems `live`, `most` at most, to its own accuracy.
 
     Parameters
     ----------
@@ -119,7 +129,7 @@ def solve_each(pairs: PairProblems, live: np.ndarray, g: np.ndarray, beta: np.nd
         first, end = pairs.begins[k], pairs.begins[k + 1]
         small = Small(pairs.table, pairs.ridge[first:end], pairs.low[first:end], pairs.high[first:end], 0.0,
                       pairs.starts[k], pairs.columns[k], signs, groups, 0.0)  # fmt: skip
-        steps[k] += pair_steps(small, g[first:end], beta[first:end], room, extremes, accuracy[k], MOST_STEPS)
+        steps[k] += pair_steps(small, g[first:end], beta[first:end], room, extremes, accuracy[k], most)
 
 
 def certificate_of(task: Task, rows: int, numbers: np.ndarray) -> tuple[Certificate, float]:
@@ -214,7 +224,8 @@ class SmallPairs:
         """A round: those whose gap is proven by it."""
         began = clock()
         one = np.ones(2), np.array([0, 2]), np.empty((1, 2))
-        solve_each(self.laid_out, self.live, self.g, self.beta, self.room, self.accuracy, self.steps, one)
+        most = STEPS_ALONE if self.task.gram is None else MOST_STEPS
+        solve_each(self.laid_out, self.live, self.g, self.beta, self.room, self.accuracy, self.steps, one, most)
         solved = clock()
         kinked = traits_of(self.task.loss).shape is Shape.KINKED
         given = (self.laid_out, self.task.loss, kinked, self.live, self.members)
@@ -245,12 +256,13 @@ class SmallPairs:
         """Add a certificate to the trace of a pair."""
         own = self.rows(k)
         size = own.stop - own.start
+        held = min(size, int(self.laid_out.table.marks[HELD]))
         self.traces[k](Record(
             epoch=float(self.round), rows_touched=self.round * size, seconds_solving=float(self.seconds[k, 0]),
             seconds_certifying=float(self.seconds[k, 1]), primal=certificate.primal, dual=certificate.dual,
             gap=certificate.gap, relative_gap=certificate.relative_gap, active=size, change=np.nan, remark="",
             coef=self.beta[own], intercept=offset, problem=self.labels[k], form=certificate.form,
-            kernel_evaluations=size * size, primal_rounding=certificate.primal_rounding,
+            kernel_evaluations=size * held, primal_rounding=certificate.primal_rounding,
             dual_rounding=certificate.dual_rounding,
         ))  # fmt: skip
 

@@ -171,7 +171,7 @@ class RowTable:
             largest = max(kernel.gamma, 1.0) * squares.max(initial=1.0) + abs(kernel.coef0)
             if kernel.metric in POWERS:
                 largest **= kernel.degree
-        if sparse.issparse(self.X) or self.X.shape[1] > FEW_FEATURES or not largest < HUGE:
+        if not (has_maker(kernel, self.X) and largest < HUGE):
             return nowhere(n)
         return RowMaker(kinds[kernel.metric], float(kernel.gamma), float(kernel.coef0), int(kernel.degree),  # type: ignore[index]
                         np.ascontiguousarray(self.X.T), self.half)  # fmt: skip
@@ -218,6 +218,11 @@ def has_rows(kernel: Kernel) -> bool:
     """Whether a :class:`RowTable` can compute rows of the matrix of a kernel."""
     whole = float(kernel.degree).is_integer() and kernel.degree >= 1
     return kernel.metric in OF_PRODUCTS and (whole or kernel.metric not in POWERS)
+
+
+def has_maker(kernel: Kernel, X: Matrix) -> bool:
+    """Whether compiled code computes the kernel rows of the rows of X, unless their values are too large."""
+    return has_rows(kernel) and not sparse.issparse(X) and X.shape[1] <= FEW_FEATURES
 
 
 def _diagonal(kernel: Kernel, squares: np.ndarray) -> Any:

@@ -48,7 +48,7 @@ from saddlesvm.solvers.kernel.starts import first_sums
 
 INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
 INNER_STEPS = 100_000
-WHOLE_STEPS = 1_000
+WHOLE_UPDATES = 2_000_000  # of slopes, in pair steps over all rows, between two estimates of the gap
 SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
 AHEAD = 32  # kernel rows that are computed at once, for each direction of steps
@@ -226,10 +226,11 @@ class KernelDecomposition(SolverBase):
         program = whole_program(problem, state, order, starts)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, USUAL * relative_gap))
-        state.inner_steps += ascend(program, g, beta, accuracy, WHOLE_STEPS)
+        most = WHOLE_UPDATES // problem.n
+        state.inner_steps += ascend(program, g, beta, accuracy, most)
         while program.table.marks[NEEDED] >= 0:
             compute_rows(problem, program, g, beta)
-            state.inner_steps += ascend(program, g, beta, accuracy, WHOLE_STEPS)
+            state.inner_steps += ascend(program, g, beta, accuracy, most)
         found, f = state.beta.copy(), state.f.copy()
         found[order], f[order] = beta, g - ridge * beta + y
         state.rows_touched += problem.n
