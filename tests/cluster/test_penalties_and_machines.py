@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.held_out import count_right, counted_together
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.one_worker import OneWorker
-from saddlesvm.cluster.part import Part, make_part, rows_of_problems, weighed
+from saddlesvm.cluster.part import Part, count_right, counted_together, make_part, rows_of_problems, weighed
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit

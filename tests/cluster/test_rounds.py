@@ -79,7 +79,7 @@ def test_one_partition_does_what_the_ordinary_solver_does() -> None:
     order = Order(np.zeros(1), np.ones(1), np.ones(1, dtype=bool), Hinge(), 0.1, 3.0, 5)
     report = engine.improve(np.zeros((1, D + 1)), order)
     assert np.allclose(engine.duals[0].change[0], state.alpha, rtol=0.0, atol=1e-12)
-    assert np.allclose(report.moves[0], state.w, rtol=0.0, atol=1e-12)
+    assert np.allclose(report.found.moves[0], state.w, rtol=0.0, atol=1e-12)
 
 
 def _rows(count: int) -> Any:
@@ -174,5 +174,5 @@ def test_what_leaves_a_partition_does_not_grow_with_its_rows() -> None:
         [part] = split(matrix(n, D), labels(matrix(n, D), Hinge()), 1, Hinge())
         from saddlesvm.cluster.part import first_duals
 
-        sizes.append(improve(part, first_duals(part, 1), np.zeros((1, D + 1)), order)[1].nbytes)
+        sizes.append(improve(part, first_duals(part, 1), np.zeros((1, D + 1)), order).nbytes)
     assert sizes[0] == sizes[1]

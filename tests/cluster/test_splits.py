@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.held_out import count_right, counted_together
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.mixing import dealt, joined
-from saddlesvm.cluster.part import Part, make_part
+from saddlesvm.cluster.part import Part, count_right, counted_together, make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.cluster.splits import Split, folds_of
 from saddlesvm.fit.limits import Limits

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR, Store
 from saddlesvm.cluster import active_set, one_worker
-from saddlesvm.cluster.halting import event_of
+from saddlesvm.cluster.tasks import event_of
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Squared
 from support import csr, distance_bound, labels, matrix

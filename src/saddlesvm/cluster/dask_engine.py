@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import operator
 import threading
 import time
 import traceback
@@ -22,10 +21,24 @@ from typing import Any
 import numpy as np
 from distributed import Client, KilledWorker, wait
 
-from saddlesvm.cluster.halting import halt
-from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals, improve, places_of, sums_of, total, weights_of
+from saddlesvm.cluster.part import (
+    Order,
+    Report,
+    RoundSums,
+    duals_of,
+    first_duals,
+    improve,
+    places_of,
+    report_of,
+    sums_of,
+    sums_together,
+    total,
+    vectors_together,
+    weights_of,
+)
 from saddlesvm.cluster.places import at, whole
-from saddlesvm.cluster.rounds import Late, Stopped
+from saddlesvm.cluster.rounds import Late, Pick, Stopped, Task
+from saddlesvm.cluster.tasks import Answer, halt
 
 BRANCHES = 8  # reports that one task adds up
 KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second worker
@@ -106,7 +119,6 @@ class DaskEngine:
         self.kept: list[Any] = []
         self.there: dict[Any, Left] = {} if kept is None else kept
         self.shared: list[Any] = []
-        self.received = 0
         self.stop = threading.Event()  # set by Ctrl-C
         self.name, self.end, self.has_model = uuid.uuid4().hex, float("inf"), False
         self.halted_at: float | None = None
@@ -123,7 +135,7 @@ class DaskEngine:
         """A task that may run anywhere, and again."""
         return self.client.submit(function, *arguments, pure=False, retries=2)
 
-    def improve(self, W: np.ndarray, order: Order) -> Report:
+    def improve(self, W: np.ndarray, order: Order) -> Answer:
         """Do one round; after a loss return an empty report, and raise `restarts` by one."""
         try:
             self.welcome()
@@ -132,16 +144,15 @@ class DaskEngine:
                 self.submit(improve, part, duals, w, order)
                 for (part, duals), w in zip(self.pairs(), given, strict=True)
             ]
-            self.duals = [self.submit(operator.itemgetter(0), one) for one in both]
-            reports = [self.submit(operator.itemgetter(1), one) for one in both]
-            report: Report = self.result(self.tree(reports, total))
+            self.duals = [self.submit(duals_of, one) for one in both]
+            report: Answer = self.result(self.tree([self.submit(report_of, one) for one in both], total))
             self.done += 1
             if self.done % KEEP_EVERY == 0:
                 self.keep()
             return report
         except Exception as loss:
             self.recover(loss)
-            return Report(np.zeros_like(W), RoundSums.none(len(W)), 0.0, 0.0, 0)
+            return Answer(Report(np.zeros_like(W), RoundSums.none(len(W))), 0, 0.0, 0.0, 0)
 
     def pairs(self) -> list[tuple[Any, Any]]:
         """Each partition with its dual variables."""
@@ -186,34 +197,34 @@ class DaskEngine:
         """``w`` of the dual variables; after a loss, of those that are left."""
         while True:
             try:
-                reports = [self.submit(weights_of, part, duals, order) for part, duals in self.pairs()]
-                return whole(self.result(self.tree(reports, total)).moves)
+                shares = [self.submit(weights_of, part, duals, order) for part, duals in self.pairs()]
+                return whole(self.result(self.tree(shares, vectors_together)))
             except Exception as loss:
                 self.recover(loss)
 
-    def sums(self, W: np.ndarray, order: Order) -> Report:
+    def sums(self, W: np.ndarray, order: Order) -> RoundSums:
         """The sums of the certificate; after a loss, which raises `restarts` by one, they mean nothing."""
         try:
             given = self.share(W)
-            reports = [
+            shares = [
                 self.submit(sums_of, part, duals, w, order)
                 for (part, duals), w in zip(self.pairs(), given, strict=True)
             ]
-            report: Report = self.result(self.tree(reports, total))
-            return report
+            sums: RoundSums = self.result(self.tree(shares, sums_together))
+            return sums
         except Exception as loss:
             self.recover(loss)
-            return Report(np.zeros((len(W), 0)), RoundSums.none(len(W)), 0.0, 0.0, 0)
+            return RoundSums.none(len(W))
 
-    def total(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
-        """The result of `together` on the answers of `work` for all partitions, a few at a time; after a loss anew."""
+    def total(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
+        """What `together` makes of the answers of `work` for all partitions, a few at a time; after a loss anew."""
         return self.returned(self.persist(work, together, given), None)
 
-    def persist(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Left:
+    def persist(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Left:
         """The same, left on the workers for :meth:`told` and :meth:`map_each`."""
         return Left(functools.partial(self.spread, work, together, given))
 
-    def persist_there(self, work: Callable[..., Any], together: Callable[[list[Any]], Any]) -> Left:
+    def persist_there(self, work: Task, together: Callable[[list[Any]], Any]) -> Left:
         """The same, made once for all fits over these partitions."""
         if work not in self.there:
             self.there[work] = self.persist(work, together, None)
@@ -224,11 +235,7 @@ class DaskEngine:
         return self.surely(lambda: self.result(self.submit(what, left.future) if what else left.future), left)
 
     def map_each(
-        self,
-        left: Left,
-        pick: Callable[[Any, int], Any],
-        what: Callable[[Any, Any], Any],
-        given: Sequence[tuple[int, Any]],
+        self, left: Left, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
     ) -> list[Any]:
         """For each place and what is given for it: ``what(pick(left, place), given)``, side by side."""
 
@@ -239,7 +246,7 @@ class DaskEngine:
 
         return list(self.surely(all_of, left))
 
-    def spread(self, work: Callable[..., Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
+    def spread(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
         """The task whose result is what `together` makes of the answers of `work`."""
         self.welcome()
         [shared] = self.client.scatter([given], hash=False)
@@ -295,9 +302,7 @@ class DaskEngine:
         while True:
             try:
                 left = self.end - time.perf_counter()
-                answer = future.result(timeout=min(POLL, left) if left > 0.0 else POLL)
-                self.received += getattr(answer, "nbytes", 0)
-                return answer
+                return future.result(timeout=min(POLL, left) if left > 0.0 else POLL)
             except TimeoutError as slow:
                 self.give_up_in_time(listens, slow)
                 self.check_cluster(slow)

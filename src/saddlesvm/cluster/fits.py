@@ -23,8 +23,15 @@ import numpy as np
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
 from saddlesvm.cluster.methods import ClusterSolver, Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
-from saddlesvm.cluster.one_worker import part_bytes
-from saddlesvm.cluster.part import labels_of, make_part, rows_of_problems, weighed
+from saddlesvm.cluster.part import (
+    Counts,
+    count_right,
+    counted_together,
+    labels_of,
+    make_part,
+    rows_of_problems,
+    weighed,
+)
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.cluster.sources import PartTasks
 from saddlesvm.cluster.splits import Split
@@ -136,6 +143,13 @@ class Partitions:
         if same_lambda and split.has_subsets(0):
             parts = with_same_lambda(client, parts, n)
         return cls(client, parts, split, n, int(widths[0]), int(shapes[:, 2].sum()))
+
+    def counts(self, W: np.ndarray) -> Counts:
+        """The rows of each fold, and how many of them the models that left them out get right."""
+        counts: Counts = DaskEngine(self.client, self.parts, self.split.problems).total(
+            count_right, counted_together, W
+        )
+        return counts
 
 
 def among_all_rows(client: Client, blocks: list[PartTasks], error: BadRowError) -> ValueError:
@@ -250,4 +264,4 @@ def with_same_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
 
 def shape_of(part: Any) -> tuple[int, int, int]:
     """Rows, features and bytes of a partition."""
-    return part.size, rows.n_features(part.X), part_bytes(part)
+    return part.size, rows.n_features(part.X), part.nbytes

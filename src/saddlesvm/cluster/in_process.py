@@ -12,16 +12,21 @@ from saddlesvm.cluster.part import (
     Duals,
     Order,
     Part,
-    Report,
+    RoundSums,
+    duals_of,
     first_duals,
     improve,
     places_of,
+    report_of,
     sums_of,
+    sums_together,
     total,
+    vectors_together,
     weights_of,
 )
 from saddlesvm.cluster.places import at, whole
-from saddlesvm.cluster.rounds import Answer, Given
+from saddlesvm.cluster.rounds import Pick, Task
+from saddlesvm.cluster.tasks import Answer
 
 
 class InProcess:
@@ -54,49 +59,39 @@ class InProcess:
         """The places of w that each partition has."""
         return [places_of(part) for part in self.rows]
 
-    def improve(self, W: np.ndarray, order: Order) -> Report:
+    def improve(self, W: np.ndarray, order: Order) -> Answer:
         """One round."""
         given = [at(W, places) for places in self.places]
         self.sent = sum(one.nbytes for one in given) // max(self.parts, 1)
         both = [improve(part, duals, one, order) for (part, duals), one in zip(self._pairs(), given, strict=True)]
-        self.duals = [duals for duals, _ in both]
-        return total([report for _, report in both])
+        self.duals = [duals_of(one) for one in both]
+        return total([report_of(one) for one in both])
 
     def weights(self, order: Order) -> np.ndarray:
         """``w`` of the dual variables."""
-        return whole(total([weights_of(part, duals, order) for part, duals in self._pairs()]).moves)
+        return whole(vectors_together([weights_of(part, duals, order) for part, duals in self._pairs()]))
 
-    def sums(self, W: np.ndarray, order: Order) -> Report:
+    def sums(self, W: np.ndarray, order: Order) -> RoundSums:
         """The sums of the certificate."""
-        return total([sums_of(part, duals, W, order) for part, duals in self._pairs()])
+        return sums_together([sums_of(part, duals, W, order) for part, duals in self._pairs()])
 
-    def total(
-        self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
-    ) -> Answer:
-        """The result of `together` on the answers of `work` for all partitions."""
+    def total(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
+        """What `together` makes of the answers of `work` for all partitions."""
         return together([work(part, given) for part in self.rows])
 
-    def persist(
-        self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
-    ) -> Answer:
-        """The same, for :meth:`told` and :meth:`map_each`."""
-        return self.total(work, together, given)
+    persist = total
 
-    def persist_there(self, work: Callable[[Part, Any], Answer], together: Callable[[list[Answer]], Answer]) -> Answer:
+    def persist_there(self, work: Task, together: Callable[[list[Any]], Any]) -> Any:
         """The same."""
-        return self.persist(work, together, None)
+        return self.total(work, together, None)
 
-    def returned(self, left: Answer, what: Callable[[Answer], Answer]) -> Answer:
+    def returned(self, left: Any, what: Callable[[Any], Any]) -> Any:
         """`what` of something left there."""
         return what(left)
 
     def map_each(
-        self,
-        left: Any,
-        pick: Callable[[Any, int], Any],
-        what: Callable[[Any, Any], Answer],
-        given: Sequence[tuple[int, Any]],
-    ) -> list[Answer]:
+        self, left: Any, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
+    ) -> list[Any]:
         """For each place and what is given for it: ``what(pick(left, place), given)``."""
         return [what(pick(left, place), posed) for place, posed in given]
 

@@ -16,139 +16,72 @@ to a worker together with the matrix of the others, and the step past their corn
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from saddlesvm.cluster.part import LARGEST, SIZES, Part
-from saddlesvm.cluster.rounds import Engine, Rounds, Training
+from saddlesvm.cluster.asking import Asked, AskingRounds, Found, findings_of
+from saddlesvm.cluster.part import Part
+from saddlesvm.cluster.rounds import Engine, Training
+from saddlesvm.cluster.tasks import Answer, measured
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.rounding import add_sizes
 from saddlesvm.solvers.second_order.corners import Corners, share_of
 from saddlesvm.solvers.second_order.over_kinks import Model, Step, step_over_kinks
 from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses
-from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
+from saddlesvm.solvers.second_order.row_statistics import RowStatistics, add_statistics
 
 FACTORS = 2.5e8  # bytes that factored matrices of the model over the rows taken along may take
 MOST_BYTES = 64e6  # of the matrices that a partition sends in a round: beyond, products with them travel instead
 
 
-class Asks(NamedTuple):
-    """The question of a round to every partition: for each problem that is left its number and its :class:`Ask`."""
+@dataclass
+class Seen:
+    """What rows tell of a problem: their sums, and those taken along because they come to a corner of the loss."""
 
-    problems: list[int]
-    asks: list[Ask]
-    loss: Loss
-    C: float
+    sums: RowStatistics
+    corners: Corners = field(default_factory=Corners)
+
+    def add(self, other: Seen) -> None:
+        """Add what other rows tell."""
+        self.sums.add(other.sums)
+        self.corners.add(other.corners)
+
+    def copy(self) -> Seen:
+        """The same, which may be added to."""
+        whole = Seen(RowStatistics(*(one.copy(order="K") for one in self.sums)))
+        whole.corners.add(self.corners)
+        return whole
 
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
-        return sum(ask.nbytes for ask in self.asks)
+        return self.sums.nbytes + self.corners.nbytes
 
 
-class Answers(NamedTuple):
-    """The answers of a partition, or of several together.
-
-    Attributes
-    ----------
-    told : list of RowStatistics
-        For each problem that was asked about.
-    sizes : ndarray of shape (problems, SIZES)
-        The sizes that bounds on rounding need, of the rows and of their multipliers.
-    corners : list of Corners
-        The rows taken along for each problem, where they are asked for.
-    work, longest : float
-        Seconds of work, summed over the partitions, and of the slowest partition.
-    parts : int
-        Number of partitions.
-    """
-
-    told: list[RowStatistics]
-    sizes: np.ndarray
-    corners: list[Corners]
-    work: float
-    longest: float
-    parts: int
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that a partition sends, in the mean."""
-        taken = sum(one.nbytes for one in self.corners) // max(self.parts, 1)
-        return sum(one.nbytes for one in self.told) + self.sizes.nbytes + taken + 24
+@measured
+def look_at(part: Part, asked: Asked) -> Found:
+    """The sums over a partition's rows for each problem that is left."""
+    found = Found.nothing([Seen(RowStatistics.nothing(ask)) for ask in asked.questions])
+    for problem, ask, seen, sizes in found.over(part, asked):
+        add_statistics(problem.terms, problem.members, ask, seen.sums, np.empty(0), seen.corners)
+        sizes[:] = *problem.row_sizes, *seen.sums.sizes
+    return found
 
 
-def look_at(part: Part, asked: Asks) -> Answers:
-    """A round of a partition: look at its rows for each problem that is left."""
-    began = time.perf_counter()
-    tolds, sizes = [RowStatistics.nothing(ask) for ask in asked.asks], np.zeros((len(asked.asks), SIZES))
-    corners = [Corners() for _ in tolds]
-    for number, ask, told, size, near in zip(*asked[:2], tolds, sizes, corners, strict=True):
-        if part.size:
-            problem = part.problem(number, asked.loss, asked.C)
-            if not problem.members.size:
-                continue
-            add_statistics(problem.terms, problem.members, ask, told, np.empty(0), near)
-            size[:] = *problem.row_sizes, *told.sizes
-    spent = time.perf_counter() - began
-    return Answers(tolds, sizes, corners, spent, spent, 1)
-
-
-def together(answers: list[Answers]) -> Answers:
-    """The sum of the answers of several partitions, in their order; what they told is left as it is."""
-    first, *others = answers
-    told, sizes = [RowStatistics(*(one.copy(order="K") for one in each)) for each in first.told], first.sizes.copy()
-    for other in others:
-        for mine, theirs in zip(told, other.told, strict=True):
-            mine.add(theirs)
-        add_sizes(sizes, other.sizes, LARGEST)
-    corners = [joined(each) for each in zip(*(one.corners for one in answers), strict=True)]
-    work, longest = sum(one.work for one in answers), max(one.longest for one in answers)
-    return Answers(told, sizes, corners, work, longest, sum(one.parts for one in answers))
-
-
-def joined(given: Sequence[Corners]) -> Corners:
-    """The rows that several partitions take along."""
-    whole = Corners()
-    for one in given:
-        whole.add(one)
-    return whole
-
-
-class Heard(NamedTuple):
-    """The part of the answers that the client receives: no row, and a matrix only where it takes the step itself."""
-
-    told: list[RowStatistics]
-    sizes: np.ndarray
-    nbytes: int
-    work: float
-    longest: float
-    parts: int
-
-
-def heard(answers: Answers) -> Heard:
-    """The part that the client receives."""
+def sums_alone(answer: Answer) -> Answer:
+    """What comes to the client: no row, and a matrix only where it takes the step itself."""
     nowhere = np.zeros((0, 0))
-    told = [
-        one._replace(matrix=nowhere) if near.seen else one
-        for one, near in zip(answers.told, answers.corners, strict=True)
-    ]
-    return Heard(told, answers.sizes, answers.nbytes, *answers[3:])
+    each = [Seen(one.sums._replace(matrix=nowhere) if one.corners.seen else one.sums) for one in answer.found.each]
+    return answer._replace(found=answer.found._replace(each=each))
 
 
-def taken_along(answers: Answers, place: int) -> tuple[np.ndarray, Corners]:
-    """The matrix of one of the problems, and the rows taken along."""
-    return answers.told[place].matrix, answers.corners[place]
-
-
-def step_there(given: tuple[np.ndarray, Corners], model: Model) -> Step:
+@measured
+def step_there(seen: Seen, model: Model) -> Step:
     """The step past the corners of the rows taken along."""
-    matrix, corners = given
-    return step_over_kinks(matrix.copy(order="F"), corners, model)
+    return step_over_kinks(seen.sums.matrix.copy(order="F"), seen.corners, model)
 
 
 def is_suited(loss: Loss, n_features: int, problems: int) -> bool:
@@ -156,8 +89,8 @@ def is_suited(loss: Loss, n_features: int, problems: int) -> bool:
     return is_smooth(loss) and 8.0 * problems * (n_features + 1) ** 2 <= MOST_BYTES
 
 
-class NewtonRounds(Rounds):
-    """Newton's method under way, a batch for the loop like :class:`~saddlesvm.cluster.rounds.Rounds`.
+class NewtonRounds(AskingRounds):
+    """Newton's method under way.
 
     Parameters
     ----------
@@ -173,8 +106,6 @@ class NewtonRounds(Rounds):
     ValueError
         The loss is not smooth.
     """
-
-    proves_itself = True
 
     def __init__(
         self,
@@ -202,57 +133,39 @@ class NewtonRounds(Rounds):
         """A round; CERTIFIED where it has proven every problem."""
         began = time.perf_counter()
         left = np.flatnonzero(self.live).tolist()
-        there, answers = self.answers(left, [self.runs[k].ask() for k in left])
-        gaps = [self.learn(k, told, sizes) for k, told, sizes in zip(left, answers.told, answers.sizes, strict=True)]
-        self.go_past_corners(there, left, answers, gaps)
+        there, answer = self.ask(look_at, left, [self.runs[k].ask() for k in left], sums_alone)
+        gaps = [self.learn(k, seen.sums, sizes) for k, seen, sizes in zip(left, *answer.found, strict=True)]
+        self.go_past_corners(there, left, answer.found.each, gaps)
         done = [gap <= self.plan.tol or self.runs[k].ended for k, gap in zip(left, gaps, strict=True)]
         if self.plan.free and (last := [k for k, near in zip(left, done, strict=True) if near]):
-            _, proofs = self.answers(last, [self.runs[k].ask_balanced() for k in last])
-            for k, told, sizes in zip(last, proofs.told, proofs.sizes, strict=True):
-                self.note(k, self.runs[k].balanced(self.facts(sizes), told))
+            _, proofs = self.ask(look_at, last, [self.runs[k].ask_balanced() for k in last], sums_alone)
+            for k, seen, sizes in zip(last, *proofs.found, strict=True):
+                run = self.runs[k]
+                self.note(k, run.balanced(self.facts(sizes), seen.sums), run.model)
         self.rounds += 1
-        self.record(answers, time.perf_counter() - began)
-        if not self.live.any():
-            return Outcome.CERTIFIED
-        ended = [self.runs[k].ended or self.best[k].limited(self.plan.tol) for k in np.flatnonzero(self.live)]
-        return Outcome.LIMITED_BY_ROUNDING if all(ended) and self.plan.tol > 0.0 else None
+        self.record(answer, time.perf_counter() - began)
+        return self.outcome(lambda k: self.runs[k].ended or self.best[k].limited(self.plan.tol))
 
-    def answers(self, problems: list[int], asks: list[Ask]) -> tuple[Any, Heard]:
-        """The sum of the answers of all partitions: left where they are, and what the client gets of it."""
-        asked = Asks(problems, asks, self.plan.loss, self.plan.C)
-        there = self.engine.persist(look_at, together, asked)
-        found = self.engine.returned(there, heard)
-        self.restarts, self.sent = self.engine.restarts, asked.nbytes
-        return there, found
-
-    def learn(self, k: int, told: RowStatistics, sizes: np.ndarray) -> float:
+    def learn(self, k: int, sums: RowStatistics, sizes: np.ndarray) -> float:
         """Choose the next point of a problem, and certify the one that its round looked at; returns the gap it expects.
 
         With a free intercept a certificate takes another look, with balanced multipliers.
         """
         plan, newton = self.plan, self.runs[k]
-        gap = newton.take(plan.C, plan.regularizer, told)
+        gap = newton.take(plan.C, plan.regularizer, sums)
         self.W[k] = newton.at
         if not plan.free:
-            self.note(k, newton.proven(self.facts(sizes)))
+            self.note(k, newton.proven(self.facts(sizes)), newton.model)
         return gap
 
-    def go_past_corners(self, there: Any, problems: list[int], answers: Heard, gaps: list[float]) -> None:
+    def go_past_corners(self, there: Any, problems: list[int], seen: list[Seen], gaps: list[float]) -> None:
         """Take the steps of the problems whose rows near a corner were taken along, and renew their gaps."""
         plan, due = self.plan, [place for place, k in enumerate(problems) if self.runs[k].due]
         posed = []
         for place in due:
-            newton, curvature = self.runs[problems[place]], float(answers.told[place].bent[1])
+            newton, curvature = self.runs[problems[place]], float(seen[place].sums.bent[1])
             posed.append((place, newton.model_of(plan.loss, plan.C, plan.regularizer, curvature, FACTORS)))
-        for place, step in zip(due, self.engine.map_each(there, taken_along, step_there, posed), strict=True):
+        for place, step in zip(due, self.engine.map_each(there, findings_of, step_there, posed), strict=True):
             newton = self.runs[problems[place]]
-            gaps[place] = newton.go(step, plan.regularizer)
+            gaps[place] = newton.go(step.found, plan.regularizer)
             self.W[problems[place]] = newton.at
-
-    def note(self, k: int, sums: Sums) -> None:
-        """Certify the point that a problem's last round looked at."""
-        seen = Certificate.of(self.plan.strength, sums)
-        if seen.primal <= self.best[k].primal:
-            self.best_W[k] = self.runs[k].model
-        self.best[k] = self.best[k].better_of(seen)
-        self.live[k] = not self.best[k].relative_gap <= self.plan.tol or self.plan.tol == 0.0

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.cluster.halting import Until, working_until
 from saddlesvm.cluster.mixing import joined
 from saddlesvm.cluster.part import Part
 from saddlesvm.cluster.rounds import Engine, Rounds, Training
+from saddlesvm.cluster.tasks import Answer, Until, combined, measured, working_until
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -27,7 +27,6 @@ from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.memory_plan import matrix_bytes
 
 TWO = 2  # classes, which a joint machine has one vector for in a model: the second against the first
 
@@ -40,21 +39,13 @@ class Order(NamedTuple):
     near: np.ndarray | None = None  # weights to begin at, shape (vectors, d + 1)
 
 
-class Gathered(NamedTuple):
-    """Rows of several partitions, and the bytes that were sent for them."""
-
-    part: Part
-    sent: int
-
-
 class Fitted(NamedTuple):
-    """A model of shape (vectors, d + 1), with its certificate, why the fit ended, and the seconds that it took."""
+    """A model of shape (vectors, d + 1), with its certificate, and why the fit ended."""
 
     w: np.ndarray
     certificate: Certificate
     outcome: Outcome
     reason: str
-    seconds: float
 
     @property
     def nbytes(self) -> int:
@@ -62,39 +53,26 @@ class Fitted(NamedTuple):
         return self.w.nbytes + 64
 
 
-class RoundFigures(NamedTuple):
-    """The figures for the record of the only round."""
-
-    nbytes: int
-    work: float
-    longest: float
-    parts: int
-
-
-def part_bytes(part: Part) -> int:
-    """Bytes of a partition's rows, with labels, weights and norms."""
-    beside = part.y.nbytes + part.weights.nbytes + part.norms.nbytes
-    return matrix_bytes(part.X) + beside if part.size else 0
-
-
-def given_away(part: Part, _: Any) -> Gathered:
+@measured
+def given_away(part: Part, _: Any) -> Part:
     """The rows of a partition."""
-    return Gathered(part, part_bytes(part))
+    return part
 
 
-def together(answers: list[Gathered]) -> Gathered:
+@combined
+def together(parts: list[Part]) -> Part:
     """The rows of several partitions, in their order."""
-    return Gathered(joined(*(one.part for one in answers)), sum(one.sent for one in answers))
+    return joined(*parts)
 
 
-def bytes_sent(gathered: Gathered) -> int:
-    """Bytes that the partitions have sent."""
-    return gathered.sent
+def without_rows(answer: Answer) -> Answer:
+    """What it cost to bring the rows together."""
+    return answer._replace(found=None)
 
 
-def rows_of(gathered: Gathered, problem: int) -> tuple[Part, int]:
+def rows_of(answer: Answer, problem: int) -> tuple[Part, int]:
     """The rows, and the number of the problem to solve over them."""
-    return gathered.part, problem
+    return answer.found, problem
 
 
 def problem_there(part: Part, number: int, plan: Training) -> Problem:
@@ -114,9 +92,10 @@ def start_at(problem: Problem, W: np.ndarray) -> Point | None:
     return None if isinstance(problem, JointProblem) else from_weights(problem, W[0])
 
 
+@measured
 def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
     """Solve a problem over all rows."""
-    began, plan = time.perf_counter(), order.plan
+    plan = order.plan
     part, number = given
     problem = problem_there(part, number, plan)
     solver = solver_for(part.multi_class, "auto")
@@ -129,7 +108,7 @@ def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
     w = np.column_stack([np.atleast_2d(result.coef), offset])
     if plan.joint is not None and part.classes == TWO:
         w = w[1:] - w[:1]
-    return Fitted(w, result.certificate, result.outcome, result.reason, time.perf_counter() - began)
+    return Fitted(w, result.certificate, result.outcome, result.reason)
 
 
 class OneWorker(Rounds):
@@ -151,20 +130,20 @@ class OneWorker(Rounds):
         """Bring the rows together, and fit."""
         began, plan = time.perf_counter(), self.plan
         there = self.engine.persist_there(given_away, together)
-        sent = self.engine.returned(there, bytes_sent)
+        sent = self.engine.returned(there, without_rows).sent
         until, width = self.until(plan.problems), plan.vectors
         near = [None if self.start is None else self.start[k * width : (k + 1) * width] for k in range(plan.problems)]
         every = [(k, Order(plan, until, W)) for k, W in enumerate(near)]
-        found = self.engine.map_each(there, rows_of, fit_there, every)
+        answers = self.engine.map_each(there, rows_of, fit_there, every)
         self.restarts = self.engine.restarts
+        found = [one.found for one in answers]
         for k, one in enumerate(found):
             self.best_W[k * plan.vectors : (k + 1) * plan.vectors], self.best[k] = one.w, one.certificate
             self.live[k] = one.outcome is not Outcome.CERTIFIED
         self.rounds += 1
         self.sent = 0
-        seconds = [one.seconds for one in found]
-        up = (sent + sum(one.nbytes for one in found)) // max(self.engine.parts, 1)
-        self.record(RoundFigures(up, sum(seconds), max(seconds), len(found)), time.perf_counter() - began)
+        cost = combined(lambda _: None)(answers)
+        self.record(cost._replace(sent=cost.sent + sent), time.perf_counter() - began)
         worst = next((one for one in found if one.outcome is not Outcome.CERTIFIED), found[0])
         self.end = worst.outcome, worst.reason
         if worst.outcome is Outcome.INTERRUPTED and self.left() <= 0.0:

@@ -9,7 +9,7 @@ the local solver is :class:`~saddlesvm.solvers.dcd.DCD`.
 
 from __future__ import annotations
 
-import time
+import functools
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,9 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cluster.places import Vectors, added, touched, whole, without_zeros
-from saddlesvm.cluster.splits import Split, folds_of
+from saddlesvm.cluster.splits import Split, best_class, folds_of
+from saddlesvm.cluster.tasks import Answer, combined, measured
 from saddlesvm.data import inputs
 from saddlesvm.data.blame import naming_columns
+from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
@@ -28,6 +30,7 @@ from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_
 from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.small_types import kept_type, precision_of
 from saddlesvm.solvers.base import Budget
@@ -110,6 +113,11 @@ class Part(NamedTuple):
         """Number of rows."""
         return int(self.y.size)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, with labels, weights and norms."""
+        return matrix_bytes(self.X) + self.y.nbytes + self.weights.nbytes + self.norms.nbytes if self.size else 0
+
     def problem(self, index: int, loss: Loss, C: float) -> Problem:
         """The `index`-th problem over these rows, see :class:`~saddlesvm.cluster.splits.Split`."""
         y, options = self.split.labels(self.split.meant(index)[1], self.y), self.options(index)
@@ -162,40 +170,58 @@ class Report(NamedTuple):
     moves : Vectors of shape (problems, d + 1)
         Sum of the changes of w that are proposed.
     sums : RoundSums
-    work, longest : float
-        Seconds of work, summed over the partitions, and of the slowest partition.
-    parts : int
-        Number of partitions in the report.
     """
 
     moves: Vectors
     sums: RoundSums
-    work: float
-    longest: float
-    parts: int
 
     def plus(self, other: Report) -> Report:
-        """The sum of both."""
-        return Report(
-            added(self.moves, other.moves),
-            self.sums.plus(other.sums),
-            self.work + other.work,
-            max(self.longest, other.longest),
-            self.parts + other.parts,
-        )
+        """What both say together."""
+        return Report(added(self.moves, other.moves), self.sums.plus(other.sums))
 
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
-        return self.moves.nbytes + self.sums.nbytes + 24
+        return self.moves.nbytes + self.sums.nbytes
 
 
+class Improved(NamedTuple):
+    """What a round makes of a partition: its dual variables, which stay there, and its report."""
+
+    duals: Duals
+    report: Report
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return self.report.nbytes
+
+
+def duals_of(answer: Answer) -> Duals:
+    """The dual variables that stay there."""
+    duals: Duals = answer.found.duals
+    return duals
+
+
+def report_of(answer: Answer) -> Answer:
+    """The report, with what it cost."""
+    return answer._replace(found=answer.found.report)
+
+
+@combined
 def total(reports: list[Report]) -> Report:
-    """The sum of several reports, in their order."""
-    answer = reports[0]
-    for report in reports[1:]:
-        answer = answer.plus(report)
-    return answer
+    """What several reports say together, added in their order."""
+    return functools.reduce(Report.plus, reports)
+
+
+def sums_together(sums: list[RoundSums]) -> RoundSums:
+    """The sums over the rows of several partitions, added in their order."""
+    return functools.reduce(RoundSums.plus, sums)
+
+
+def vectors_together(vectors: list[Vectors]) -> Vectors:
+    """The sum of vectors, added in their order."""
+    return functools.reduce(added, vectors)
 
 
 def make_part(
@@ -290,7 +316,8 @@ def first_duals(part: Part, problems: int) -> Duals:
     return Duals(np.zeros((problems, part.size)), np.zeros((problems, part.size)))
 
 
-def improve(part: Part, duals: Duals, shared: Vectors, order: Order) -> tuple[Duals, Report]:
+@measured
+def improve(part: Part, duals: Duals, shared: Vectors, order: Order) -> Improved:
     """A round of a partition: take the share of the last change, then propose a new one against the shared weights.
 
     Parameters
@@ -301,8 +328,7 @@ def improve(part: Part, duals: Duals, shared: Vectors, order: Order) -> tuple[Du
         The shared weights, after the share of the last round's changes was taken by all.
     order : Order
     """
-    began, W = time.perf_counter(), whole(shared)
-    alpha = duals.after(order.shares)
+    W, alpha = whole(shared), duals.after(order.shares)
     change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), RoundSums.none(len(W))
     for k in np.flatnonzero(order.live).tolist() if part.size else []:
         problem = part.problem(k, order.loss, order.C)
@@ -313,8 +339,7 @@ def improve(part: Part, duals: Duals, shared: Vectors, order: Order) -> tuple[Du
         change[k], moves[k] = proposal - alpha[k], move
         sums.proposed[k] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
         sums.squares[k] = move @ move
-    spent = time.perf_counter() - began
-    return Duals(alpha, change), Report(without_zeros(moves), sums, spent, spent, 1)
+    return Improved(Duals(alpha, change), Report(without_zeros(moves), sums))
 
 
 def local_step(
@@ -329,21 +354,18 @@ def local_step(
     return state.alpha, (state.w - w) / sigma
 
 
-def weights_of(part: Part, duals: Duals, order: Order) -> Report:
-    """The contribution of the partition's dual variables to the weights: ``C sum_i a_i x_i``, as moves."""
-    began = time.perf_counter()
+def weights_of(part: Part, duals: Duals, order: Order) -> Vectors:
+    """What the partition's dual variables contribute to the weights: ``C sum_i a_i x_i``."""
     alpha = duals.after(order.shares)
     members = np.arange(part.size, dtype=np.int32 if part.size < 2**31 else np.int64)
     passes = InMemory(part.X, members, 1.0)
-    moves = np.stack([passes.pull(alpha[k]) for k in range(len(alpha))])
-    spent = time.perf_counter() - began
-    return Report(without_zeros(order.C * moves), RoundSums.none(len(alpha)), spent, spent, 1)
+    return without_zeros(order.C * np.stack([passes.pull(alpha[k]) for k in range(len(alpha))]))
 
 
-def sums_of(part: Part, duals: Duals, shared: Vectors, order: Order) -> Report:
-    """The partition's share of the certificate of W and the dual variables; nothing is changed."""
-    began, W = time.perf_counter(), whole(shared)
-    alpha, sums = duals.after(order.shares), RoundSums.none(len(W))
+def sums_of(part: Part, duals: Duals, shared: Vectors, order: Order) -> RoundSums:
+    """The partition's share of the sums of the certificate of W and the dual variables; nothing is changed."""
+    W, alpha = whole(shared), duals.after(order.shares)
+    sums = RoundSums.none(len(W))
     for k in range(len(W)) if part.size else []:
         problem = part.problem(k, order.loss, order.C)
         if not problem.members.size:
@@ -352,8 +374,7 @@ def sums_of(part: Part, duals: Duals, shared: Vectors, order: Order) -> Report:
         sums.paid[k], sums.conjugates[k], sums.beside[k] = found[0], found[1], found[2:]
         given = (problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha[k])
         sums.sizes[k] = (*problem.row_sizes, *point_sizes(*given))
-    spent = time.perf_counter() - began
-    return Report(np.zeros((len(W), 0)), sums, spent, spent, 1)
+    return sums
 
 
 def places_of(part: Part) -> np.ndarray:
@@ -388,3 +409,35 @@ def labels_of(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
     found, codes = np.unique(labels, return_inverse=True)
     s = None if weights is None else np.asarray(weights, dtype=np.float64).ravel()
     return found, np.bincount(codes, s, found.size).astype(np.float64)
+
+
+class Counts(NamedTuple):
+    """Rows of each fold, and how many of them are told right; each of shape (folds,)."""
+
+    right: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return self.right.nbytes + self.rows.nbytes
+
+
+def count_right(part: Part, W: np.ndarray) -> Counts:
+    """The counts of a partition; W are the weights of all problems, see :class:`~saddlesvm.cluster.splits.Split`."""
+    right, total = np.zeros((2, part.folds), dtype=np.int64)
+    each = part.split.kinds * part.split.vectors
+    for fold in range(part.folds):
+        members = np.flatnonzero(part.fold == fold)
+        if members.size:
+            passes = InMemory(part.X, members.astype(np.int32), 1.0)
+            scores = np.stack([passes.margins(w) for w in W[fold * each : (fold + 1) * each]], axis=1)
+            told = vote(scores, part.classes) if part.split.pairs else scores
+            guessed = best_class(told[:, 0] if each == 1 else told)
+            right[fold], total[fold] = np.count_nonzero(guessed == part.y[members]), members.size
+    return Counts(right, total)
+
+
+def counted_together(answers: list[Counts]) -> Counts:
+    """The counts of several partitions."""
+    return Counts(sum(one.right for one in answers), sum(one.rows for one in answers))  # type: ignore[arg-type]

@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
-from saddlesvm.cluster.halting import Until
 from saddlesvm.cluster.part import Order, Part, Report, RoundSums
 from saddlesvm.cluster.places import whole
+from saddlesvm.cluster.tasks import Answer, Until
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Outcome
@@ -34,8 +34,8 @@ from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, RowSizes
 from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
-Given = TypeVar("Given")
-Answer = TypeVar("Answer")
+Task = Callable[[Part, Any], Any]  # work for one partition
+Pick = Callable[[Any, int], Any]  # of what is left there, what is for one place
 ROW_SIZES = len(RowSizes._fields)
 LEAST_SECONDS = 0.01  # for a task, however late it is
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled
@@ -63,57 +63,31 @@ class Engine(Protocol):
     def threads(self) -> int:
         """Tasks that may run at the same time."""
 
-    def improve(self, W: np.ndarray, order: Order) -> Report:
-        """One round."""
+    def improve(self, W: np.ndarray, order: Order) -> Answer:
+        """One round: a :class:`~saddlesvm.cluster.part.Report`, with what it cost."""
 
     def weights(self, order: Order) -> np.ndarray:
         """``w`` of the dual variables, anew from the rows; shape (problems, d + 1)."""
 
-    def sums(self, W: np.ndarray, order: Order) -> Report:
+    def sums(self, W: np.ndarray, order: Order) -> RoundSums:
         """The sums of the certificate of W and the dual variables."""
 
-    def total(
-        self, work: Callable[[Part, Given], Answer], together: Callable[[list[Answer]], Answer], given: Given
-    ) -> Answer:
-        """The result of `together` on the answers of `work` for all partitions; neither changes what it gets."""
+    def total(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
+        """What `together` makes of the answers of `work` for all partitions; neither changes what it gets."""
 
-    def persist(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any], given: Any) -> Any:
+    def persist(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
         """The same, left where the rows are; what it is, :meth:`returned` and :meth:`map_each` know."""
 
-    def persist_there(self, work: Callable[[Part, Any], Any], together: Callable[[list[Any]], Any]) -> Any:
+    def persist_there(self, work: Task, together: Callable[[list[Any]], Any]) -> Any:
         """The same, made once for all fits over these partitions."""
 
-    def returned(self, left: Any, what: Callable[[Any], Answer]) -> Answer:
+    def returned(self, left: Any, what: Callable[[Any], Any]) -> Any:
         """`what` of something left there, which it does not change."""
 
     def map_each(
-        self,
-        left: Any,
-        pick: Callable[[Any, int], Any],
-        what: Callable[[Any, Any], Answer],
-        given: Sequence[tuple[int, Any]],
-    ) -> list[Answer]:
+        self, left: Any, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
+    ) -> list[Any]:
         """For each place and what is given for it: ``what(pick(left, place), given)``, carried out there."""
-
-
-class RoundFigures(Protocol):
-    """The figures for the record of a round, from a report."""
-
-    @property
-    def work(self) -> float:
-        """Seconds of work, summed over the partitions."""
-
-    @property
-    def longest(self) -> float:
-        """Seconds of the slowest partition."""
-
-    @property
-    def parts(self) -> int:
-        """Number of partitions."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that a partition sends."""
 
 
 @dataclass(frozen=True)
@@ -296,35 +270,35 @@ class Rounds:
     def one_round(self) -> Outcome | None:
         """A round; an outcome where it has proven every problem, as far as rounding lets it."""
         began = time.perf_counter()
-        report = self.engine.improve(self.W, self.order())
+        answer = self.engine.improve(self.W, self.order())
         self.sent = self.engine.sent
         if self.started_again():
             return None
-        self.look(report.sums)
+        self.certify(answer.found.sums)
         self.rounds += 1
-        self.record(report, time.perf_counter() - began)
+        self.record(answer, time.perf_counter() - began)
         if not self.live.any():
             if self.confirm():
                 return Outcome.CERTIFIED
             left = [self.best[k] for k in np.flatnonzero(self.live)]
             return Outcome.LIMITED_BY_ROUNDING if all(one.limited(self.plan.tol) for one in left) else None
-        self.take(report)
+        self.take(answer.found)
         return None
 
-    def look(self, sums: RoundSums, exact: bool = False) -> None:
+    def certify(self, sums: RoundSums, exact: bool = False) -> None:
         """Certify the point that the sums speak of; problems that are done are left alone from now on.
 
         `exact` says that the weights were just computed from the dual variables: the certificate is then a proof.
         """
         for k in np.flatnonzero(self.live).tolist():
-            made = self.proven(sums, k, self.W[k], self.pulls[k]) if exact else self.glance(sums, k)
+            made = self.proven(sums, k, self.W[k], self.pulls[k]) if exact else self.estimated(sums, k)
             seen = Certificate.of(self.plan.strength, made)
             if seen.primal <= self.best[k].primal:
                 self.best_W[k] = self.W[k]
             self.best[k] = self.best[k].better_of(seen)
             self.live[k] = not seen.relative_gap <= self.plan.tol or self.plan.tol == 0.0
 
-    def glance(self, sums: RoundSums, k: int) -> Sums:
+    def estimated(self, sums: RoundSums, k: int) -> Sums:
         """The sums of a problem's certificate, without bounds on rounding."""
         regularizer = self.plan.regularizer
         reached = regularizer.conjugate(self.pulls[k])
@@ -345,9 +319,9 @@ class Rounds:
             self.pulls[k] += self.shares[k] * move
             note(scaling, square, sums.squares[k])
             follow(scaling, self.engine.parts)
-        self.weigh()
+        self.set_weights()
 
-    def weigh(self) -> None:
+    def set_weights(self) -> None:
         """Set the weights that belong to the pulls."""
         self.W = self.pulls
         if not self.plan.penalty.identity():
@@ -357,27 +331,27 @@ class Rounds:
         """Rebuild w from the present dual variables: any dual variables are feasible."""
         self.shares = np.zeros(self.plan.problems)
         self.pulls = self.engine.weights(self.order())
-        self.weigh()
+        self.set_weights()
 
     def confirm(self) -> bool:
         """Whether the certificates hold for weights computed anew from the rows; the rounds go on from these if not."""
         self.rebuild()
         self.live[:] = True
         self.best = [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
-        report = self.engine.sums(self.W, self.order())
+        sums = self.engine.sums(self.W, self.order())
         if self.started_again():
             return False
-        self.look(report.sums, exact=True)
+        self.certify(sums, exact=True)
         return not self.live.any()
 
     def prove(self) -> None:
         """Put a proof in the place of what the rounds have seen: the best models against the present dual variables."""
         while True:
             self.rebuild()
-            report = self.engine.sums(self.best_W, self.order())
+            sums = self.engine.sums(self.best_W, self.order())
             if not self.started_again():
                 break
-        made = [self.proven(report.sums, k, self.best_W[k], self.pulls[k]) for k in range(self.plan.problems)]
+        made = [self.proven(sums, k, self.best_W[k], self.pulls[k]) for k in range(self.plan.problems)]
         self.best = [Certificate.of(self.plan.strength, one) for one in made]
 
     def proven(self, sums: RoundSums, k: int, model: np.ndarray, pull: np.ndarray) -> Sums:
@@ -399,19 +373,19 @@ class Rounds:
         self.restarts = self.engine.restarts
         return True
 
-    def record(self, report: RoundFigures, seconds: float) -> None:
+    def record(self, cost: Answer, seconds: float) -> None:
         """Add a row on this round to the trace."""
-        mean = report.work / max(report.parts, 1)
+        mean = cost.work / max(cost.parts, 1)
         whole = Certificate.total(self.best)
         self.stuck = self.stall.stalled(self.rounds, whole) and self.plan.tol > 0.0
         row = {
             "round": self.rounds,
             "seconds": time.perf_counter() - self.began,
             "seconds_round": seconds,
-            "seconds_work": report.longest,
-            "seconds_communication": max(seconds - report.longest, 0.0),
-            "straggler": report.longest / mean if mean > 0.0 else 1.0,
-            "bytes_up": report.nbytes * self.engine.parts,
+            "seconds_work": cost.longest,
+            "seconds_communication": max(seconds - cost.longest, 0.0),
+            "straggler": cost.longest / mean if mean > 0.0 else 1.0,
+            "bytes_up": cost.sent,
             "bytes_down": self.sent * self.engine.parts,
             "primal": whole.primal,
             "dual": whole.dual,

@@ -94,21 +94,9 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
     ValueError
         Bad data or options, or options that go on one machine only.
     """
-    from saddlesvm.cluster import fits, methods, rounds, sources, splits
+    from saddlesvm.cluster import fits, rounds, sources, splits
 
-    if isinstance(model.C, str) or not np.isscalar(model.C):
-        raise ValueError(f"C={model.C!r} is chosen on one machine; on a cluster LinearSVCCV chooses C")
-    for name, (usual, instead) in FOR_ONE_MACHINE.items():
-        if getattr(model, name, usual) != usual:
-            raise ValueError(f"{name}={getattr(model, name)!r} works on one machine only: {instead}")
-    multi_class = getattr(model, "multi_class", "ovr")
-    loss = loss_for(multi_class, model.check_options())
-    if multi_class in JOINT and model.penalty != "l2":
-        raise ValueError(f"multi_class={multi_class!r} supports penalty='l2' only; got {model.penalty!r}")
-    solver, memory = (
-        methods.cluster_solver(model.solver),
-        MEMORY if model.memory is None else memory_bytes(model.memory),
-    )
+    (loss, solver, memory), multi_class = checked(model), getattr(model, "multi_class", "ovr")
     blocks, client = sources.part_tasks(X, y, sample_weight), fits.client_in_force()
     labels = _learned(model, *fits.classes_and_weights(client, blocks)) if is_classifier(model) else None
     kind, seed = model._intercept_kind(), seed_of(model.random_state)
@@ -286,8 +274,6 @@ def search_on_cluster(search: Any, template: Any, X: Any, y: Any, sample_weight:
     ValueError
         Bad data or options.
     """
-    from saddlesvm.cluster.held_out import counts_of
-
     folds = 5 if search.cv is None else search.cv
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < FEWEST_FOLDS:
         raise ValueError(f"cv must be a number of folds, at least {FEWEST_FOLDS}, on a cluster; got {folds!r}")
@@ -299,7 +285,7 @@ def search_on_cluster(search: Any, template: Any, X: Any, y: Any, sample_weight:
     fits = begun(template, X, y, sample_weight, folds)
     kinds, models, scores, gaps = fits.partitions.split.kinds, [], [], []
     for C, solution in fits.along(Cs.tolist()):
-        counts = counts_of(fits.partitions, solution.W)
+        counts = fits.partitions.counts(solution.W)
         scores.append(counts.right / np.maximum(counts.rows, 1))
         each = np.array([one.relative_gap for one in solution.certificates])
         gaps.append(each.reshape(-1, kinds)[:-1].max(axis=1))
@@ -317,7 +303,7 @@ def over_blocks(method: Method) -> Method:
     def of_any_rows(model: Any, X: Any) -> Any:
         if not is_distributed(X):
             return method(model, X)
-        from saddlesvm.cluster.lazily import lazily
+        from saddlesvm.cluster.sources import lazily
 
         check_is_fitted(model)
         width = X.shape[1] if len(getattr(X, "shape", ())) > 1 else model.n_features_in_
@@ -351,7 +337,7 @@ class TakesClusters:
         """
         if not is_distributed(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]
-        from saddlesvm.cluster import lazily
+        from saddlesvm.cluster import sources
 
-        score = lazily.accuracy if is_classifier(self) else lazily.r2
-        return score(lazily.as_array(y), self.predict(X), sample_weight)  # type: ignore[attr-defined]
+        score = sources.accuracy if is_classifier(self) else sources.r2
+        return score(sources.as_array(y), self.predict(X), sample_weight)  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,8 +44,7 @@ DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
 BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
 SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per power of ten that the gap falls by
 ACTIVE_SET_SWEEPS = 4.0  # the same of the active-set method, the least
-CROWDED = 3  # sweeps in a row, each at a 64th of the width, in which too many rows have the same margin
-MOST_LOOKS = 40  # sweeps of the active-set method, at most: coordinate descent then goes on
+MOST_SWEEPS = 40  # sweeps of the active-set method, at most: coordinate descent then goes on
 FEWEST = 2  # sweeps of coordinate descent before the first comparison
 PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
 SHARE = 0.25  # of the memory, that the matrices of Newton's method may take
@@ -95,12 +94,8 @@ class AutoOnFiles(OverFiles):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
         """Begin with coordinate descent; at weights alone with Newton's method, where that is to be had."""
-        begun = Blocks().init(problem, seed, start)
-        given = {column.name: getattr(begun, column.name) for column in fields(BlocksState)}
-        w = np.zeros(problem.n_features + 1)
-        state = OnFilesState(
-            **given, newton=NewtonOverPasses.begin(w, problem.loss), active_set=ActiveSet.begin(w, 0, 1)
-        )
+        state, w = Blocks().begun(OnFilesState, problem, seed, start), np.zeros(problem.n_features + 1)
+        state.newton, state.active_set = NewtonOverPasses.begin(w, problem.loss), ActiveSet.begin(w, 0, 1)
         if start is not None and start.w is not None and start.alpha is None and self.begins_at_weights(problem):
             self._begin(problem, state, np.array(start.w, dtype=np.float64))
         return state
@@ -119,7 +114,7 @@ class AutoOnFiles(OverFiles):
         """Read one block for several problems over the same files, all in the same phase."""
         if states[0].phase == NEWTON:
             self._finish(problems[0]).step_together(problems, states, budgets)
-            if states[0].work.block == 0 and any(_gives_up(one.active_set) for one in states):
+            if states[0].work.block == 0 and any(one.active_set.gives_up(MOST_SWEEPS) for one in states):
                 for problem, state in zip(problems, states, strict=True):
                     self._return(problem, state)
         else:
@@ -224,11 +219,6 @@ class AutoOnFiles(OverFiles):
             return None
         self._change(problem, state)
         return state
-
-
-def _gives_up(run: ActiveSet) -> bool:
-    """Whether the active-set method does not suit the rows."""
-    return run.crowded >= CROWDED or run.ended or run.looks >= MOST_LOOKS
 
 
 def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> SolverBase:

@@ -56,6 +56,7 @@ FILLED = 0.8  # share of the room for rows that the next width is expected to fi
 DRAWN = ((1e-2, 0.5), (1e-4, 0.25), (-1.0, 0.1))  # share of the room for decided rows, above a relative gap
 LIGHT = 100.0  # by how much the sum of the losses' slopes is larger than the charge for a free intercept's move by 1
 MOST_STEPS = 400  # Newton steps over the free rows
+CROWDED = 3  # passes in a row, each at a 64th of the width, in which too many rows have the same margin
 
 
 class Posed(NamedTuple):
@@ -266,6 +267,10 @@ class ActiveSet(Group):
     def begin(cls, w: np.ndarray, most: int, rows: int) -> ActiveSet:
         """A run that begins at these weights, with room for so many of the rows."""
         return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=min(most / max(rows, 1), 1.0))
+
+    def gives_up(self, most: int) -> bool:
+        """Whether too many rows have the same margin for this method, or it has ended, or done `most` passes."""
+        return self.crowded >= CROWDED or self.ended or self.looks >= most
 
     def ask(self) -> Question:
         """The question for the next pass."""

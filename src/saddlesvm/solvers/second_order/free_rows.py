@@ -52,6 +52,11 @@ class Question(NamedTuple):
     most: int
     drawn: float
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return self.w.nbytes + self.back.nbytes + 24
+
 
 class Piece(NamedTuple):
     """Some rows that a pass takes along: values, labels, weights (empty when all are 1), squared norms, the multipliers

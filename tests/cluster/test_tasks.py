@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.active_set import ActiveSetRounds
-from saddlesvm.cluster.halting import Until, event_of, halt, working_until
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.one_worker import OneWorker, Order, fit_there
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.tasks import Until, event_of, halt, working_until
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.runtime.deadline import time_is_up, working_for
@@ -51,7 +51,7 @@ def test_a_halted_fit_ends_its_tasks_and_no_others() -> None:
 def test_a_halted_task_has_a_model_with_a_certificate() -> None:
     halt("halted")
     [part] = [one for one in parts() if one.place == 0]
-    found = fit_there((part, 0), Order(plan(tol=1e-15), Until("halted")))
+    found = fit_there((part, 0), Order(plan(tol=1e-15), Until("halted"))).found
     assert found.outcome is Outcome.INTERRUPTED
     assert np.isfinite(found.certificate.gap)
 
