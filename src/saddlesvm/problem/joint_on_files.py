@@ -57,6 +57,23 @@ class StreamedJointProblem(JointProblem, StreamedProblem):
         """Weights that are kept in one row, as shape (K, d + 1): a view."""
         return by_class(self.X, self.matrix(flat))
 
+    def running_weights(self, alpha: np.ndarray) -> np.ndarray:
+        """The pull of dual variables as a solver keeps it: in one row, laid out as the rows are; zeros are not read."""
+        found = new_weights(self.X, self.n_classes, np.float64)
+        if alpha.any():
+            by_class(self.X, found)[:] = pull_on_files(self, alpha)
+        return found.ravel()
+
+    def judged(self, v: np.ndarray, paid: float, conjugates: float, w: np.ndarray, alpha: np.ndarray) -> Evaluation:
+        """The weights v with their own losses against the bound of a dual point with weights w; a glance.
+
+        Both weights are kept in one row.
+        """
+        V, W = self.each_class(v), self.each_class(w)
+        sums = Sums(paid, conjugates, self.regularizer.value(V), self.regularizer.conjugate(W))
+        certificate = Certificate.of(self.strength, sums)
+        return Evaluation(V[:, :-1].copy(), V[:, -1] * self.scale, alpha, certificate, exact=False)  # type: ignore[arg-type]
+
     def as_rows_have(self, W: np.ndarray) -> np.ndarray:
         """A copy of weights of shape (K, d + 1) in the layout of the rows."""
         found = new_weights(self.X, self.n_classes, np.float64)
@@ -156,18 +173,6 @@ def _certificate(
     sizes, regularizer = dual_sizes(problem, alpha), problem.regularizer
     sums = Sums(paid, sizes.conjugates, regularizer.value(W), regularizer.conjugate(pull))
     return Certificate.of(problem.strength, rounded(problem, sums, W, sizes))
-
-
-def judge_jointly(
-    problem: StreamedJointProblem, V: np.ndarray, paid: float, conjugates: float, W: np.ndarray, alpha: np.ndarray
-) -> Evaluation:
-    """The weights V with their own losses against the bound of a dual point with weights W; a glance.
-
-    V and W have shape (K, d + 1).
-    """
-    sums = Sums(paid, conjugates, problem.regularizer.value(V), problem.regularizer.conjugate(W))
-    certificate = Certificate.of(problem.strength, sums)
-    return Evaluation(V[:, :-1].copy(), V[:, -1] * problem.scale, alpha, certificate, exact=False)  # type: ignore[arg-type]
 
 
 @candidates.register(StreamedJointProblem)

@@ -111,6 +111,24 @@ class StreamedProblem(Problem):
         """Whether the margins of all rows are computed as they are read: where at least half of them take part."""
         return 2 * self.members.size >= self.y.size
 
+    def running_weights(self, alpha: np.ndarray) -> np.ndarray:
+        """The pull of dual variables as a solver keeps it: in one row, laid out as the rows are; zeros are not read."""
+        return dual_weights(self, alpha) if alpha.any() else np.zeros(self.n_features + 1)
+
+    def each_class(self, flat: np.ndarray) -> np.ndarray:
+        """Weights that a solver keeps in one row, in the shape of the model's."""
+        return flat
+
+    def judged(self, v: np.ndarray, paid: float, conjugates: float, w: np.ndarray, alpha: np.ndarray) -> Evaluation:
+        """The model v with its own losses, against the bound of a dual point with weights w and its sum of conjugates.
+
+        Both weights are kept in one row.
+        """
+        sizes = point_sizes(self.loss, self.y, self.norms, self.weights, self.members, alpha)
+        sums = summed(self.facts, (paid, conjugates, np.inf, abs(conjugates), np.inf), sizes, v, w)
+        certificate = Certificate.of(self.strength, sums)
+        return Evaluation(v[:-1].copy(), float(v[-1] * self.scale), alpha, certificate, exact=False)
+
     def local(self, block: RowBlock) -> Problem:
         """The problem of one block's rows, with all other dual variables fixed."""
         weights = block.gather(self.weights) if self.weights.size else self.weights
@@ -216,16 +234,6 @@ def evaluate_streamed(
         return told
     plain = Point(point.w, point.alpha, point.tracks)
     return evaluate.dispatch(Problem)(problem, plain, exact=exact, given_offset=given_offset)
-
-
-def judgement(
-    problem: StreamedProblem, v: np.ndarray, paid: float, conjugates: float, w: np.ndarray, alpha: np.ndarray
-) -> Evaluation:
-    """The model v with its own losses, against the bound of a dual point with weights w and its sum of conjugates."""
-    sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha)
-    sums = summed(problem.facts, (paid, conjugates, np.inf, abs(conjugates), np.inf), sizes, v, w)
-    certificate = Certificate.of(problem.strength, sums)
-    return Evaluation(v[:-1].copy(), float(v[-1] * problem.scale), alpha, certificate, exact=False)
 
 
 def _proven(problem: StreamedProblem, point: JudgedPoint) -> Evaluation:

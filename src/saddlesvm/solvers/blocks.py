@@ -28,16 +28,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point, relative
 from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.on_files import JudgedPoint, StreamedProblem, judgement
+from saddlesvm.problem.on_files import JudgedPoint, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
-from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
+from saddlesvm.problem.sums import conjugate_sum, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, chosen_rows, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -162,6 +162,9 @@ class BlocksState(SweepState):
         demand(last.bound_w.size in (0, width), "its bound_w has another width")
 
 
+AnyBlocks = TypeVar("AnyBlocks", bound=BlocksState)
+
+
 @dataclass(frozen=True)
 class Blocks(OverFiles):
     """Block minimisation of the dual over rows that are read block by block.
@@ -205,15 +208,22 @@ class Blocks(OverFiles):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlocksState:
         """Begin at zero, without reading any row, or at the given dual point."""
+        return self.begun(BlocksState, problem, seed, start)
+
+    def begun(self, kind: type[AnyBlocks], problem: Problem, seed: int, start: Point | None) -> AnyBlocks:
+        """A state of this kind at zero, or at the given dual point."""
         streamed = self.suited(problem)
         alpha = streamed.duals
-        alpha[:] = 0.0 if start is None or start.alpha is None else start.alpha
-        w = dual_weights(streamed, alpha) if start is not None and alpha.any() else np.zeros(problem.n_features + 1)
-        offset = start_offset(problem, start)
+        if start is None or start.alpha is None:
+            alpha[:] = 0.0
+        elif start.alpha is not alpha:
+            alpha[:] = start.alpha
+        w, offset = streamed.running_weights(alpha), start_offset(problem, start)
         if offset.size:
             w[-1] += offset[0]
-        state = BlocksState(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)
-        return begin_sweep(streamed, state)
+        state = kind(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)
+        begin_sweep(streamed, state)
+        return state
 
     def step_together(
         self, problems: Sequence[Problem], states: Sequence[BlocksState], budgets: Sequence[Budget]
@@ -372,7 +382,10 @@ class Blocks(OverFiles):
     def _judged(self, problem: Any, state: BlocksState) -> Evaluation:
         """The certificate of the last whole sweep."""
         last = state.last
-        return judgement(problem, last.model, last.primal_paid, last.bound_conjugates, last.bound_w, state.alpha)
+        judged: Evaluation = problem.judged(
+            last.model, last.primal_paid, last.bound_conjugates, last.bound_w, state.alpha
+        )
+        return judged
 
     def _end_of_sweep(self, problem: StreamedProblem, state: BlocksState) -> None:
         """Note what the sweep has proven, move a free intercept's multiplier, and begin the next sweep."""
@@ -393,24 +406,17 @@ class Blocks(OverFiles):
 
     def solution(self, problem: Problem, state: BlocksState) -> Point:
         """The last iterate, with the certificate of the best weights that a sweep judged."""
-        streamed = self.suited(problem)
         if not state.last.model.size:
-            return Point(state.w, state.alpha, tracks=True)
-        judged = self._judged(streamed, state)
+            return self.last_point(problem, state)
+        streamed, last, enough = self.suited(problem), state.last, state.target
+        W, judged, model = streamed.each_class(state.w), self._judged(streamed, state), streamed.each_class(last.model)
         return JudgedPoint(
-            state.w,
-            state.alpha,
-            True,
-            (judged,),
-            judged=judged,
-            model=state.last.model,
-            paid=state.last.primal_paid,
-            enough=state.target,
+            W, state.alpha, True, (judged,), judged=judged, model=model, paid=last.primal_paid, enough=enough
         )
 
     def last_point(self, problem: Problem, state: BlocksState) -> Point:
         """The last iterate, whose certificate reads all rows; not the weights that the last sweep judged."""
-        return Point(state.w, state.alpha, tracks=True)
+        return Point(self.suited(problem).each_class(state.w), state.alpha, tracks=True)
 
     def certified(self, problem: Problem, state: BlocksState, evaluation: Evaluation) -> BlocksState:
         """Take the multiplier of a free intercept over."""

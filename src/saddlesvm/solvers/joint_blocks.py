@@ -23,13 +23,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
-from saddlesvm.problem.joint_on_files import StreamedJointProblem, judge_jointly, pull_on_files
-from saddlesvm.problem.on_files import JudgedPoint, StreamedProblem
+from saddlesvm.problem.joint_on_files import StreamedJointProblem
+from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
-from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights, weights_shape
+from saddlesvm.rows.class_rows import add_combinations, by_class, weights_shape
 from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -38,7 +38,7 @@ from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.randomness import draw, seeded
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import FINE_GAP, Place, nothing
-from saddlesvm.solvers.blocks import KEPT_BYTES, KEPT_FALL, SEEDS, Another, Blocks, BlocksState, begin_sweep
+from saddlesvm.solvers.blocks import KEPT_BYTES, KEPT_FALL, SEEDS, Another, Blocks, BlocksState
 from saddlesvm.solvers.crammer_singer import METERS, Lists, ascend
 from saddlesvm.solvers.joint_course import epoch_cost
 from saddlesvm.solvers.second_order.joint import JointFinish
@@ -100,18 +100,7 @@ class JointBlocks(Blocks):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> JointBlocksState:
         """Begin at zero, without reading any row, or at the given dual point."""
-        streamed = self.suited(problem)
-        alpha = streamed.duals
-        if start is None or start.alpha is None:
-            alpha[:] = 0.0
-        elif start.alpha is not alpha:
-            alpha[:] = start.alpha
-        W = new_weights(streamed.X, streamed.n_classes, np.float64)
-        if start is not None and start.alpha is not None:
-            by_class(streamed.X, W)[:] = pull_on_files(streamed, alpha)
-        state = JointBlocksState(w=W.ravel(), alpha=alpha, random=seeded(seed), active=problem.members.size)
-        begin_sweep(streamed, state)
-        return state
+        return self.begun(JointBlocksState, problem, seed, start)
 
     def _paid(self, local: JointProblem, state: JointBlocksState, block: RowBlock) -> float:
         """The losses of a block's rows at the judged weights, whose distances are noted."""
@@ -127,8 +116,7 @@ class JointBlocks(Blocks):
 
     def _conjugates(self, local: JointProblem, alpha: np.ndarray) -> float:
         members = local.members
-        weights = local.weights[members] if local.weights.size else np.ones(members.size)
-        return float(local.joint.conjugates(alpha[members], local.codes[members], weights).sum())
+        return float(local.joint.conjugates(alpha[members], local.codes[members], local.row_weights[members]).sum())
 
     def _descend(self, local: JointProblem, state: BlocksState, alpha: np.ndarray, another: Another) -> None:
         precise = dtype_of(local.X) == np.float64 or state.estimate < FINE_GAP
@@ -198,31 +186,11 @@ class JointBlocks(Blocks):
         charged, conjugate = problem.regularizer.value(state.judged), problem.regularizer.conjugate(state.w)
         return objectives(problem.C, Sums(state.paid, state.conjugates, charged, conjugate))
 
-    def _judged(self, problem: StreamedJointProblem, state: BlocksState) -> Evaluation:
-        last, each = state.last, problem.each_class
-        return judge_jointly(
-            problem, each(last.model), last.primal_paid, last.bound_conjugates, each(last.bound_w), state.alpha
-        )
-
     def _end_of_sweep(self, problem: StreamedProblem, state: BlocksState) -> None:
         assert isinstance(state, JointBlocksState)
         state.remark, state.active = f"{state.free_rows} rows are free", max(state.free_rows, 1)
         state.near, state.free_rows = np.zeros(BINS), 0
         super()._end_of_sweep(problem, state)
-
-    def solution(self, problem: Problem, state: BlocksState) -> Point:
-        """The last iterate, with the certificate of the last sweep."""
-        streamed, last = self.suited(problem), state.last
-        W = streamed.each_class(state.w)
-        if not last.model.size:
-            return Point(W, state.alpha, tracks=True)
-        judged, model = self._judged(streamed, state), streamed.each_class(last.model)
-        paid, enough = last.primal_paid, state.target
-        return JudgedPoint(W, state.alpha, True, (judged,), judged=judged, model=model, paid=paid, enough=enough)
-
-    def last_point(self, problem: Problem, state: BlocksState) -> Point:
-        """The last iterate, whose certificate reads all rows; not the weights that the last sweep judged."""
-        return Point(self.suited(problem).each_class(state.w), state.alpha, tracks=True)
 
 
 def several_between(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
