@@ -162,7 +162,7 @@ def descend_classes(
 
 
 @dataclass
-class ClassDescent:
+class ClassRun:
     """The run of several problems at once.
 
     Attributes
@@ -183,15 +183,27 @@ class ClassDescent:
     factors: np.ndarray
 
     def run(self, tol: float, seed: int, stop: Callable[[], bool], most: float = np.inf) -> tuple[float, np.ndarray]:
-        """Descend until each problem's own estimate of its relative gap is below `tol`, for at most `most` epochs.
+        """Work until each problem's own estimate of its relative gap is below `tol`, for about `most` epochs.
 
         Returns
         -------
         epochs : float
-            Scores computed, by rows times problems.
+            Passes over the rows, or scores computed by rows times problems.
         estimates : ndarray of shape (B,)
             Each problem's own.
         """
+        raise NotImplementedError
+
+    def point(self, column: int) -> Point:
+        """The dual variables that a problem has reached."""
+        return Point(alpha=self.alpha[:, column].copy())
+
+
+class ClassDescent(ClassRun):
+    """Coordinate descent; problems whose estimate is low enough leave."""
+
+    def run(self, tol: float, seed: int, stop: Callable[[], bool], most: float = np.inf) -> tuple[float, np.ndarray]:
+        """Descend; the epochs count scores, by rows times problems."""
         problem, (n_all, B) = self.problem, self.labels.shape
         W = new_weights(problem.X, B, dtype_of(problem.X))
         order, random, meters = problem.members.copy(), seeded(seed), np.zeros(B, METERS)
@@ -223,10 +235,6 @@ class ClassDescent:
                 place, whole, counts[:] = Place(0, order.size), True, B
                 meters["bound_M"], meters["bound_m"], meters["aside"] = np.inf, -np.inf, 0.0
         return scored / visits, meters["estimate"].copy()
-
-    def point(self, column: int) -> Point:
-        """The dual variables that a problem has reached."""
-        return Point(alpha=self.alpha[:, column].copy())
 
 
 def stops(event: threading.Event, seconds: float | None) -> Callable[[], bool]:

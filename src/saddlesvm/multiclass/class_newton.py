@@ -16,14 +16,12 @@ section 7.1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from saddlesvm.multiclass.class_descent import READY
+from saddlesvm.multiclass.class_descent import READY, ClassRun
 from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.class_blocks import class_blocks
 from saddlesvm.rows.class_rows import new_weights
 from saddlesvm.rows.layouts import dtype_of, n_rows
@@ -36,38 +34,14 @@ HALVINGS = 6  # of a step, after which a problem is left where it is
 SPEED = 3e10  # operations a second of a matrix product, roughly
 
 
-@dataclass
-class ClassNewton:
-    """The run of several problems at once.
+class ClassNewton(ClassRun):
+    """Newton's method; the penalty is half a square, the loss smooth, and an intercept, if there is one, penalised.
 
-    Attributes
-    ----------
-    problem : Problem
-        Any one of them, without a factor of its class: its rows, weights, C and loss are those of all. Its penalty is
-        half a square, its loss smooth, and its intercept, if it has one, is penalised.
-    labels : ndarray of shape (n_all, B), int8
-        -1 and +1, one column per problem.
-    alpha : ndarray of shape (n_all, B)
-        Receives the dual variables that belong to the weights reached.
-    factors : ndarray of shape (B,)
-        What the weights of the rows that each problem labels +1 are multiplied by.
+    The estimates are the relative gaps, but for rounding.
     """
 
-    problem: Problem
-    labels: np.ndarray
-    alpha: np.ndarray
-    factors: np.ndarray
-
     def run(self, tol: float, seed: int, stop: Callable[[], bool], most: float = np.inf) -> tuple[float, np.ndarray]:
-        """Take steps until each problem's relative gap is below `tol`, for about `most` passes.
-
-        Returns
-        -------
-        epochs : float
-            Passes over the rows.
-        estimates : ndarray of shape (B,)
-            The relative gap of each problem, but for rounding.
-        """
+        """Take steps; the epochs count passes over the rows."""
         problem, B = self.problem, self.labels.shape[1]
         self.dtype, self.passes = dtype_of(problem.X), 0.0
         self.bends = np.empty(self.labels.shape, dtype=self.dtype)
@@ -92,10 +66,7 @@ class ClassNewton:
 
     def _weights(self, rows: slice) -> np.ndarray:
         """The weights of the terms of some rows, shape (m, B)."""
-        s = np.ones(self.problem.y.size) if not self.problem.weights.size else self.problem.weights
-        mine = np.zeros(s.size)
-        mine[self.problem.members] = s[self.problem.members]
-        return np.where(self.labels[rows] > 0, self.factors, 1.0) * mine[rows, None]
+        return np.where(self.labels[rows] > 0, self.factors, 1.0) * self.problem.all_weights[rows, None]
 
     def _evaluate(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The objectives and gradients at weights of shape (B, d + 1); multipliers and second derivatives are kept."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.fit.result import FitResult
-from saddlesvm.multiclass.class_descent import ClassDescent, stops
+from saddlesvm.multiclass.class_descent import ClassDescent, ClassRun, stops
 from saddlesvm.multiclass.class_newton import ClassNewton
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.array_losses import has_array_methods
@@ -90,7 +90,7 @@ class SharedStart:
             sub = self.problems[k]()
             labels[:, column], factors[column] = sub.y, sub.factor
         shared = dataclasses.replace(problem, weights=self.weights)
-        kind = ClassNewton if self.newton else ClassDescent
+        kind: type[ClassRun] = ClassNewton if self.newton else ClassDescent
         block = kind(shared, labels, np.zeros(labels.shape), factors)
         most = None if seconds is None else TIME_SHARE * seconds * len(places)
         limit = np.inf if kind is ClassNewton else self.most

@@ -70,13 +70,6 @@ class JointProblem(Problem):
         """Class numbers as whole numbers."""
         return self.y.astype(np.int32)
 
-    @cached_property
-    def all_weights(self) -> np.ndarray:
-        """Weights of all rows, zero for those that take no part."""
-        found = np.zeros(self.y.size)
-        found[self.members] = self.row_weights[self.members]
-        return found
-
     def blocks(self, dtype: Any) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
         """All rows block by block, with their classes and weights."""
         for block in class_blocks(self.X, self.n_classes, dtype):

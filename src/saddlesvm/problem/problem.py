@@ -162,6 +162,13 @@ class Problem:
         """Weights of all rows, ones where none were given, shape (n,)."""
         return self.weights if self.weights.size else np.ones(self.y.size)
 
+    @cached_property
+    def all_weights(self) -> np.ndarray:
+        """Weights of all rows, zero for those that take no part, shape (n,)."""
+        found = np.zeros(self.y.size)
+        found[self.members] = self.row_weights[self.members]
+        return found
+
     @property
     def reading_time(self) -> float:
         """A rough lower bound on the seconds of a pass over the members in order."""
