@@ -24,11 +24,11 @@ from distributed import Client, LocalCluster
 from saddlesvm.cli.dask import as_dask
 from saddlesvm.cluster.in_process import InProcess
 from saddlesvm.cluster.methods import chosen
-from saddlesvm.cluster.one_worker import MEMORY, part_bytes
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.data import read
 from saddlesvm.estimators import dask as on_cluster
+from saddlesvm.estimators.on_cluster import MEMORY
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.rows.memory_plan import memory_bytes
@@ -57,7 +57,7 @@ def in_process(X: Any, y: np.ndarray, loss: str, C: float, options: argparse.Nam
     made = make_loss(loss, task="classification")
     plan = Training(made, C, len(y), problems, X.shape[1], options.tol, max_time=options.seconds)
     memory = MEMORY if options.memory is None else memory_bytes(options.memory)
-    method: Any = chosen(options.solver, plan, sum(part_bytes(part) for part in parts), memory, len(parts))
+    method: Any = chosen(options.solver, plan, sum(part.nbytes for part in parts), memory, len(parts))
     began, worked = time.perf_counter(), time.process_time()
     solution = method(plan, InProcess(parts, problems)).run()
     told = {"seconds": time.perf_counter() - began, "processor": time.process_time() - worked}
