@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a partition finds, or several together.
+    """The findings of a partition, or of several together.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Found(NamedTuple):
 
 @combined
 def together(answers: list[Found]) -> Found:
-    """What several partitions find together, added in their order; what they found is left as it is."""
+    """The sum of the findings of several partitions, in their order; what they found is left as it is."""
     first, *others = answers
     each, sizes = [one.copy() for one in first.each], first.sizes.copy()
     for other in others:
@@ -81,7 +81,7 @@ def together(answers: list[Found]) -> Found:
 
 
 def findings_of(answer: Answer, place: int) -> Any:
-    """What was found for one of the problems."""
+    """The findings for one of the problems."""
     return answer.found.each[place]
 
 

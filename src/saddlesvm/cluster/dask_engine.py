@@ -217,7 +217,7 @@ class DaskEngine:
             return RoundSums.none(len(W))
 
     def total(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
-        """What `together` makes of the answers of `work` for all partitions, a few at a time; after a loss anew."""
+        """The result of `together` on the answers of `work` for all partitions, a few at a time; after a loss anew."""
         return self.returned(self.persist(work, together, given), None)
 
     def persist(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Left:

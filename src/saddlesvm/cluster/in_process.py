@@ -76,7 +76,7 @@ class InProcess:
         return sums_together([sums_of(part, duals, W, order) for part, duals in self._pairs()])
 
     def total(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
-        """What `together` makes of the answers of `work` for all partitions."""
+        """The result of `together` on the answers of `work` for all partitions."""
         return together([work(part, given) for part in self.rows])
 
     persist = total

@@ -176,7 +176,7 @@ class Report(NamedTuple):
     sums: RoundSums
 
     def plus(self, other: Report) -> Report:
-        """What both say together."""
+        """The sum of both."""
         return Report(added(self.moves, other.moves), self.sums.plus(other.sums))
 
     @property
@@ -210,7 +210,7 @@ def report_of(answer: Answer) -> Answer:
 
 @combined
 def total(reports: list[Report]) -> Report:
-    """What several reports say together, added in their order."""
+    """The sum of several reports, in their order."""
     return functools.reduce(Report.plus, reports)
 
 

@@ -73,7 +73,7 @@ class Engine(Protocol):
         """The sums of the certificate of W and the dual variables."""
 
     def total(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
-        """What `together` makes of the answers of `work` for all partitions; neither changes what it gets."""
+        """The result of `together` on the answers of `work` for all partitions; neither changes what it gets."""
 
     def persist(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
         """The same, left where the rows are; what it is, :meth:`returned` and :meth:`map_each` know."""

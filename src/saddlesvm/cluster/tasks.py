@@ -79,7 +79,7 @@ def combined(add: Callable[[list[Any]], Any]) -> Callable[[list[Answer]], Answer
 
 
 class Until(NamedTuple):
-    """How long a task may work: so many seconds, while the fit of that name is not halted."""
+    """The time that a task may take: so many seconds, while the fit of that name is not halted."""
 
     name: str = ""
     seconds: float = float("inf")
