@@ -15,12 +15,13 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.solvers.second_order import equations as newton_equations
 from saddlesvm.solvers.second_order import feature_factor
+from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY, SAMPLED, NewtonEquations
 from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
 from saddlesvm.solvers.second_order.kernels import (
     moved_shares,
 )
-from saddlesvm.solvers.second_order.linear_algebra import cholesky, conjugate_gradients
+from saddlesvm.solvers.second_order.linear_algebra import cholesky
 from saddlesvm.solvers.second_order.row_factor import RowFactor
 from support import (
     matrix,

@@ -31,7 +31,7 @@ from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import DESCENT, NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.second_order.conjugate import Inner
+from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
@@ -72,18 +72,20 @@ def test_a_look_tells_a_product_in_the_place_of_the_matrix(loss: Loss, layout: s
 
 def test_conjugate_gradients_reach_the_solution_in_as_many_products_as_there_are_features() -> None:
     rows, gradient = np.random.default_rng(2).normal(size=(40, 6)), np.arange(1.0, 7.0)
-    penalty, inner = np.ones(6), Inner()
-    inner.begin(gradient, penalty, (rows**2).sum(axis=0), np.empty(0))
+    penalty, inner = np.ones(6), ProductsOverPasses()
+    inner.begin_at(gradient, penalty, (rows**2).sum(axis=0), np.empty(0))
     falls = []
     inner.target = 1e-20
-    while inner.under_way and inner.products < 6:
-        inner.learn(penalty, rows.T @ (rows @ inner.direction))
+    while inner.under_way and inner.iterations < 6:
+        inner.go_on(penalty, rows.T @ (rows @ inner.direction))
         falls.append(inner.fall(gradient))
     best = np.linalg.solve(np.eye(6) + rows.T @ rows, -gradient)
-    assert np.allclose(inner.step, best, rtol=1e-8)
+    assert np.allclose(inner.solution, best, rtol=1e-8)
     assert falls == sorted(falls)
     assert falls[-1] == pytest.approx(-0.5 * gradient @ best)
-    inner.begin(gradient, penalty, (rows**2).sum(axis=0), rows.T @ (rows @ inner.direction))  # with a product at hand
+    inner.begin_at(
+        gradient, penalty, (rows**2).sum(axis=0), rows.T @ (rows @ inner.direction)
+    )  # with a product at hand
     assert inner.fall(gradient) >= 0.0
 
 

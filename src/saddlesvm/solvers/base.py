@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.certificate import Evaluation, Point, relative
 from saddlesvm.problem.loss import conjugate, value
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
@@ -39,6 +39,21 @@ class Best(Group):
     alpha: np.ndarray = growing()
     primal: float = np.inf
     dual: float = -np.inf
+
+    def keep(self, objectives: tuple[float, float], w: np.ndarray, alpha: np.ndarray) -> bool:
+        """Keep copies of the points that are better than those so far; whether the dual point is."""
+        primal, dual = objectives
+        if primal < self.primal:
+            self.primal, self.w = primal, w.copy()
+        higher = dual > self.dual
+        if higher:
+            self.dual, self.alpha = dual, alpha.copy()
+        return higher
+
+    @property
+    def relative_gap(self) -> float:
+        """The relative gap between the two points."""
+        return relative(self.primal - self.dual, self.primal, self.dual)
 
 
 @dataclass

@@ -36,6 +36,8 @@ from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.second_order.class_factors import Inverse, make_inverse
+from saddlesvm.solvers.second_order.conjugate import ConjugateGradients
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED
 
 # Bytes that the probabilities of all rows may take: of many classes at most as many as the rows themselves. Beyond,
 # each product computes them anew, which takes half as long again.
@@ -48,7 +50,6 @@ SHORTEST = 1e-5  # of step lengths
 FORCING = 0.3  # largest relative residual of the Newton equations
 SHARE_LEFT = 0.3  # share of the gap asked for that the residual of the last equations may leave
 MOST_ITERATIONS = 500
-BLAS_SPEED = 3e10  # operations a second, roughly
 
 
 @dataclass
@@ -73,12 +74,10 @@ class MultinomialState(State):
 
     Attributes
     ----------
-    direction : ndarray
-        The solution of the Newton equations as far as it has come.
-    gradient, residual, conjugate : ndarray
-        Gradient at the weights; residual of the equations, and the direction that conjugate gradients go in.
-    rho, target : float
-        Squared norm of the residual in the preconditioner's norm, and the one to reach.
+    gradient : ndarray
+        Gradient at the weights.
+    equations : ConjugateGradients
+        The Newton equations; their solution is the direction of the step.
     first : float
         Norm of the first gradient in the preconditioner's norm.
     length, slope : float
@@ -93,17 +92,13 @@ class MultinomialState(State):
         Whether the last one was.
     stuck : bool
         Whether no step lowers the objective any more, because of rounding.
-    iterations, steps, seed : int
-        Of conjugate gradients in this step; Newton steps; seed of the preconditioners' samples.
+    steps, seed : int
+        Newton steps; seed of the preconditioners' samples.
     """
 
     proven: bool = True
-    direction: np.ndarray = field(default_factory=nothing)
     gradient: np.ndarray = field(default_factory=nothing)
-    residual: np.ndarray = field(default_factory=nothing)
-    conjugate: np.ndarray = field(default_factory=nothing)
-    rho: float = 0.0
-    target: float = 0.0
+    equations: ConjugateGradients = field(default_factory=ConjugateGradients, metadata={"prefix": "equations_"})
     first: float = 0.0
     length: float = 0.0
     slope: float = 0.0
@@ -112,7 +107,6 @@ class MultinomialState(State):
     coarse: bool = False
     was_coarse: bool = False
     stuck: bool = False
-    iterations: int = 0
     steps: int = 0
     seed: int = 0
     work: MultinomialWork = field(default_factory=MultinomialWork, repr=False)
@@ -134,10 +128,8 @@ class Multinomial(SolverBase):
         return MultinomialState(
             w=W,
             active=problem.members.size,
-            direction=np.zeros_like(W),
             gradient=np.zeros_like(W),
-            residual=np.zeros_like(W),
-            conjugate=np.zeros_like(W),
+            equations=ConjugateGradients(np.zeros_like(W), np.zeros_like(W), np.zeros_like(W)),
             coarse=dtype_of(problem.X) != np.float64,
             seed=seed,
         )
@@ -153,7 +145,7 @@ class Multinomial(SolverBase):
                 else:
                     self._evaluate(problem, state)
                 state.rows_touched += n
-                proven = state.iterations == 0 and state.estimate <= budget.relative_gap
+                proven = state.equations.iterations == 0 and state.estimate <= budget.relative_gap
                 if state.stuck or proven or state.rows_touched - before >= budget.rows or time_is_up():
                     break
         state.epochs = state.rows_touched / n
@@ -161,12 +153,12 @@ class Multinomial(SolverBase):
 
     def _evaluate(self, problem: MultinomialProblem, state: MultinomialState) -> None:
         """Evaluate the step that is tried: take it and begin the next equations, or halve it."""
-        W = state.w + state.length * state.direction
+        W = state.w + state.length * state.equations.solution
         found = problem.response(W, self._room(problem, state), self._precision(problem, state.coarse))
         charged = problem.regularizer.value(by_class(problem.X, W))
         primal, _ = objectives(problem.C, Sums(found.paid, 0.0, charged, 0.0))
         if state.steps == 0 and not self._better_than_zero(problem, primal):
-            state.w[:], state.direction[:] = 0.0, 0.0  # a start far out: its probabilities have nothing to go by
+            state.w[:] = 0.0  # a start far out: its probabilities have nothing to go by
             return
         noise = (COARSE_NOISE if state.coarse or state.was_coarse else NOISE) * abs(state.primal)
         if state.steps and not primal <= state.primal + ENOUGH * state.length * state.slope + noise:
@@ -198,14 +190,12 @@ class Multinomial(SolverBase):
     def _begin(self, problem: MultinomialProblem, state: MultinomialState) -> None:
         """Begin the conjugate gradients at the gradient."""
         state.work.inverse = self._inverse(problem, state)
-        state.direction = np.zeros_like(state.w)
-        state.residual = -state.gradient
-        state.conjugate = state.work.inverse(state.residual)
-        state.rho = float(np.vdot(state.residual, state.conjugate))
-        norm = float(np.sqrt(max(state.rho, 0.0)))
+        equations = state.equations
+        equations.begin(-state.gradient, state.work.inverse)
+        norm = float(np.sqrt(max(equations.size, 0.0)))
         state.first = state.first or norm
         forcing = min(FORCING, float(np.sqrt(norm / state.first))) if state.first else 0.0
-        state.target, state.iterations, state.solving = forcing**2 * state.rho, 0, state.rho > 0.0
+        equations.target, state.solving = forcing**2 * equations.size, equations.size > 0.0
         state.length, state.slope = 1.0, 0.0
 
     def _iterate(self, problem: MultinomialProblem, state: MultinomialState, relative_gap: float) -> None:
@@ -213,25 +203,13 @@ class Multinomial(SolverBase):
         if state.work.inverse is None:  # a run that was resumed
             problem.response(state.w, self._room(problem, state), self._precision(problem, state.was_coarse))
             state.work.inverse = self._inverse(problem, state)
-        dtype = dtype_of(problem.X)
-        turned = _charged(problem, state.conjugate)
-        turned += problem.bent(state.conjugate, state.w, self._room(problem, state), dtype)
-        bend = float(np.vdot(state.conjugate, turned))
-        state.iterations += 1
-        if bend > 0.0:
-            step = state.rho / bend
-            turned *= step
-            state.residual -= turned
-            np.multiply(state.conjugate, step, out=turned)
-            state.direction += turned
-            found = state.work.inverse(state.residual)
-            rho, state.rho = state.rho, float(np.vdot(state.residual, found))
-            state.conjugate *= state.rho / rho
-            state.conjugate += found
-        left = 0.5 * square(state.residual)
-        settled = left <= SHARE_LEFT * relative_gap * abs(state.primal)
-        if not bend > 0.0 or not state.rho > state.target or settled or state.iterations >= MOST_ITERATIONS:
-            state.solving, state.slope = False, float(np.vdot(state.gradient, state.direction))
+        equations = state.equations
+        image = _charged(problem, equations.direction)
+        image += problem.bent(equations.direction, state.w, self._room(problem, state), dtype_of(problem.X))
+        bent = equations.learn(image, state.work.inverse)
+        settled = 0.5 * square(equations.residual) <= SHARE_LEFT * relative_gap * abs(state.primal)
+        if not bent or equations.solved or settled or equations.iterations >= MOST_ITERATIONS:
+            state.solving, state.slope = False, float(np.vdot(state.gradient, equations.solution))
 
     @staticmethod
     def _room(problem: MultinomialProblem, state: MultinomialState) -> np.ndarray:

@@ -38,7 +38,7 @@ from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, nothing
-from saddlesvm.solvers.second_order.linear_algebra import conjugate_gradients
+from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
 from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork
 
 PAIRS = 10  # moves that are remembered

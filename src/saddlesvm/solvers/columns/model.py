@@ -24,7 +24,8 @@ from saddlesvm.solvers.columns.kernels import (
     violations,
 )
 from saddlesvm.solvers.columns.store import ColumnStore, Gram
-from saddlesvm.solvers.second_order.linear_algebra import cholesky, conjugate_gradients
+from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
+from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
 PASSES = 5  # passes between two Newton steps on the support
 ROUGH_PASSES = 10  # passes where a rough minimiser will do

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, relative
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Shape, is_smooth, traits_of
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
@@ -39,14 +39,16 @@ from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Workspace, demand, growing
-from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, Model, WorkingSet, worst_of
 from saddlesvm.solvers.columns.store import ColumnStore
+from saddlesvm.solvers.second_order.driver import LINE_TOLERANCE, Standing
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,
     SmoothedTerms,
+    answers_at,
     hessian_diagonal,
     respond,
     search,
@@ -62,10 +64,9 @@ FALL = 0.3  # violation that a working set is solved to, relative to the largest
 LITTLE = 0.002  # relative fall of the objective below which rough models no longer pay
 INEXACT = 0.3  # violation that a model is minimised to, relative to the one it begins with
 ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
-LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
 SAFE = 1e-9  # relative slack of the screening rule, for rounding
 SETTLED = 0.3  # ratio of the two parts of the gap at which the centre moves
-SHRINK = 3.0  # divisor of the proximity when the centre moves
+SHRINK = ((0, 3.0),)  # divisor of the proximity when the centre moves
 
 
 @dataclass
@@ -78,27 +79,23 @@ class ColumnsWork(Workspace):
 
 
 @dataclass
-class ColumnsState(State):
+class ColumnsState(Standing, State):
     """The state of the column solver. One epoch is one step: a pass over all rows, and work on a few columns.
+
+    `alpha` and `centre` have a place for each member.
 
     Attributes
     ----------
     pull : ndarray of shape (d + 1,)
         ``C sum_i a_i x_i`` of the multipliers at `w`.
-    centre : ndarray of shape (n,)
-        Of the proximal term, for the members.
     z : ndarray of shape (n,)
         Margins of the members.
     out : ndarray of shape (d,), uint8
         1 for the features that are proven to have no weight.
-    q : float
-        Proximity; 0 for none.
     rough : bool
         Whether the solver still goes about with rough models of all features at once, which pays for sparse rows.
     ahead : float
         What R is multiplied by on the way to the problem: 1 at last.
-    left, residual : float
-        What the centre of the proximal term leaves of the gap, and what the weights do.
     damping : float
         What is added to the diagonal of models, relative to it.
     features : ndarray of shape (m,)
@@ -111,21 +108,14 @@ class ColumnsState(State):
 
     proven: bool = True
     pull: np.ndarray = field(default_factory=nothing)
-    centre: np.ndarray = field(default_factory=nothing)
     z: np.ndarray = field(default_factory=nothing)
     out: np.ndarray = field(default_factory=nothing)
-    alpha: np.ndarray = field(default_factory=nothing)
-    q: float = 0.0
     rough: bool = False
     ahead: float = 1.0
-    left: float = 0.0
-    residual: float = np.inf
     damping: float = TINY
-    steps: int = 0
     features: np.ndarray = growing(dtype=np.intp)
     held: np.ndarray = growing(dtype=np.intp)
     room: int = 0
-    best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
     work: ColumnsWork = field(default_factory=ColumnsWork, repr=False)
 
     def check_restored(self, problem: Any) -> None:
@@ -218,8 +208,7 @@ class Columns(SolverBase):
         before = state.best.primal
         self._look(problem, state)
         state.rough = state.rough and (state.ahead > 1.0 or state.best.primal < (1.0 - LITTLE) * before)
-        if state.q > 0.0:
-            self._settle(problem, state)
+        state.move_centre(lambda stepped: self._look(problem, state), -np.inf, SHRINK, settled=SETTLED, most=1)
         return state
 
     # ------------------------------------------------------------------ the working set
@@ -282,7 +271,7 @@ class Columns(SolverBase):
         square, l1 = (parts[places] for parts in self._charges(problem, state))
         terms = _smoothed(problem, state)
         damping = OF_CORNERS if traits_of(problem.loss).shape is Shape.CORNERED else OF_CURVES
-        answers = Answers(np.empty(state.z.size), np.empty(state.z.size), np.zeros(4))
+        answers = Answers.room(state.z.size)
         for _ in range(1 if state.rough else INNER if covered else EARLY):
             if time_is_up():
                 return
@@ -331,8 +320,7 @@ class Columns(SolverBase):
             shift = kind.best(problem.of_members, np.arange(state.z.size, dtype=problem.members.dtype), state.z, 0.0)
             state.w[-1] += shift / problem.scale
             state.z += shift
-        answers = Answers(np.empty(state.z.size), np.empty(state.z.size), np.zeros(4))
-        respond(_smoothed(problem, state), state.z, answers)
+        answers = answers_at(_smoothed(problem, state), state.z)
         alpha = problem.spread(answers.alpha)
         state.pull = dual_weights(problem, alpha)
         dual_point, pull = alpha, state.pull
@@ -346,11 +334,8 @@ class Columns(SolverBase):
         charged = regularizer.conjugate_along(pull)(factor)
         sums = Sums(float(answers.sums[0]), float(conjugates), regularizer.value(state.w), charged)
         primal, dual = objectives(problem.C, sums)
-        if primal < state.best.primal:
-            state.best.primal, state.best.w = primal, state.w.copy()
-        if dual > state.best.dual:
-            state.best.dual, state.best.alpha = dual, factor * dual_point
-        state.estimate = relative(state.best.primal - state.best.dual, state.best.primal, state.best.dual)
+        state.best.keep((primal, dual), state.w, factor * dual_point)
+        state.estimate = state.best.relative_gap
         left = problem.C * float(answers.sums[:3].sum())
         state.left, state.residual = left, max(primal - dual - left, 0.0)
         state.alpha = answers.alpha
@@ -381,13 +366,6 @@ class Columns(SolverBase):
         state.w[:-1][held] = 0.0
         if held.any():
             self._margins(problem, state)
-
-    def _settle(self, problem: Problem, state: ColumnsState) -> None:
-        """Move the centre and shrink the proximity where what Newton's steps have left is small."""
-        if state.residual <= SETTLED * state.left:
-            state.centre[:] = state.alpha
-            state.q /= SHRINK
-            self._look(problem, state)
 
     def solution(self, problem: Problem, state: ColumnsState) -> Point:
         """The best primal and the best dual point so far."""

@@ -16,7 +16,7 @@ import numpy as np
 from saddlesvm.rows.files import chosen_rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import matrix_bytes
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
+from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, answers_at
 
 MOVES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0, 16.0)  # times its last move that a margin may move
 REST = 0.3  # of the mean move, that a margin may move at least
@@ -128,8 +128,7 @@ def crosses(smoothed: SmoothedTerms, z: np.ndarray, ways: np.ndarray, answers: A
     """
     turned, slope = np.zeros(z.size, dtype=bool), -answers.bend / smoothed.C
     for way in (-ways, ways):
-        there = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
-        respond(smoothed, z + way, there)
+        there = answers_at(smoothed, z + way)
         straight = answers.alpha + slope * way
         turned |= np.abs(there.alpha - straight) > LINEAR * (np.abs(answers.alpha) + np.abs(slope * way))
     return turned

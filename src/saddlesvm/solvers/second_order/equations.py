@@ -31,9 +31,10 @@ from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.second_order.conjugate import Map, conjugate_gradients
 from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal, hessian_product
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Map, Threads, conjugate_gradients
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Threads
 from saddlesvm.solvers.second_order.row_factor import RowFactor
 from saddlesvm.solvers.second_order.sample import ranks
 

@@ -28,7 +28,7 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond, respond_to_weights
+from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, answers_at, respond_to_weights
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, cholesky, factor_cost, squares_cost
 
 MOST_STEPS = 12
@@ -124,7 +124,7 @@ class Look(NamedTuple):
 def _look(problem: Problem, w: np.ndarray) -> Look:
     """One pass over the rows at w."""
     members, pulled = problem.members, np.zeros(w.size)
-    answers = Answers(np.empty(members.size), np.empty(members.size), np.zeros(4))
+    answers = Answers.room(members.size)
     respond_to_weights(_terms(problem), problem.X, members, w, np.empty(members.size), answers, pulled)
     gradient = problem.regularizer.curvature(w) * w - problem.C * pulled
     sums = Sums(float(answers.sums[0]), 0.0, problem.regularizer.value(w), 0.0)
@@ -172,8 +172,7 @@ def without_each(problem: Problem, w: np.ndarray, parts: Sequence[np.ndarray]) -
         A Hessian is not positive definite.
     """
     members, size = problem.members, w.size
-    answers = Answers(np.empty(members.size), np.empty(members.size), np.zeros(4))
-    respond(_terms(problem), margins(problem, w), answers)
+    answers = answers_at(_terms(problem), margins(problem, w))
     alpha = problem.spread(answers.alpha)
     total, pulled, sums = np.zeros((size, size), order="F"), np.zeros(size), []
     taken = [part[members] for part in parts]

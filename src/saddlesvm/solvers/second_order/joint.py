@@ -31,18 +31,18 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Group, stored
+from saddlesvm.runtime.durable import stored
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Best
 from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
+from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
+from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, SETTLED, Standing
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
@@ -54,13 +54,13 @@ from saddlesvm.solvers.second_order.joint_kernels import (
     respond,
     shares_of,
 )
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, conjugate_gradients, factor_cost
-from saddlesvm.solvers.second_order.newton import MOST_MOVES, SETTLED, coordinate_curvature, move_centre
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, factor_cost
+from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
 FIRST_PROXIMITY = 0.1  # in units of the median ``C ||x_i||^2``: a few epochs of coordinate descent came before
 GROWTH = ((0, 3.0), (5, 2.0), (20, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
-FORCING = (0.1, 0.5)  # least and largest relative residual of the Newton equations
-LINE_TOLERANCE, LINE_TRIALS = 0.1, 20  # relative slope that ends the search along a line; places it looks at, at most
+MOST_FORCING = 0.5  # largest relative residual of the Newton equations
+LINE_TRIALS = 20  # places that the search along a line looks at, at most
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
 MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
 MATRICES = 2.0  # such matrices held at a time
@@ -72,8 +72,8 @@ TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is 
 STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten that the gap falls by
 
 
-class JointFinish(Group):
-    """The state of the finish of a joint problem.
+class JointFinish(Standing):
+    """The state of the finish of a joint problem; its best primal point has shape (K, d + 1).
 
     Parameters
     ----------
@@ -92,16 +92,10 @@ class JointFinish(Group):
 
     Attributes
     ----------
-    best : Best
-        The best primal point of shape (K, d + 1) and the best dual point so far.
     pull : ndarray of shape (K, d + 1)
         ``w(alpha)`` of the best dual point.
-    estimate : float
-        The relative gap between the two.
     cost : float
         Rough seconds of the last step.
-    stuck : bool
-        Whether the last direction led nowhere, because of rounding.
     """
 
     __stored__ = stored(
@@ -119,18 +113,17 @@ class JointFinish(Group):
         memory: float = np.inf,
     ) -> None:
         n, K = problem.y.size, problem.n_classes
+        q = max(q or FIRST_PROXIMITY * coordinate_curvature(problem), LEAST_PROXIMITY)
+        super().__init__(np.empty((n, K)), alpha.copy(), q)
         self.fixed, width = fixed, problem.n_features + 1
         self.solves = K * width <= min(MOST_UNKNOWNS, math.sqrt(memory / (MATRICES * 8.0)))
         self.factors = factors_fit(problem) and 8.0 * K * width * width <= memory
         self.problem, self.seed = problem, seed
-        self.q = max(q or FIRST_PROXIMITY * coordinate_curvature(problem), LEAST_PROXIMITY)
-        self.centre, self.alpha = alpha.copy(), np.empty((n, K))
         self.classes, self.counts = np.empty((n, K), dtype=np.int32), np.zeros(n, dtype=np.int32)
         self.sums, self.line = np.zeros(1, SUMS), np.zeros(1, LINE)
         self.W = self._with_fixed(joint_weights(problem, alpha))
         self.Z = self._scores(self.W)
-        self.best, self.pull = Best(), self.W
-        self.inner, self.steps, self.iterations, self.cost, self.stuck = 0, 0, 0, 0.0, False
+        self.pull, self.iterations, self.cost = self.W, 0, 0.0
         self.inverse: Inverse | None = None
         self._look()
 
@@ -154,13 +147,16 @@ class JointFinish(Group):
 
     def step(self, target: float) -> None:
         """Move the centre where that is due, and make a Newton step, unless the gap is at most `target`."""
-        self._move_centre(target)
+        self.move_centre(lambda stepped: self._look(), target, GROWTH, least=LEAST_PROXIMITY)
         if self.estimate <= target:
             return
-        direction = self._direction()
-        self._go(direction)
-        self.steps, self.inner = self.steps + 1, self.inner + 1
+        self._go(self._direction())
         self._look()
+
+    @property
+    def estimate(self) -> float:
+        """The relative gap between the best points so far."""
+        return self.best.relative_gap
 
     def _scores(self, W: np.ndarray) -> np.ndarray:
         """``x_i . w_k`` in float64, shape (n_all, K); W has shape (K, d + 1)."""
@@ -192,19 +188,9 @@ class JointFinish(Group):
         self.gradient = self.W - V
         self.residual, self.left = 0.5 * square(self.gradient), C * (paid + coupled)
         charged = 0.5 * square(self.W) - self._pulled_by_fixed(self.W)
-        primal, dual = objectives(C, Sums(paid, -gained, charged, 0.5 * square(V)))
-        if primal < self.best.primal:
-            self.best.primal, self.best.w = primal, self.W.copy()
-        if dual > self.best.dual:
-            self.best.dual, self.best.alpha, self.pull = dual, self.alpha.copy(), V
-        self.estimate = relative(self.best.primal - self.best.dual, self.best.primal, self.best.dual)
-
-    def _move_centre(self, target: float) -> None:
-        """Move the centre and shrink the proximity as long as the point is good enough for the centre to move."""
-        for _ in range(MOST_MOVES):
-            if self.estimate <= target or time_is_up() or not move_centre(self, GROWTH, LEAST_PROXIMITY):
-                return
-            self._look()
+        sums = Sums(paid, -gained, charged, 0.5 * square(V))
+        if self.best.keep(objectives(C, sums), self.W, self.alpha):
+            self.pull = V
 
     def _direction(self) -> np.ndarray:
         """An approximate solution of the Newton equations, shape (K, d + 1)."""
@@ -246,7 +232,7 @@ class JointFinish(Group):
                 lambda v: inverse(v.reshape(shape)).ravel(),
                 rhs,
                 np.zeros_like(rhs),
-                float(np.clip(enough, *FORCING)),
+                float(np.clip(enough, FORCING, MOST_FORCING)),
                 MOST_ITERATIONS,
             )
         self.cost += self.iterations * product
@@ -271,7 +257,7 @@ class JointFinish(Group):
         linear, quadratic = float(np.vdot(self.W, direction)), square(direction)
         linear -= self._pulled_by_fixed(direction)
         first = float(np.vdot(self.gradient, direction))
-        self.stuck = not first < 0.0
+        self.count_step(stuck=not first < 0.0)
         t, least, most = 1.0, 0.0, np.inf
         for _ in range(LINE_TRIALS):
             look_along(terms, self.Z, change, t, self.line)

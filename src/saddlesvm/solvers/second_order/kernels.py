@@ -47,9 +47,9 @@ class SmoothedTerms(NamedTuple):
     y : ndarray of shape (n,)
     weights : ndarray of shape (n,) or (0,)
     C : float
-    centre : ndarray of shape (n,)
+    centre : ndarray of shape (n,) or (0,)
     q : float
-        Proximity; 0 for none.
+        Proximity; 0 for none, and then no centre is needed.
     kinked : bool
         The loss is not smooth.
     small : bool
@@ -60,9 +60,9 @@ class SmoothedTerms(NamedTuple):
     y: np.ndarray
     weights: np.ndarray
     C: float
-    centre: np.ndarray
-    q: float
-    kinked: bool
+    centre: np.ndarray = np.empty(0)
+    q: float = 0.0
+    kinked: bool = False
     small: bool = False
 
 
@@ -98,6 +98,11 @@ class Answers(NamedTuple):
     alpha: np.ndarray
     bend: np.ndarray
     sums: np.ndarray
+
+    @classmethod
+    def room(cls, n: int) -> Answers:
+        """Room for those of n rows."""
+        return cls(np.empty(n), np.empty(n), np.zeros(4))
 
 
 @inlined
@@ -171,6 +176,13 @@ def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start
 def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
     """Compute the multipliers and sums of all members at their margins."""
     respond_between(terms, z, answers, 0, z.size)
+
+
+def answers_at(terms: SmoothedTerms, z: np.ndarray) -> Answers:
+    """What the rows answer at their margins."""
+    answers = Answers.room(z.size)
+    respond(terms, z, answers)
+    return answers
 
 
 @beside(array_kernels.respond_to_weights, array_sums.is_small)

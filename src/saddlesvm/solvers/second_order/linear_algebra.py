@@ -1,8 +1,7 @@
-"""Dense linear algebra on blocks of rows: Cholesky factors, Gram matrices, preconditioned conjugate gradients."""
+"""Dense linear algebra on blocks of rows: Cholesky factors, sums of squares, Gram matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +11,10 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import CSR, Rows, n_features
-from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.threads import blas_for, pieces_of, shared, worthwhile
 from saddlesvm.solvers.second_order.array_kernels import gram_sparse as gram_of_few
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
 from saddlesvm.solvers.second_order.squares import add_squares_of
-
-Map = Callable[[np.ndarray], np.ndarray]
 
 BLOCK_VALUES = 2**20  # float64 values of a block of widened rows
 PIECE_COST = (
@@ -172,35 +168,3 @@ def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:
             reached += other.size
         done += part.size
     return out
-
-
-def conjugate_gradients(
-    matrix: Map, precondition: Map, rhs: np.ndarray, x: np.ndarray, forcing: float, most: int
-) -> tuple[np.ndarray, int, bool]:
-    """Preconditioned conjugate gradients from `x`; the solution, the iterations, and whether `forcing` was reached.
-
-    They end early where the time of a step is up.
-
-    Done when the residual, in the norm of the preconditioner, is at most `forcing` times the right hand side's.
-    """
-    residual = rhs - matrix(x) if x.any() else rhs.copy()
-    z = precondition(residual)
-    rho = float(residual @ z)
-    target = forcing * forcing * float(rhs @ precondition(rhs)) if x.any() else forcing * forcing * rho
-    p = z.copy()
-    for iteration in range(1, most + 1):
-        if not rho > target:
-            return x, iteration - 1, True
-        if time_is_up():
-            return x, iteration - 1, False
-        q = matrix(p)
-        bend = float(p @ q)
-        if not bend > 0.0:
-            return x, iteration, True
-        step = rho / bend
-        x = x + step * p
-        residual -= step * q
-        z = precondition(residual)
-        rho, before = float(residual @ z), rho
-        p = z + (rho / before) * p
-    return x, most, not rho > target

@@ -39,39 +39,34 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.array_losses import methods_of
-from saddlesvm.problem.certificate import Point, relative
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.durable import demand
-from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, Standing
 from saddlesvm.solvers.second_order.equations import PLAIN, NewtonEquations
 from saddlesvm.solvers.second_order.first_point import NOTHING_TO_FIND, evenly, is_nothing, reach
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,
     SmoothedTerms,
+    answers_at,
     bending_rows,
-    respond,
     respond_to_weights,
     search,
 )
 from saddlesvm.solvers.second_order.sample import sample_of, sample_shares
 
-SETTLED = 0.1  # ratio of the gap's first term to its second at which the centre moves
-TOO_LONG = 40  # Newton steps at one centre after which q grows
-BACK = 4.0  # factor by which q then grows
-MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, at most: divisor of q when it moves
 SLOW_GROWTH = ((0, 1.5), (3, 2.0), (8, 1.5))  # the same while conjugate gradients alone solve the equations: each
 # step is dear there, and gets dearer as q shrinks (sparse text, 200,000 x 50,000, C = 100: see docs/measurements)
-FORCING = 0.1  # relative residual of the Newton equations; the line search and the next step make up for the rest
 SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses with corners in their derivative
 FEW = 0.8  # bending rows per feature below which such losses need that proximity
-LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
 CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
 TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken
 ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
@@ -130,48 +125,30 @@ class Response(NamedTuple):
 
 
 @dataclass
-class NewtonState(State):
+class NewtonState(Standing, State):
     """The state of the second-order finish. One epoch is one Newton step: a few passes over the data.
+
+    `alpha` and `centre` have shape (n_all,).
 
     Attributes
     ----------
-    alpha, bend : ndarray of shape (n_all,)
-        Multipliers at the margins and second derivatives of the terms, times C.
-    centre : ndarray of shape (n_all,)
+    bend : ndarray of shape (n_all,)
+        Second derivatives of the terms at the margins, times C.
     gradient : ndarray of shape (d + 1,)
     z : ndarray of shape (n,)
         Margins of the members.
-    q : float
-        Proximity.
-    residual, left : float
-        The two terms of the gap: Newton's method reduces the first, moves of the centre the second.
-    inner, steps : int
-        Newton steps at this centre, and in total.
-    stuck : bool
-        Whether the last direction led nowhere, because of rounding.
     full : bool
         Whether the last step had the length that the quadratic model predicts. The next step most likely has it too:
         the solver then evaluates the rows at that step before the search along the line, which mostly confirms it.
-    best : Best
-        The best points so far.
     equations : NewtonEquations, optional
         The Newton equations with their factors.
     """
 
     proven: bool = True
-    alpha: np.ndarray = field(default_factory=nothing)
     bend: np.ndarray = field(default_factory=nothing)
-    centre: np.ndarray = field(default_factory=nothing)
     gradient: np.ndarray = field(default_factory=nothing)
     z: np.ndarray = field(default_factory=nothing)
-    q: float = 0.0
-    residual: float = np.inf
-    left: float = 0.0
-    inner: int = 0
-    steps: int = 0
-    stuck: bool = False
     full: bool = False
-    best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
     equations: NewtonEquations | None = field(default=None, repr=False, metadata={"prefix": "equations_"})
 
     @property
@@ -355,9 +332,7 @@ class Newton(SolverBase):
             LINE_TOLERANCE,
         )
         state.w += tau * direction
-        state.steps += 1
-        state.inner += 1
-        state.stuck = tau == 0.0
+        state.count_step(stuck=tau == 0.0)
         n = problem.members.size
         state.rows_touched += 2 * n + state.equations.iterations * state.active
         state.epochs += 1.0
@@ -385,13 +360,11 @@ class Newton(SolverBase):
     def _respond(problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> Response:
         """Multipliers at the present margins; or at the margins of w, computed in the same pass over the rows."""
         members, terms = problem.members, _smoothed(problem, state)
-        alpha, bend = np.empty(members.size), np.empty(members.size)
         if w is None:
-            answers = Answers(alpha, bend, np.zeros(4))
-            respond(terms, state.z, answers)
-            alpha, bend = problem.spread(alpha), problem.spread(bend)
+            answers = answers_at(terms, state.z)
+            alpha, bend = problem.spread(answers.alpha), problem.spread(answers.bend)
             return Response(state.z, alpha, bend, answers.sums, dual_weights(problem, alpha))
-        z = np.empty(members.size)
+        z, alpha, bend = (np.empty(members.size) for _ in range(3))
 
         def of_part(part: Part) -> tuple[np.ndarray, np.ndarray]:
             place = part.place
@@ -425,14 +398,10 @@ class Newton(SolverBase):
             w_dual = dual_weights(problem, alpha)
         regularizer, paid = problem.regularizer, paid + problem.intercept.asked * float(state.w[-1])
         sums = Sums(paid, conjugates, regularizer.value(state.w), regularizer.conjugate(w_dual))
-        primal, bound = objectives(problem.C, sums)
-        if primal < state.best.primal:
-            state.best.primal, state.best.w = primal, state.w.copy()
-        if bound > state.best.dual:
-            state.best.dual, state.best.alpha = bound, alpha.copy()
+        state.best.keep(objectives(problem.C, sums), state.w, alpha)
         if is_nothing(problem, sums.regularizer_conjugate):
             state.satisfied = True
-        state.estimate = relative(state.best.primal - state.best.dual, state.best.primal, state.best.dual)
+        state.estimate = state.best.relative_gap
 
     @staticmethod
     def _unbalance(problem: Problem, state: NewtonState) -> float:
@@ -442,14 +411,13 @@ class Newton(SolverBase):
         return 0.5 * slope * slope / bend if bend > 0.0 else (np.inf if slope else 0.0)
 
     def _move_centre(self, problem: Problem, state: NewtonState, target: float) -> None:
-        """Move the centre and shrink the proximity as long as the point is good enough for the centre to move."""
-        for _ in range(MOST_MOVES):
-            if state.q == 0.0 or state.estimate <= target:
-                return
-            plain, anew = state.equations is not None and state.equations.way == PLAIN, state.inner > 0
-            if not move_centre(state, SLOW_GROWTH if plain else GROWTH):
-                return
-            self._look(problem, state, state.w if anew else None)
+        """Move the centre as far as the point allows; after a Newton step, its margins are computed anew first."""
+        plain = state.equations is not None and state.equations.way == PLAIN
+
+        def evaluate(stepped: bool) -> None:
+            self._look(problem, state, state.w if stepped else None)
+
+        state.move_centre(evaluate, target, SLOW_GROWTH if plain else GROWTH)
 
     def solution(self, problem: Problem, state: NewtonState) -> Point:
         """The best primal and the best dual point so far; the dual one alone where its sum is not zero.
@@ -461,29 +429,6 @@ class Newton(SolverBase):
     def last_point(self, problem: Problem, state: NewtonState) -> Point:
         """The last iterate and the multipliers at its margins; these alone where their sum is not zero."""
         return Point(state.w if problem.intercept.homogeneous else None, state.alpha)
-
-
-def move_centre(at: Any, growth: tuple[tuple[int, float], ...], least: float = 0.0) -> bool:
-    """Move the centre and shrink the proximity, or let it grow; False where neither is due.
-
-    Parameters
-    ----------
-    at : object
-        Where Newton's method stands: the proximity `q`, the `centre` and the multipliers `alpha`, the two terms of the
-        gap (`residual` and `left`), `inner` Newton steps at this centre, and whether the last one was `stuck`.
-    growth : tuple
-    least : float, default=0.0
-        Bound of the proximity.
-    """
-    if at.stuck or at.residual <= SETTLED * at.left:
-        at.centre[:] = at.alpha
-        at.q = max(at.q / next((factor for most, factor in growth if at.inner <= most), 1.0), least)
-    elif at.inner >= TOO_LONG:
-        at.q *= BACK
-    else:
-        return False
-    at.inner, at.stuck = 0, False
-    return True
 
 
 def _cancel(z: np.ndarray, before: np.ndarray) -> bool:

@@ -131,7 +131,7 @@ class NewtonOnFiles(Sweeps):
         state.w, state.active = newton.at, newton.bent
         state.remark = f"Newton step {newton.steps}: {state.active} rows bend"
         if newton.inner.under_way:
-            state.remark += f", product {newton.inner.products + 1} for the next one"
+            state.remark += f", product {newton.inner.iterations + 1} for the next one"
         state.proving = free and (state.estimate <= target or newton.ended)
         state.satisfied = newton.ended and not state.proving
         if state.proving:

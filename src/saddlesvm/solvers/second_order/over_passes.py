@@ -41,7 +41,7 @@ from saddlesvm.problem.rounding import PointSizes, shortened
 from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
-from saddlesvm.solvers.second_order.conjugate import Inner
+from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.corners import Near
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky
@@ -103,7 +103,7 @@ class NewtonOverPasses(Group):
         The share of the rows whose squares are added up.
     wide : bool
         There is no room for a matrix.
-    inner : Inner
+    inner : ProductsOverPasses
         The conjugate gradients that take its place.
     estimate : float
         The relative gap, as far as it is known.
@@ -136,7 +136,7 @@ class NewtonOverPasses(Group):
     precise: bool = False
     share: float = 1.0
     wide: bool = False
-    inner: Inner = field(default_factory=Inner, metadata={"prefix": "inner_"})
+    inner: ProductsOverPasses = field(default_factory=ProductsOverPasses, metadata={"prefix": "inner_"})
     estimate: float = np.inf
     room: float = 0.0
     corners: bool = False
@@ -151,7 +151,7 @@ class NewtonOverPasses(Group):
         kept = self.base.size, self.matrix.shape
         demand(kept in ((0, (0, 0)), (width, (width, width))), "its matrix has another width")
         inner = self.inner
-        sizes = {one.size for one in (inner.step, inner.residual, inner.direction, inner.diagonal)}
+        sizes = {one.size for one in (inner.solution, inner.residual, inner.direction, inner.diagonal)}
         demand(sizes in ({0}, {width}), "its conjugate gradients have another width")
 
     @classmethod
@@ -172,7 +172,8 @@ class NewtonOverPasses(Group):
     def ask(self) -> Ask:
         """The question for the next pass."""
         if self.wide:
-            return self.inner.ask(self.at, self.back)
+            alone, along = self.inner.under_way, self.inner.direction
+            return Ask(self.at, nothing() if alone else self.back, share=0.0, along=along, alone=alone)
         base = None
         if self.base.size:
             base = self.back if np.array_equal(self.base, self.back) else self.base
@@ -245,14 +246,14 @@ class NewtonOverPasses(Group):
         if not regularizer.intercept.constrained:
             self.estimate = relative(max(primal - dual, 0.0), primal, dual)
         gradient, penalty = self._equations(regularizer)
-        self.inner.begin(gradient, penalty, told.diagonal, told.product)
+        self.inner.begin_at(gradient, penalty, told.diagonal, told.product)
         return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
 
     def _solve_on(self, regularizer: Regularizer, told: RowStatistics) -> float:
         """Go on with conjugate gradients."""
         self.looks += 1
         gradient, penalty = self._equations(regularizer)
-        self.inner.learn(penalty, told.product)
+        self.inner.go_on(penalty, told.product)
         return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
 
     def _equations(self, regularizer: Regularizer) -> tuple[np.ndarray, np.ndarray]:
@@ -263,7 +264,7 @@ class NewtonOverPasses(Group):
     def _go(self, regularizer: Regularizer, gradient: np.ndarray) -> float:
         """Take the step that conjugate gradients have found."""
         fall = self.inner.fall(gradient)
-        self.at, self.promised = self.back + self.inner.step, 2.0 * fall
+        self.at, self.promised = self.back + self.inner.solution, 2.0 * fall
         self.steps += 1
         if regularizer.intercept.constrained:  # the multipliers have another sum: there is no bound
             self.estimate = relative(fall, self.before, self.before - fall)

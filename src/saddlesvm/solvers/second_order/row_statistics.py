@@ -23,12 +23,11 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.corners import Corners, Near
 from saddlesvm.solvers.second_order.kernels import (
-    Answers,
     SmoothedTerms,
+    answers_at,
     combine,
     hessian_diagonal,
     hessian_product,
-    respond,
 )
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, squares_cost
 
@@ -208,10 +207,9 @@ def _add_strip(
     """
     y, s = terms.y[chosen], terms.weights[chosen] if terms.weights.size else terms.weights
     points, every = Pointwise(terms.loss, y, s), np.arange(chosen.size)
-    smoothed = SmoothedTerms(terms.loss, y, s, terms.C, np.empty(0), 0.0, False)
+    smoothed = SmoothedTerms(terms.loss, y, s, terms.C)
     z = _margins(terms, chosen, ask.w)
-    answers = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
-    respond(smoothed, z, answers)
+    answers = answers_at(smoothed, z)
     told.signed[:] += signed_sums(points, every, answers.alpha)
     if ask.shorten is not None:
         shorten(points, every, answers.alpha, *ask.shorten)
@@ -238,18 +236,14 @@ def _add_strip(
         return answers.bend
     if ask.base is not ask.back:
         former = _margins(terms, chosen, ask.base)
-    before = Answers(np.empty(z.size), np.empty(z.size), np.zeros(4))
-    respond(smoothed, former, before)
-    return answers.bend - before.bend
+    return answers.bend - answers_at(smoothed, former).bend
 
 
 def _bends(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The second derivatives of some rows' losses, times C."""
     weights = terms.weights[chosen] if terms.weights.size else terms.weights
-    answers = Answers(np.empty(chosen.size), np.empty(chosen.size), np.zeros(4))
-    smoothed = SmoothedTerms(terms.loss, terms.y[chosen], weights, terms.C, np.empty(0), 0.0, False)
-    respond(smoothed, _margins(terms, chosen, w), answers)
-    return answers.bend
+    smoothed = SmoothedTerms(terms.loss, terms.y[chosen], weights, terms.C)
+    return answers_at(smoothed, _margins(terms, chosen, w)).bend
 
 
 def _margins(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
