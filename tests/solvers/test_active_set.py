@@ -26,8 +26,8 @@ from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.second_order.active_set import SHARE, ActiveSet, Posed, solve_free_rows
 from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
+from saddlesvm.solvers.second_order.driver import TRIALS
 from saddlesvm.solvers.second_order.free_rows import Findings, Question, find, free_rows, width_of
-from saddlesvm.solvers.second_order.row_statistics import TRIALS
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 

@@ -14,9 +14,9 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.joint_on_files import StreamedMultinomialProblem, make_streamed_multinomial_problem
 from saddlesvm.problem.losses import Logistic
 from saddlesvm.problem.multinomial import MultinomialProblem, make_multinomial_problem
-from saddlesvm.problem.multinomial_on_files import StreamedMultinomialProblem, make_streamed_multinomial_problem
 from saddlesvm.problem.on_files import Rooms
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows

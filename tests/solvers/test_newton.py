@@ -31,8 +31,8 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.second_order.first_point import ranks, sample_of, sample_shares
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState
-from saddlesvm.solvers.second_order.sample import ranks, sample_of, sample_shares
 from support import (
     ALL_LOSSES,
     CLASSIFIERS,

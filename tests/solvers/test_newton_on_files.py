@@ -24,8 +24,9 @@ from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.second_order.driver import TRIALS
 from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
-from saddlesvm.solvers.second_order.row_statistics import TRIALS, Ask, RowStatistics, add_statistics
+from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 

@@ -17,10 +17,9 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, TopKHinge
-from saddlesvm.problem.joint_on_files import make_streamed_joint_problem
+from saddlesvm.problem.joint_on_files import make_streamed_joint_problem, make_streamed_multinomial_problem
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
-from saddlesvm.problem.multinomial_on_files import make_streamed_multinomial_problem
 from saddlesvm.problem.on_files import Rooms
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import make_problem

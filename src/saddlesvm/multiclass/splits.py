@@ -14,10 +14,13 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, Softmax, TopKHinge
-from saddlesvm.problem.joint_on_files import StreamedJointProblem, make_streamed_joint_problem
+from saddlesvm.problem.joint_on_files import (
+    StreamedJointProblem,
+    StreamedMultinomialProblem,
+    make_streamed_joint_problem,
+)
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.problem.multinomial_on_files import StreamedMultinomialProblem
 from saddlesvm.problem.on_files import Rooms, StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.files import BlockReader

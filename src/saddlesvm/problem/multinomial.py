@@ -98,6 +98,28 @@ class MultinomialProblem(JointProblem):
         counts = np.bincount(self.codes, weights=self.all_weights, minlength=self.n_classes)
         return ClassSums(counts, self.C * np.ascontiguousarray(by_class(self.X, W)))
 
+    def first_weights(self, start: Point | None) -> np.ndarray:
+        """The weights of a start, or zeros, in the layout of the rows; they sum to zero over the classes.
+
+        Raises
+        ------
+        ValueError
+            The given weights have another shape.
+        """
+        W = new_weights(self.X, self.n_classes, np.float64)
+        if start is not None and start.w is not None:
+            if start.w.shape != (self.n_classes, self.n_features + 1):
+                raise ValueError(f"the starting weights have shape {start.w.shape}; the problem has {W.shape}")
+            by_class(self.X, W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
+        return W
+
+    def charged(self, W: np.ndarray) -> np.ndarray:
+        """The derivative of the regulariser at W, in the layout of the rows: W without what no penalty sees."""
+        found = W.copy()
+        if self.intercept.constrained or not self.intercept.present:
+            by_class(self.X, found)[:, -1] = 0.0
+        return found
+
     def response(self, W: np.ndarray, kept: np.ndarray = NOT_KEPT, dtype: Any = np.float64) -> Response:
         """One pass over the rows at the weights W, in the layout of the rows and in a precision.
 

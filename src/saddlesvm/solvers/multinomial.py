@@ -28,7 +28,7 @@ from saddlesvm.problem.certificate import Point, objectives
 from saddlesvm.problem.multinomial import MultinomialProblem, certificate_of
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import square
-from saddlesvm.rows.class_rows import by_class, new_weights
+from saddlesvm.rows.class_rows import by_class
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.deadline import time_is_up
@@ -120,11 +120,7 @@ class Multinomial(SolverBase):
 
     def init(self, problem: MultinomialProblem, seed: int, start: Point | None = None) -> MultinomialState:
         """Begin at zero, or at given weights of shape (K, d + 1) where they are better."""
-        W = new_weights(problem.X, problem.n_classes, np.float64)
-        if start is not None and start.w is not None:
-            if start.w.shape != (problem.n_classes, problem.n_features + 1):
-                raise ValueError(f"the starting weights have shape {start.w.shape}; the problem has {W.shape}")
-            by_class(problem.X, W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
+        W = problem.first_weights(start)
         return MultinomialState(
             w=W,
             active=problem.members.size,
@@ -169,7 +165,7 @@ class Multinomial(SolverBase):
         certificate = certificate_of(problem, each, found._replace(pull=by_class(problem.X, found.pull)))
         state.estimate = certificate.relative_gap
         state.coarse = state.coarse and state.estimate > COARSE
-        state.gradient = _charged(problem, W) - found.pull
+        state.gradient = problem.charged(W) - found.pull
         state.steps += 1
         self._begin(problem, state)
 
@@ -204,7 +200,7 @@ class Multinomial(SolverBase):
             problem.response(state.w, self._room(problem, state), self._precision(problem, state.was_coarse))
             state.work.inverse = self._inverse(problem, state)
         equations = state.equations
-        image = _charged(problem, equations.direction)
+        image = problem.charged(equations.direction)
         image += problem.bent(equations.direction, state.w, self._room(problem, state), dtype_of(problem.X))
         bent = equations.learn(image, state.work.inverse)
         settled = 0.5 * square(equations.residual) <= SHARE_LEFT * relative_gap * abs(state.primal)
@@ -231,11 +227,3 @@ class Multinomial(SolverBase):
     def solution(self, problem: MultinomialProblem, state: MultinomialState) -> Point:
         """The weights, shape (K, d + 1)."""
         return Point(np.array(by_class(problem.X, state.w)))
-
-
-def _charged(problem: MultinomialProblem, W: np.ndarray) -> np.ndarray:
-    """The derivative of the regulariser at W, in the layout of the rows: W without what no penalty sees."""
-    found = W.copy()
-    if problem.intercept.constrained or not problem.intercept.present:
-        by_class(problem.X, found)[:, -1] = 0.0
-    return found

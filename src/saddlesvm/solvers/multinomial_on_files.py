@@ -24,12 +24,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point, objectives
+from saddlesvm.problem.joint_on_files import StreamedMultinomialProblem, total_response
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of
-from saddlesvm.problem.multinomial_on_files import StreamedMultinomialProblem, total_response
 from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.rows.class_rows import by_class, new_weights, weights_shape
+from saddlesvm.rows.class_rows import by_class, weights_shape
 from saddlesvm.rows.files import chosen_rows
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -38,6 +38,7 @@ from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, nothing
+from saddlesvm.solvers.multinomial import ENOUGH, NOISE, SHORTEST
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
 from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork
 
@@ -49,7 +50,6 @@ FAR = 0.1  # relative gap above which a step leads to the solution of the sample
 SURE = 0.1  # what a row whose class is certain counts beside one that could be of any class, when the sample is drawn
 LEFT, MOST_STEPS = 1e-3, 10  # share of the sample's squared gradient that its solution leaves; Newton steps, at most
 HALF = 0.5  # factor of a step that led too far in the sample's own problem
-ENOUGH, SHORTEST, NOISE = 1e-4, 1e-5, 1e-13  # of the predicted decrease; shortest step; rounding of an objective
 SHORTER = (0.02, 0.7)  # factor of a step that led too far, at least and at most
 Sample: TypeAlias = list[MultinomialProblem]  # rows in memory, some in each
 
@@ -111,9 +111,7 @@ class MultinomialOnFiles(Sweeps):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> MultinomialFilesState:
         """Begin at zero, or at given weights of shape (K, d + 1); no row is read."""
         streamed = self.suited(problem)
-        W = new_weights(streamed.X, streamed.n_classes, np.float64)
-        if start is not None and start.w is not None:
-            by_class(streamed.X, W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
+        W = streamed.first_weights(start)
         return MultinomialFilesState(
             w=W.ravel(),
             base=np.zeros(W.size),
@@ -222,19 +220,11 @@ def _layout(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:
     return flat.reshape(weights_shape(problem.X, problem.n_classes))
 
 
-def _charged(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:
-    """The derivative of the regulariser at weights: these without what no penalty sees."""
-    found = flat.copy()
-    if problem.intercept.constrained or not problem.intercept.present:
-        by_class(problem.X, _layout(problem, found))[:, -1] = 0.0
-    return found
-
-
 def _at(problem: MultinomialProblem, flat: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
     """Objective and gradient at weights, by what the rows respond."""
     charged = problem.regularizer.value(by_class(problem.X, _layout(problem, flat)))
     primal, _ = objectives(problem.C, Sums(found.paid, 0.0, charged, 0.0))
-    return primal, _charged(problem, flat) - found.pull.ravel()
+    return primal, (problem.charged(_layout(problem, flat)) - found.pull).ravel()
 
 
 def _remember(state: MultinomialFilesState, move: np.ndarray, turn: np.ndarray) -> None:
@@ -270,7 +260,8 @@ def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray, residual: float) -> 
         piece.response(W, p)
 
     def bent(v: np.ndarray) -> np.ndarray:
-        found, sought = _charged(one, v), _layout(one, v)
+        sought = _layout(one, v)
+        found = one.charged(sought).ravel()
         for piece, p in zip(sample, kept, strict=True):
             found += piece.bent(sought, W, p, dtype_of(piece.X)).ravel()
         return found

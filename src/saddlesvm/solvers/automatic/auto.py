@@ -42,8 +42,8 @@ from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import epoch_cost, lead
 from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.second_order.first_point import sample_shares
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState, bending, needs_no_proximity
-from saddlesvm.solvers.second_order.sample import sample_shares
 from saddlesvm.solvers.small.dense import SmallSolver, fits
 from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.newton import SmallNewton

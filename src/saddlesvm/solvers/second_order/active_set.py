@@ -40,15 +40,13 @@ from saddlesvm.problem.proven_sums import STILL, Facts, Sums, objectives, summed
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, add_sizes, point_sizes, shortened
 from saddlesvm.problem.sums import loss_sums, margins
-from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.layouts import add_rows
-from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Group, growing
-from saddlesvm.solvers.base import Budget, nothing
-from saddlesvm.solvers.second_order.free_rows import LADDER, LARGEST, Findings, Piece, Question, width_of
+from saddlesvm.solvers.base import Best, nothing
+from saddlesvm.solvers.second_order.corners import joined
+from saddlesvm.solvers.second_order.driver import ROUNDED, OverPasses
+from saddlesvm.solvers.second_order.free_rows import LADDER, LARGEST, Findings, Question, width_of
 from saddlesvm.solvers.second_order.newton import Newton
-from saddlesvm.solvers.second_order.over_passes import ENOUGH, ROUNDED
-from saddlesvm.solvers.second_order.row_statistics import SIZES, TRIALS
+from saddlesvm.solvers.second_order.row_statistics import SIZES
 
 ROUGH = 1e-3  # relative gap to which a sample is solved
 CAREFUL, SHARE = 0.1, 0.03  # gap of a solution: share of the one asked for, or of the fall so far, if that is larger
@@ -138,11 +136,11 @@ def solve_free_rows(found: Findings, posed: Posed) -> Solved:
     solver = Newton(warm_up=0, memory=posed.memory)
     state = solver.init(problem, 0, Point(np.append(posed.w[:-1], posed.w[-1] / stretch), start))
     begun = state.best.primal
-    while state.steps < MOST_STEPS and not (state.stuck or time_is_up()):
-        seen = state.best
-        if seen.primal - seen.dual <= max(posed.gap, posed.share * abs(seen.primal), SHARE * (begun - seen.primal)):
-            break
-        state = solver.step(problem, state, Budget(problem.members.size))
+
+    def enough(best: Best) -> float:
+        return max(posed.gap, posed.share * abs(best.primal), SHARE * (begun - best.primal))
+
+    state = solver.steps_until(problem, state, enough, MOST_STEPS)
     alpha, own = state.best.alpha, problem.members[:count]
     if free:
         decided = PointSizes(*sizes.tolist())
@@ -173,10 +171,8 @@ def _problem(found: Findings, posed: Posed) -> tuple[Problem, np.ndarray, float]
     The rows drawn weigh as much as all decided rows; a linear term lets the slope at that point be that of all. A free
     intercept's virtual feature is stretched where C is small, and its last weight shrinks; the factor is told.
     """
-    pieces: list[Piece] = [*found.pieces, *found.drawn]
-    y, norms, alpha = (np.concatenate([piece[k] for piece in pieces]) for k in (1, 3, 4))
-    weights = np.concatenate([piece.weights if piece.weights.size else np.ones(piece.y.size) for piece in pieces])
-    X, count, fixed = stacked_rows([piece.X for piece in pieces]), found.taken, posed.C * found.pull
+    X, y, weights, norms, alpha, _ = joined([*found.pieces, *found.drawn])
+    count, fixed = found.taken, posed.C * found.pull
     every = np.arange(y.size, dtype=np.int32)
     if posed.sampled:
         weights *= posed.sampled / y.size
@@ -209,17 +205,11 @@ def _problem(found: Findings, posed: Posed) -> tuple[Problem, np.ndarray, float]
 
 
 @dataclass
-class ActiveSet(Group):
+class ActiveSet(OverPasses):
     """The state of the method between two passes.
 
     Attributes
     ----------
-    at : ndarray of shape (d + 1,)
-        The point that the next pass looks at.
-    back : ndarray of shape (d + 1,) or (0,)
-        The point that the line to `at` comes from; empty where there is none.
-    before : float
-        The objective at `back`, in the C form.
     model : ndarray of shape (d + 1,)
         The best point so far.
     primal, paid : float
@@ -234,19 +224,12 @@ class ActiveSet(Group):
         Rows that may be taken along.
     room : float
         Their share of all rows.
-    looks : int
-        Passes so far.
-    ended : bool
-        Nothing more is to be gained.
     crowded : int
         Passes in a row in which no width was narrow enough for all free rows: a multitude has the same margin.
     balanced : bool
         The multipliers of the best dual point have the sum that the intercept asks for, if it does.
     """
 
-    at: np.ndarray
-    back: np.ndarray = growing()
-    before: float = np.inf
     model: np.ndarray = field(default_factory=nothing)
     primal: float = np.inf
     paid: float = 0.0
@@ -258,8 +241,6 @@ class ActiveSet(Group):
     width: float = 0.0
     most: int = 0
     room: float = 0.0
-    looks: int = 0
-    ended: bool = False
     crowded: int = 0
     balanced: bool = False
 
@@ -292,28 +273,16 @@ class ActiveSet(Group):
             self.primal, self.paid, self.model = primal, paid, w
         width = self.width
         self._widen(found)
-        place = self._better_place(C, regularizer, found, primal)
-        if place > 0.0:
-            self.at, self.back = self.back + place * (w - self.back), nothing()
-        elif self.back.size and not primal < self.before:
-            self.at = self.back + TRIALS[0] * (w - self.back)
-            self.ended = self.primal - self.dual <= ROUNDED * abs(self.primal) or np.array_equal(self.at, self.back)
-        else:
+        if not self.turns_back(C, regularizer, found.line, primal):
             self.before = primal
             return True
         self.width = width  # the next point is close to `back`, whose rows gave it; those found here are far away
         return False
 
-    def _better_place(self, C: float, regularizer: Regularizer, found: Findings, primal: float) -> float:
-        """The place on the line where the objective falls much lower than at the point looked at; 0 for none."""
-        if not self.back.size:
-            return 0.0
-        ahead = self.at - self.back
-        charged = np.array([regularizer.value(self.back + place * ahead) for place in TRIALS])
-        line = charged + C * found.line
-        best = int(line.argmin())
-        fall = self.before - float(line[best])
-        return 0.0 if not fall > 0.0 or self.before - primal >= ENOUGH * fall else TRIALS[best]
+    def shortened(self) -> None:
+        """End where rounding hides what is left, or the step has no length any more."""
+        near = self.primal - self.dual <= ROUNDED * abs(self.primal)
+        self.ended = near or np.array_equal(self.at, self.back)
 
     def _widen(self, found: Findings) -> None:
         """Choose the width at which about as many rows as there is room for are free, by those counted."""

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.rows.files import chosen_rows
+from saddlesvm.problem.terms import Pointwise
+from saddlesvm.rows.files import chosen_rows, stacked_rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, answers_at
@@ -41,18 +42,49 @@ class Near(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Some rows taken along: values, labels, weights (empty when all are 1), squared norms, and multipliers."""
+    """Some rows taken along: values, labels, weights (empty when all are 1), squared norms, the multipliers at the
+    point of the pass, and the rows' numbers."""
 
     X: Rows
     y: np.ndarray
     weights: np.ndarray
     norms: np.ndarray
     alpha: np.ndarray
+    rows: np.ndarray
 
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
         return matrix_bytes(self.X) + sum(one.nbytes for one in self[1:])
+
+
+def rows_taken(
+    X: Rows, chosen: np.ndarray, points: Pointwise, norms: np.ndarray, alpha: np.ndarray, places: np.ndarray
+) -> list[Taken]:
+    """Some of the chosen rows, taken along: one piece, or none where there is no such row.
+
+    Parameters
+    ----------
+    X : Rows
+    chosen : ndarray of shape (n,)
+        Numbers of rows in X.
+    points : Pointwise
+    norms, alpha : ndarray of shape (n,)
+        Of the chosen rows, as `points` is.
+    places : ndarray of shape (k,)
+        Of the rows to take, among the chosen ones.
+    """
+    if not places.size:
+        return []
+    weights, rows = points.weights[places] if points.weights.size else points.weights, chosen[places]
+    return [Taken(chosen_rows(X, rows), points.y[places], weights, norms[places], alpha[places], rows)]
+
+
+def joined(pieces: list[Taken]) -> Taken:
+    """All the rows of some pieces, one at least, with their weights."""
+    y, norms, alpha, rows = (np.concatenate([piece[k] for piece in pieces]) for k in (1, 3, 4, 5))
+    weights = np.concatenate([piece.weights if piece.weights.size else np.ones(piece.y.size) for piece in pieces])
+    return Taken(stacked_rows([piece.X for piece in pieces]), y, weights, norms, alpha, rows)
 
 
 @dataclass
@@ -100,20 +132,6 @@ class Corners:
         chosen = np.sort(order[first[order] < len(MOVES)])
         self.rows += chosen.size
         return chosen
-
-    def keep(
-        self,
-        X: Rows,
-        chosen: np.ndarray,
-        smoothed: SmoothedTerms,
-        norms: np.ndarray,
-        alpha: np.ndarray,
-        places: np.ndarray,
-    ) -> None:
-        """Take rows along: `chosen` are their numbers in X, and `places` those in the other arrays."""
-        if places.size:
-            s = smoothed.weights[places] if smoothed.weights.size else smoothed.weights
-            self.pieces.append(Taken(chosen_rows(X, chosen), smoothed.y[places], s, norms[places], alpha[places]))
 
     @property
     def nbytes(self) -> int:

@@ -1,4 +1,5 @@
-"""The driver that the second-order methods have in common: Newton steps at a centre, and the moves of the centre.
+"""The drivers that the second-order methods have in common: in memory Newton steps at a centre, and the moves of the
+centre; over passes a point a pass, on a line from the last one taken.
 
 A method evaluates its point: the multipliers there, the gradient, and the two terms of the gap,
 
@@ -10,6 +11,9 @@ proximity q shrinks, and the method evaluates the same point again.
 
 Each method brings its own direction, search, evaluation, and table of how fast q shrinks. The tables differ by
 measurement: a step that is dear, or equations that get harder as q shrinks, ask for a slower one.
+
+Where a pass over the rows is what costs, the search along the line is a choice among a few places, which the pass that
+evaluates the next point sums up beside it.
 
 Source: Rockafellar (1976), "Augmented Lagrangians and applications of the proximal point algorithm in convex
 programming"; Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving
@@ -23,8 +27,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.runtime.deadline import time_is_up
-from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.base import Best, nothing
 
 SETTLED = 0.1  # ratio of the gap's first term to its second at which the centre moves
@@ -33,6 +38,9 @@ BACK = 4.0  # factor by which q then grows
 MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 FORCING = 0.1  # relative residual of the Newton equations; the line search and the next step make up for the rest
 LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
+TRIALS = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)  # places on a line, where 1 is the point of the pass
+ENOUGH = 0.6  # share of the fall to the best place on the line with which the point of the pass is taken
+ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
 
 Growth = tuple[tuple[int, float], ...]  # Newton steps at a centre, at most: divisor of q when it moves
 
@@ -112,3 +120,61 @@ class Standing(Group):
                 return
             self.inner, self.stuck = 0, False
             evaluate(stepped)
+
+
+@dataclass
+class OverPasses(Group):
+    """Where a method stands that evaluates one point in each pass over the rows.
+
+    Attributes
+    ----------
+    at : ndarray of shape (d + 1,)
+        The point that the next pass evaluates.
+    back : ndarray of shape (d + 1,) or (0,)
+        The last point taken, from which a full step led to `at`; empty where there is none, and where `at` is a place
+        on the line that is known to be lower.
+    before : float
+        The objective at `back`, in the C form.
+    looks : int
+        Passes so far.
+    ended : bool
+        Rounding hides what a further step could gain.
+    """
+
+    at: np.ndarray
+    back: np.ndarray = growing()
+    before: float = np.inf
+    looks: int = 0
+    ended: bool = False
+
+    def turns_back(self, C: float, regularizer: Regularizer, line: np.ndarray, primal: float) -> bool:
+        """Turn to another place on the line where one is much lower, or where the objective has not fallen.
+
+        Parameters
+        ----------
+        C : float
+        regularizer : Regularizer
+        line : ndarray of shape (len(TRIALS),)
+            ``sum_i s_i phi_i`` at the places of the line.
+        primal : float
+            The objective at the point of the pass.
+        """
+        if not self.back.size:
+            return False
+        ahead = self.at - self.back
+        charged = np.array([regularizer.value(self.back + place * ahead) for place in TRIALS])
+        objectives = np.nan_to_num(charged + C * line, nan=np.inf)
+        best = int(objectives.argmin())
+        fall = self.before - float(objectives[best])
+        if fall > 0.0 and not self.before - primal >= ENOUGH * fall:
+            self.at, self.back = self.back + TRIALS[best] * ahead, nothing()
+            return True
+        if primal < self.before:
+            return False
+        self.at = self.back + TRIALS[0] * ahead
+        self.shortened()
+        return True
+
+    def shortened(self) -> None:
+        """Learn that the step was too long, and that the next point is the nearest place on the line."""
+        raise NotImplementedError

@@ -33,10 +33,10 @@ from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.second_order.conjugate import Map, conjugate_gradients
 from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
+from saddlesvm.solvers.second_order.first_point import ranks
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal, hessian_product
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Threads
 from saddlesvm.solvers.second_order.row_factor import RowFactor
-from saddlesvm.solvers.second_order.sample import ranks
 
 BYTES = 36.0  # per place of the matrix over features: the sum, the matrix and its factor; those of a sample
 FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
@@ -54,6 +54,14 @@ DIGITS = 4.0  # log of the factor by which they reduce the error; each reduces i
 SAMPLE, LARGER = 4.0, 2.0  # rows per feature of the smallest sample; growth of this number from one sample to the next
 HEAVIEST = 2.0  # active rows, per row of a factor of the heaviest ones, up to which that factor helps
 PLAIN, SAMPLED = "conjugate gradients", "features, a sample of rows"
+
+
+def penalty_of(problem: Problem) -> np.ndarray:
+    """The diagonal of R, positive, shape (d + 1,)."""
+    penalty = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
+    if problem.intercept.constrained:
+        penalty[-1] = FREE_PENALTY
+    return penalty
 
 
 class Way(NamedTuple):
@@ -99,9 +107,7 @@ class NewtonEquations(Group):
 
     def __post_init__(self) -> None:
         problem, count = self.problem, self.problem.y.size
-        self.penalty = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
-        if problem.intercept.constrained:
-            self.penalty[-1] = FREE_PENALTY
+        self.penalty = penalty_of(problem)
         room = self.memory if problem.passes.holds_rows else 0.0  # factors are made of single rows, products of passes
         self.most_features = math.isqrt(int(room / BYTES))
         self.most_rows = math.isqrt(int(room / 42.0))  # two pools while one grows, the matrix, its factor

@@ -1,12 +1,17 @@
-"""Where Newton's method begins if the dual variables have a given sum, as those of a one-class machine.
+"""Where Newton's method begins: at the solution of random samples of the rows, or with dual variables of a given sum.
 
-Zero has another sum, so the first dual variables all go the same share of the way to their upper bounds: w is then the
-mean of the rows, times the sum. The objective of such a machine is ``R(w)`` plus a term of the first degree in w and
-the intercept: multiply C by a number, and the solution is multiplied by it. So C says nothing about the size of the
-margins, nor does the length of the rows alone. The first proximity is measured by the first margins themselves.
+Each sample is contained in the next; with many rows they are close to the whole.
+
+The dual variables of a one-class machine have a given sum. Zero has another sum, so the first dual variables all go the
+same share of the way to their upper bounds: w is then the mean of the rows, times the sum. The objective of such a
+machine is ``R(w)`` plus a term of the first degree in w and the intercept: multiply C by a number, and the solution is
+multiplied by it. So C says nothing about the size of the margins, nor does the length of the rows alone. The first
+proximity is measured by the first margins themselves.
 """
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 
@@ -18,6 +23,13 @@ SHARE = 0.1  # of the median size of the first margins
 SEEN = 10_000  # margins, roughly, from which that median is taken
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
+PER_FEATURE, LEAST_SHARE = 16, 1 / 32  # rows of the first sample, at least: rows per feature, and share of all rows
+GROWTH, ENOUGH = 3.0, 40  # rows of a sample per row of the one before; rows per feature at which no larger one follows
+MOST = 1 / 4  # share of the rows above which a sample saves too little
+RUN = 4  # neighbouring rows drawn together, so that memory is read in longer pieces
+STEEPEST = 30.0  # curvature ``C phi'' ||x_i||^2`` of the median row up to which a sample's C is raised
+TINY = np.finfo(float).tiny
+LEAST_WORK = 200_000  # stored values below which drawing a sample takes longer than the fit
 
 
 def evenly(problem: Problem) -> Point:
@@ -44,3 +56,42 @@ def is_nothing(problem: Problem, half_norm: float) -> bool:
     """
     size = problem.C * problem.intercept.asked
     return not problem.intercept.homogeneous and 2.0 * half_norm <= NOTHING * size * size
+
+
+def sample_shares(problem: Problem) -> tuple[float, ...]:
+    """The shares of the rows that a problem's samples have, from the smallest to the largest sample.
+
+    There are none where the problem has too few rows for a sample, or next to no work.
+    """
+    n, features = problem.members.size, problem.n_features + 1
+    if n * problem.values_per_row < LEAST_WORK:
+        return ()
+    shares: list[float] = []
+    share = max(PER_FEATURE * features / n, LEAST_SHARE)
+    while share <= MOST and not (shares and shares[-1] * n >= ENOUGH * features):
+        shares.append(share)
+        share *= GROWTH
+    return tuple(shares)
+
+
+def ranks(count: int, seed: int) -> np.ndarray:
+    """A random number for each row, the same for a few neighbours: the rows below a share are a sample of that share.
+
+    Returns
+    -------
+    ndarray of shape (count,), float32
+    """
+    drawn = np.random.default_rng(seed).random(count // RUN + 1, dtype=np.float32)
+    return np.repeat(drawn, RUN)[:count]
+
+
+def sample_of(problem: Problem, rank: np.ndarray, share: float) -> Problem:
+    """The same problem over a share of its rows; C is raised in proportion, up to a limit.
+
+    Without the limit the sample would be fitted too closely: a few rows would give rare features large weights, and
+    Newton's method returns slowly from far out on the flat side of the logistic loss.
+    """
+    members = problem.members[rank[problem.members] < share]
+    steepest = STEEPEST / (problem.loss.largest_curvature() * max(float(np.median(problem.norms[members])), TINY))
+    C = min(problem.C * problem.members.size / members.size, max(problem.C, steepest))
+    return dataclasses.replace(problem, members=members, C=C, whole=False)

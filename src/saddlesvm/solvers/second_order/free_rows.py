@@ -17,11 +17,18 @@ import numpy as np
 from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms
-from saddlesvm.rows.files import chosen_rows
-from saddlesvm.rows.layouts import Rows, dot_rows
-from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.solvers.second_order.corners import Taken, rows_taken
+from saddlesvm.solvers.second_order.driver import TRIALS
 from saddlesvm.solvers.second_order.kernels import combine
-from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, SIZES, STRIP_VALUES, TRIALS, strips
+from saddlesvm.solvers.second_order.row_statistics import (
+    LOSS_SUMS,
+    SIZES,
+    STRIP_VALUES,
+    losses_on_line,
+    margins_of,
+    points_of,
+    strips,
+)
 
 LADDER = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0, 64.0)  # widths at which rows are counted, per width asked
 NARROWEST = 1e-12, 1e12  # widths
@@ -58,23 +65,6 @@ class Question(NamedTuple):
         return self.w.nbytes + self.back.nbytes + 24
 
 
-class Piece(NamedTuple):
-    """Some rows that a pass takes along: values, labels, weights (empty when all are 1), squared norms, the multipliers
-    at the point looked at, and the rows' numbers."""
-
-    X: Rows
-    y: np.ndarray
-    weights: np.ndarray
-    norms: np.ndarray
-    alpha: np.ndarray
-    rows: np.ndarray
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return matrix_bytes(self.X) + sum(one.nbytes for one in self[1:])
-
-
 @dataclass
 class Findings:
     """The answers of some rows.
@@ -93,9 +83,9 @@ class Findings:
         ``sum_i a_i x_i`` over the decided rows.
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of their multipliers.
-    pieces : list of Piece
+    pieces : list of Taken
         The free rows taken along.
-    drawn : list of Piece
+    drawn : list of Taken
         The decided rows taken along, as a sample of all decided ones.
     """
 
@@ -105,8 +95,8 @@ class Findings:
     rows: np.ndarray
     pull: np.ndarray
     sizes: np.ndarray
-    pieces: list[Piece] = field(default_factory=list)
-    drawn: list[Piece] = field(default_factory=list)
+    pieces: list[Taken] = field(default_factory=list)
+    drawn: list[Taken] = field(default_factory=list)
 
     @classmethod
     def nothing(cls, width: int) -> Findings:
@@ -170,13 +160,8 @@ def find(
     """
     room = question.most - found.taken
     for number, chosen in enumerate(strips(terms.X, members, STRIP_VALUES)):
-        weights = terms.weights[chosen] if terms.weights.size else terms.weights
-        points, every, z = (
-            Pointwise(terms.loss, terms.y[chosen], weights),
-            np.arange(chosen.size),
-            np.empty(chosen.size),
-        )
-        dot_rows(terms.X, chosen, question.w, z)
+        points, every = points_of(terms, chosen), np.arange(chosen.size)
+        z = margins_of(terms, chosen, question.w)
         at = _multipliers(points, every, z)
         mask = free_rows(points, every, z, question.width)
         mask[np.flatnonzero(mask)[max(room, 0) :]] = False
@@ -190,20 +175,15 @@ def find(
         found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
         norms = terms.norms[chosen]
         combine(terms.X, chosen[decided], at[decided], found.pull)
-        sizes = point_sizes(terms.loss, points.y, norms, weights, decided, at, signs=True)
+        sizes = point_sizes(terms.loss, points.y, norms, points.weights, decided, at, signs=True)
         add_sizes(found.sizes, np.array(sizes), LARGEST)
         if question.back.size:
-            former = np.empty(chosen.size)
-            dot_rows(terms.X, chosen, question.back, former)
-            for k, place in enumerate(TRIALS):
-                found.line[k] += loss_sums(points, every, former + place * (z - former), 0.0, at)[0]
+            found.line += losses_on_line(points, margins_of(terms, chosen, question.back), z)
         random = np.random.default_rng([members.size, number, seed])
         drawn = decided[random.random(decided.size) < question.drawn]
         for some, pieces in ((taken, found.pieces), (drawn, found.drawn)):
-            if some.size:
-                s = weights[some] if weights.size else weights
-                X = chosen_rows(terms.X, chosen[some])
-                pieces.append(Piece(X, points.y[some], s, norms[some], at[some], first + chosen[some]))
+            own = rows_taken(terms.X, chosen, points, norms, at, some)
+            pieces.extend(piece._replace(rows=first + piece.rows) for piece in own)
         if alpha.size:
             alpha[chosen] = at
 

@@ -27,8 +27,9 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import InMemory
-from saddlesvm.solvers.second_order.equations import FREE_PENALTY
+from saddlesvm.solvers.second_order.equations import penalty_of
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, answers_at, respond_to_weights
+from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, cholesky, factor_cost, squares_cost
 
 MOST_STEPS = 12
@@ -134,19 +135,7 @@ def _look(problem: Problem, w: np.ndarray) -> Look:
 
 def _hessian(problem: Problem, bend: np.ndarray) -> np.ndarray:
     """The Hessian, in its lower triangle."""
-    size = problem.n_features + 1
-    squares = np.zeros((size, size), order="F")
-    add_outer(problem.X, problem.members, bend, squares)
-    return _with_penalty(problem, squares)
-
-
-def _with_penalty(problem: Problem, squares: np.ndarray) -> np.ndarray:
-    """A sum of squares and R'', in place."""
-    penalty = problem.regularizer.curvature(np.zeros(len(squares)))
-    if problem.intercept.constrained:
-        penalty[-1] = FREE_PENALTY
-    squares[np.arange(len(squares)), np.arange(len(squares))] += penalty
-    return squares
+    return curvature_matrix(problem, problem.spread(bend), problem.members, penalty_of(problem))
 
 
 def _terms(problem: Problem) -> SmoothedTerms:
@@ -185,7 +174,8 @@ def without_each(problem: Problem, w: np.ndarray, parts: Sequence[np.ndarray]) -
         pulled += pull
         sums.append((squares, pull))
     gradient = problem.regularizer.curvature(w) * w - pulled
-    total, steps = _with_penalty(problem, total), []
+    total[np.arange(size), np.arange(size)] += penalty_of(problem)
+    steps = []
     for squares, pull in sums[:-1]:
         factor = cholesky(np.subtract(total, squares, order="F"))
         steps.append(LeftOut(w - dpotrs(factor, gradient + pull, lower=1)[0], factor))

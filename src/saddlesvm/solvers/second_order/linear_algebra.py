@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +14,22 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.layouts import CSR, Rows, n_features
+from saddlesvm.runtime.compiled import INTERPRETED
+from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.threads import blas_for, pieces_of, shared, worthwhile
 from saddlesvm.solvers.second_order.array_kernels import gram_sparse as gram_of_few
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
-from saddlesvm.solvers.second_order.squares import add_squares_of
 
 BLOCK_VALUES = 2**20  # float64 values of a block of widened rows
 PIECE_COST = (
     2.5e-8  # seconds of work per place of a sum of its own, at least: ten times what it takes to add the sum up
 )
+IN_SCIPY = {
+    np.dtype(np.float32): Later("scipy.linalg.blas:ssyrk"),
+    np.dtype(np.float64): Later("scipy.linalg.blas:dsyrk"),
+}
+address_of = Later("numba.extending:get_cython_function_address")
+NAMES = {np.dtype(np.float32): ("ssyrk", ctypes.c_float), np.dtype(np.float64): ("dsyrk", ctypes.c_double)}
 BLAS_SPEED, SYRK_SPEED, LOOP_SPEED = 3e10, 6e10, 1e9  # operations per second; only their ratios matter
 
 
@@ -168,3 +178,48 @@ def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:
             reached += other.size
         done += part.size
     return out
+
+
+@functools.cache
+def _syrk(dtype: np.dtype) -> tuple[Callable[..., None], Any]:
+    """The function of the BLAS that scipy uses, and the type of its numbers."""
+    name, number = NAMES[dtype]
+    place = ctypes.c_void_p
+    kinds = [ctypes.c_char_p, ctypes.c_char_p, *(place,) * 8]
+    address = address_of("scipy.linalg.cython_blas", name)
+    return ctypes.CFUNCTYPE(None, *kinds)(address), number
+
+
+def add_squares_of(rows: np.ndarray, sign: float, total: np.ndarray) -> None:
+    """``total += sign rows' rows`` in its lower triangle, in place.
+
+    BLAS does it without the interpreter's lock, which scipy's own function holds: other threads go on meanwhile.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (k, d)
+        In C order.
+    sign : float
+    total : ndarray of shape (d, d)
+        In Fortran order, of the same precision.
+
+    Raises
+    ------
+    ValueError
+        The arrays do not fit together.
+    """
+    count, width = rows.shape
+    fits = total.shape == (width, width) and total.dtype == rows.dtype
+    if not (fits and rows.flags.c_contiguous and total.flags.f_contiguous and total.flags.writeable):
+        raise ValueError(f"rows of shape {rows.shape}, {rows.dtype}, cannot be added to {total.shape}, {total.dtype}")
+    if INTERPRETED:  # Numba, which knows the address, may not be there
+        IN_SCIPY[rows.dtype](sign, rows.T, beta=1.0, c=total, lower=1, overwrite_c=1)
+        return
+    syrk, number = _syrk(rows.dtype)
+    d, k = ctypes.c_int(width), ctypes.c_int(count)
+    factor, one = number(sign), number(1.0)
+
+    def at(value: Any) -> Any:
+        return ctypes.cast(ctypes.byref(value), ctypes.c_void_p)
+
+    syrk(b"L", b"N", at(d), at(k), at(factor), rows.ctypes.data, at(d), at(one), total.ctypes.data, at(d))

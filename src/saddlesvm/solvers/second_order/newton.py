@@ -32,7 +32,7 @@ proximal point algorithm in convex programming".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,12 +45,20 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.passes import Part
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import demand
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, Standing
 from saddlesvm.solvers.second_order.equations import PLAIN, NewtonEquations
-from saddlesvm.solvers.second_order.first_point import NOTHING_TO_FIND, evenly, is_nothing, reach
+from saddlesvm.solvers.second_order.first_point import (
+    NOTHING_TO_FIND,
+    evenly,
+    is_nothing,
+    reach,
+    sample_of,
+    sample_shares,
+)
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,
@@ -60,7 +68,6 @@ from saddlesvm.solvers.second_order.kernels import (
     respond_to_weights,
     search,
 )
-from saddlesvm.solvers.second_order.sample import sample_of, sample_shares
 
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, at most: divisor of q when it moves
 SLOW_GROWTH = ((0, 1.5), (3, 2.0), (8, 1.5))  # the same while conjugate gradients alone solve the equations: each
@@ -349,6 +356,16 @@ class Newton(SolverBase):
             state.centre[:] = state.best.alpha
             self._look(problem, state)
         self._move_centre(problem, state, budget.relative_gap)
+        return state
+
+    def steps_until(
+        self, problem: Problem, state: NewtonState, enough: Callable[[Best], float], most: int
+    ) -> NewtonState:
+        """The state after Newton steps until the gap in the C form is `enough` of the best points, `most` at most."""
+        while state.steps < most and not (state.stuck or time_is_up()):
+            if state.best.primal - state.best.dual <= enough(state.best):
+                break
+            state = self.step(problem, state, Budget(problem.members.size))
         return state
 
     def _needs_proximity(self, problem: Problem, state: NewtonState) -> bool:

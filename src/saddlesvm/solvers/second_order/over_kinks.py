@@ -18,18 +18,16 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.intercepts import Absent
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.sums import loss_sums, margins
-from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.layouts import Rows, as_rows, n_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.second_order.corners import Corners
+from saddlesvm.solvers.base import Best
+from saddlesvm.solvers.second_order.corners import Corners, Taken, joined
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.kernels import combine
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
@@ -95,11 +93,11 @@ def step_over_kinks(matrix: np.ndarray, corners: Corners, model: Model) -> Step:
     matrix[diagonal, diagonal] += lift
     lifted = matrix[diagonal, diagonal]
     pull = model.pull.copy()
-    alpha = np.concatenate([np.empty(0), *(piece.alpha for piece in corners.pieces)])
-    X = stacked_rows([piece.X for piece in corners.pieces]) if alpha.size else None
-    if X is not None:
-        combine(X, np.arange(alpha.size), -model.C * alpha, pull)
-    with blas_for(w.size**2 * (w.size / 3.0 + alpha.size) / BLAS_SPEED):
+    taken = joined(corners.pieces) if corners.pieces else None
+    count = 0 if taken is None else taken.alpha.size
+    if taken is not None:
+        combine(taken.X, np.arange(count), -model.C * taken.alpha, pull)
+    with blas_for(w.size**2 * (w.size / 3.0 + count) / BLAS_SPEED):
         try:
             factor = np.tril(cholesky(matrix))
         except np.linalg.LinAlgError:
@@ -107,10 +105,10 @@ def step_over_kinks(matrix: np.ndarray, corners: Corners, model: Model) -> Step:
             return Step(-gradient / lifted, 0.5 * float(gradient @ (gradient / lifted)), 0.0)
         ahead = -solve_triangular(factor, bent * w - pull, lower=True)
         fall = 0.5 * float(ahead @ ahead)
-        if X is not None:
+        if taken is not None:
             known = factor.T @ w  # L'w0
-            problem = _problem(_shortened(X, factor), known + ahead, corners, model)
-            found, fall = _solved(problem, known, alpha, model)
+            problem = _problem(_shortened(taken.X, factor), known + ahead, taken, model)
+            found, fall = _solved(problem, known, taken.alpha, model)
             ahead = found - known
         step = solve_triangular(factor, ahead, lower=True, trans="T")
     return Step(step, fall, float((factor.diagonal() ** 2 / lifted).min()))
@@ -126,20 +124,17 @@ def _shortened(X: Rows, factor: np.ndarray) -> np.ndarray:
     return found
 
 
-def _problem(rows: np.ndarray, pulled: np.ndarray, corners: Corners, model: Model) -> Problem:
+def _problem(rows: np.ndarray, pulled: np.ndarray, taken: Taken, model: Model) -> Problem:
     """The problem over the rows taken along; its last place, that of a virtual feature, is zero."""
-    pieces, X = corners.pieces, as_rows(rows)
-    weights = np.concatenate([piece.weights for piece in pieces])
-    members = np.arange(len(rows), dtype=np.int32)
+    members, X = np.arange(len(rows), dtype=np.int32), as_rows(rows)
     return Problem(
         X=X,
-        y=np.concatenate([piece.y for piece in pieces]),
+        y=taken.y,
         loss=model.loss,
         C=model.C,
-        weights=weights,
+        weights=taken.weights,
         norms=squared_norms(X, members.size),
         members=members,
-        intercept=Absent(),
         n=members.size,
         fixed=np.append(pulled, 0.0),
     )
@@ -152,9 +147,9 @@ def _solved(problem: Problem, start: np.ndarray, alpha: np.ndarray, model: Model
     paid = loss_sums(problem.pointwise, problem.members, margins(problem, begin), 0.0, alpha)[0]
     begun = objectives(problem.C, Sums(float(paid), 0.0, problem.regularizer.value(begin), 0.0))[0]
     state = solver.init(problem, 0, Point(begin, alpha))
-    while state.steps < MOST_STEPS and not state.stuck:
-        seen = state.best
-        if seen.primal - seen.dual <= max(CAREFUL * (begun - seen.primal), ROUNDED * abs(model.primal)):
-            break
-        state = solver.step(problem, state, Budget(problem.members.size))
+
+    def enough(best: Best) -> float:
+        return max(CAREFUL * (begun - best.primal), ROUNDED * abs(model.primal))
+
+    state = solver.steps_until(problem, state, enough, MOST_STEPS)
     return state.best.w[:-1], begun - state.best.primal

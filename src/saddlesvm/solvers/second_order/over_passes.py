@@ -38,19 +38,18 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, shortened
-from saddlesvm.runtime.durable import Group, demand, growing
+from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.corners import Near
+from saddlesvm.solvers.second_order.driver import ROUNDED, TRIALS, OverPasses
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky
 from saddlesvm.solvers.second_order.over_kinks import Model, Step
-from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, SIZES, TRIALS, Ask, RowStatistics, changes_alone
+from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, SIZES, Ask, RowStatistics, changes_alone
 
 MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
-ENOUGH = 0.6  # share of the fall to the best place on the line with which the point looked at is taken
-ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
 FAR, NEAR, NEAR_GAP = 500.0, 8000.0, 0.9  # rows per feature whose squares do, and the relative gap that parts the two
 WIDE = 32  # features below which their matrix takes no time worth saving
 SETTLED, SLOW = 1e-3, 0.1  # relative fall from which on steps fall by that factor, or the matrix of all rows is taken
@@ -65,18 +64,13 @@ def is_wide(width: int, memory: float) -> bool:
 
 
 @dataclass
-class NewtonOverPasses(Group):
+class NewtonOverPasses(OverPasses):
     """The state of Newton's method over passes between two passes.
 
     Attributes
     ----------
-    at : ndarray of shape (d + 1,)
-        The point that the next pass looks at.
-    back : ndarray of shape (d + 1,) or (0,)
-        The last point taken, from which a full step led to `at`; empty where there is none, and where `at` is a place
-        on the line that is known to be lower.
-    before, promised : float
-        The objective at `back`, in the C form, and by how much the gradient there lets it fall on the way to `at`.
+    promised : float
+        By how much the gradient at `back` lets the objective fall on the way to `at`.
     model, pull : ndarray of shape (d + 1,) or (0,)
         The point that the last pass looked at, and ``C sum_i a_i x_i`` of its multipliers.
     sums : ndarray of shape (5,) or (0,)
@@ -85,12 +79,10 @@ class NewtonOverPasses(Group):
         The sizes of its multipliers.
     signed : ndarray of shape (4,) or (0,)
         The sums of its positive and negative multipliers.
-    looks, steps : int
-        Passes so far, and Newton steps.
+    steps : int
+        Newton steps.
     bent : int
         Rows that bend there.
-    ended : bool
-        Rounding hides what a further step could gain.
     changes : bool
         The matrix is kept from pass to pass, and a pass tells how it changes: few rows begin or cease to bend.
     base : ndarray of shape (d + 1,) or (0,)
@@ -117,19 +109,14 @@ class NewtonOverPasses(Group):
         The step from there is asked for: see :meth:`model` and :meth:`go`.
     """
 
-    at: np.ndarray
-    back: np.ndarray = growing()
-    before: float = np.inf
     promised: float = 0.0
     model: np.ndarray = growing()
     pull: np.ndarray = growing()
     sums: np.ndarray = growing()
     sizes: np.ndarray = growing()
     signed: np.ndarray = growing()
-    looks: int = 0
     steps: int = 0
     bent: int = 0
-    ended: bool = False
     changes: bool = False
     base: np.ndarray = growing()
     matrix: np.ndarray = growing(0, 0)
@@ -200,17 +187,13 @@ class NewtonOverPasses(Group):
         self.bent, self.looks = int(told.bent[0]), self.looks + 1
         charged = regularizer.value(w), regularizer.conjugate(self.pull)
         primal, dual = objectives(C, Sums(float(told.sums[0]), float(told.sums[1]), *charged))
-        place = self._better_place(C, regularizer, told, primal)
         self.primal, self.dual, self.due = primal, dual, False
-        if place > 0.0:
-            self.at, self.back = self.back + place * (w - self.back), nothing()
-        elif self.back.size and not primal < self.before:
-            self._shorten()
-        elif self.wide:
+        turned = self.turns_back(C, regularizer, told.line, primal)
+        if self.wide and not turned:
             return self._solve(regularizer, told, primal, dual)
-        elif self.corners:
+        if self.corners and not turned:
             self.due = True
-        else:
+        elif not turned:
             step, fall, alike = newton_step(w, self.pull, regularizer, self.matrix)
             dual = primal - fall if regularizer.intercept.constrained else dual
             self._use_more_rows(told, relative(max(primal - dual, 0.0), primal, dual), fall, primal)
@@ -290,20 +273,8 @@ class NewtonOverPasses(Group):
             share = 1.0
         self.share = share
 
-    def _better_place(self, C: float, regularizer: Regularizer, told: RowStatistics, primal: float) -> float:
-        """The place on the line where the objective falls much lower than at the point looked at; 0 for none."""
-        if not self.back.size:
-            return 0.0
-        ahead = self.at - self.back
-        charged = np.array([regularizer.value(self.back + place * ahead) for place in TRIALS])
-        line = np.nan_to_num(charged + C * told.line, nan=np.inf)
-        best = int(line.argmin())
-        fall = self.before - float(line[best])
-        return 0.0 if not fall > 0.0 or self.before - primal >= ENOUGH * fall else TRIALS[best]
-
-    def _shorten(self) -> None:
-        """Look nearer, where no place on the line is lower than its beginning; end where rounding hides the fall."""
-        self.at = self.back + TRIALS[0] * (self.at - self.back)
+    def shortened(self) -> None:
+        """Expect less of the shorter step; end where rounding hides the fall."""
         self.promised *= TRIALS[0]
         self.ended = not self.promised > ROUNDED * abs(self.before)
 

@@ -21,7 +21,8 @@ from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows.layouts import CSR, Rows, dot_rows, dtype_of, n_features
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
-from saddlesvm.solvers.second_order.corners import Corners, Near
+from saddlesvm.solvers.second_order.corners import Corners, Near, rows_taken
+from saddlesvm.solvers.second_order.driver import TRIALS
 from saddlesvm.solvers.second_order.kernels import (
     SmoothedTerms,
     answers_at,
@@ -34,7 +35,6 @@ from saddlesvm.solvers.second_order.linear_algebra import add_outer, squares_cos
 STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at together: the cache holds them
 WIDE_VALUES = 2**22  # values of the rows whose squares are summed in single precision, at most
 NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the matrix leaves a row out (R is 1)
-TRIALS = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)  # places on a line, where 1 is the point looked at
 LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
 SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 
@@ -205,10 +205,9 @@ def _add_strip(
 
     Those of rows taken along are zero.
     """
-    y, s = terms.y[chosen], terms.weights[chosen] if terms.weights.size else terms.weights
-    points, every = Pointwise(terms.loss, y, s), np.arange(chosen.size)
-    smoothed = SmoothedTerms(terms.loss, y, s, terms.C)
-    z = _margins(terms, chosen, ask.w)
+    points, every = points_of(terms, chosen), np.arange(chosen.size)
+    smoothed = SmoothedTerms(*points[:3], terms.C)
+    z = margins_of(terms, chosen, ask.w)
     answers = answers_at(smoothed, z)
     told.signed[:] += signed_sums(points, every, answers.alpha)
     if ask.shorten is not None:
@@ -217,40 +216,51 @@ def _add_strip(
     combine(terms.X, chosen, answers.alpha, told.pull)
     former = np.empty(0)
     if ask.back.size:
-        former = _margins(terms, chosen, ask.back)
-        for k, place in enumerate(TRIALS):
-            told.line[k] += loss_sums(points, every, former + place * (z - former), 0.0, answers.alpha)[0]
+        former = margins_of(terms, chosen, ask.back)
+        told.line[:] += losses_on_line(points, former, z)
     norms = terms.norms[chosen]
     parts = answers.bend * norms
     told.bent[:] += np.count_nonzero(parts > NEGLIGIBLE), parts.sum(), parts @ parts
-    sizes = point_sizes(terms.loss, y, norms, s, every, answers.alpha, signs=ask.shorten is not None)
+    sizes = point_sizes(
+        terms.loss, points.y, norms, points.weights, every, answers.alpha, signs=ask.shorten is not None
+    )
     add_sizes(told.sizes, np.array(sizes), LARGEST)
     if alpha.size:
         alpha[chosen] = answers.alpha
     if ask.near is not None and corners is not None:
-        other = former if ask.near.other is ask.back else _margins(terms, chosen, ask.near.other)
+        other = former if ask.near.other is ask.back else margins_of(terms, chosen, ask.near.other)
         taken = corners.choose(smoothed, z, np.abs(z - other), answers, ask.near.share)
-        corners.keep(terms.X, chosen[taken], smoothed, norms, answers.alpha, taken)
+        corners.pieces.extend(rows_taken(terms.X, chosen, points, norms, answers.alpha, taken))
         answers.bend[taken] = 0.0
     if ask.base is None:
         return answers.bend
     if ask.base is not ask.back:
-        former = _margins(terms, chosen, ask.base)
+        former = margins_of(terms, chosen, ask.base)
     return answers.bend - answers_at(smoothed, former).bend
 
 
 def _bends(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The second derivatives of some rows' losses, times C."""
-    weights = terms.weights[chosen] if terms.weights.size else terms.weights
-    smoothed = SmoothedTerms(terms.loss, terms.y[chosen], weights, terms.C)
-    return answers_at(smoothed, _margins(terms, chosen, w)).bend
+    smoothed = SmoothedTerms(*points_of(terms, chosen)[:3], terms.C)
+    return answers_at(smoothed, margins_of(terms, chosen, w)).bend
 
 
-def _margins(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
+def points_of(terms: Terms, chosen: np.ndarray) -> Pointwise:
+    """Loss, labels and weights of some rows."""
+    return Pointwise(terms.loss, terms.y[chosen], terms.weights[chosen] if terms.weights.size else terms.weights)
+
+
+def margins_of(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The margins of some rows."""
     z = np.empty(chosen.size)
     dot_rows(terms.X, chosen, w, z)
     return z
+
+
+def losses_on_line(points: Pointwise, former: np.ndarray, z: np.ndarray) -> list[float]:
+    """``sum_i s_i phi_i`` at the places of a line, by the margins at its beginning and at the point of the pass."""
+    every, nowhere = np.arange(z.size), np.zeros(z.size)
+    return [loss_sums(points, every, former + place * (z - former), 0.0, nowhere)[0] for place in TRIALS]
 
 
 def _add_squares(terms: Terms, chosen: np.ndarray, bends: np.ndarray, total: np.ndarray) -> None:
