@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.audit import Audit, audit
     from saddlesvm.estimators.automatic_C import AutomaticC, Choice
     from saddlesvm.estimators.certified_path import CertifiedPath
-    from saddlesvm.estimators.certify import certify
-    from saddlesvm.estimators.certify_kernel import certify_kernel
+    from saddlesvm.estimators.certify import certify, certify_kernel
     from saddlesvm.estimators.conformal import ConformalSVC, ConformalSVR
     from saddlesvm.estimators.cross_validation import LinearSVCCV
     from saddlesvm.estimators.first_weight import C_max
@@ -25,12 +24,11 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
     from saddlesvm.estimators.linear_svc import LinearSVC
     from saddlesvm.estimators.linear_svr import LinearSVR
-    from saddlesvm.estimators.one_class import OneClassSVM
     from saddlesvm.estimators.path import RegularizationPath
     from saddlesvm.estimators.persistence import load, save, save_liblinear
     from saddlesvm.estimators.register import register_estimator
     from saddlesvm.estimators.svc import SVC, NuSVC
-    from saddlesvm.estimators.svr import SVR, NuSVR
+    from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
     from saddlesvm.estimators.warmup import warmup
     from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
     from saddlesvm.problem.certificate import Certificate
@@ -111,18 +109,18 @@ HOMES = {
     "Newton": "saddlesvm.solvers",
     "NotCertifiedWarning": "saddlesvm.fit.outcome",
     "NuSVC": "saddlesvm.estimators.svc",
-    "NuSVR": "saddlesvm.estimators.svr",
-    "OneClassSVM": "saddlesvm.estimators.one_class",
+    "NuSVR": "saddlesvm.estimators.svm",
+    "OneClassSVM": "saddlesvm.estimators.svm",
     "Outcome": "saddlesvm.fit.outcome",
     "Pegasos": "saddlesvm.solvers",
     "RegularizationPath": "saddlesvm.estimators.path",
     "SVC": "saddlesvm.estimators.svc",
-    "SVR": "saddlesvm.estimators.svr",
+    "SVR": "saddlesvm.estimators.svm",
     "Store": "saddlesvm.data.store",
     "bfloat16": "saddlesvm.rows.small_types",
     "audit": "saddlesvm.estimators.audit",
     "certify": "saddlesvm.estimators.certify",
-    "certify_kernel": "saddlesvm.estimators.certify_kernel",
+    "certify_kernel": "saddlesvm.estimators.certify",
     "leave_one_out": "saddlesvm.estimators.leave_one_out",
     "load": "saddlesvm.estimators.persistence",
     "register_estimator": "saddlesvm.estimators.register",

@@ -3,8 +3,7 @@
 from saddlesvm.estimators.first_weight import l1_min_c
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
-from saddlesvm.estimators.one_class import OneClassSVM
 from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svr import SVR, NuSVR
+from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 
 __all__ = ["SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "l1_min_c"]

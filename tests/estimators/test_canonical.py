@@ -18,7 +18,7 @@ from saddlesvm.answers.curvature import FACTORED
 from saddlesvm.answers.long_gradient import long_gradient
 from saddlesvm.cli import parser as cli
 from saddlesvm.data import Store, load_bundled
-from saddlesvm.estimators.changing import fingerprint
+from saddlesvm.estimators.accountable import fingerprint
 from saddlesvm.estimators.proofs import labels_of, rows_of
 from saddlesvm.estimators.proven import Data
 from saddlesvm.problem.losses import make_loss

@@ -12,8 +12,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from saddlesvm import LinearSVC, LinearSVCCV
 from saddlesvm.data import load_bundled
-from saddlesvm.estimators.carried_over import GROWTH, CarriedOver
-from saddlesvm.estimators.part_fits import PartFits
+from saddlesvm.estimators.part_fits import GROWTH, CarriedOver, PartFits
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows

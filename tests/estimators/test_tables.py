@@ -22,8 +22,7 @@ from saddlesvm.data import DataError
 from saddlesvm.data.column_kinds import kind_of, typed
 from saddlesvm.data.frame import Frame, frame_of, plain_column
 from saddlesvm.data.frame_files import frame_source
-from saddlesvm.estimators.table_files import as_store, kinds_of, stored_encoder
-from saddlesvm.estimators.table_passes import Learner
+from saddlesvm.estimators.table_files import Learner, as_store, kinds_of, stored_encoder
 from saddlesvm.estimators.table_saved import encoder_of, state_of
 from saddlesvm.table import TableEncoder, encoder, read
 from support.tables import adult_like, notes, titanic_like

@@ -15,8 +15,7 @@ from saddlesvm import register_estimator
 from saddlesvm.cli.parser import main
 from saddlesvm.data import DataError
 from saddlesvm.estimators import register
-from saddlesvm.estimators.certify import certify_model
-from saddlesvm.estimators.certify_kernel import certify_kernel
+from saddlesvm.estimators.certify import certify_kernel, certify_model
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.estimators.proven import KEPT_HERE
 from saddlesvm.estimators.register import Entry

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import dataclasses
 import functools
 import importlib
 import os
@@ -20,7 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saddlesvm.estimators import HOMES, option_names
+from saddlesvm.estimators import HOMES
+from saddlesvm.estimators import options as shared_options
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.words import (
     CLASSIFICATION_LOSSES,
@@ -216,15 +218,23 @@ def _module(home: str) -> ast.Module:
 
 
 def _read(name: str, home: str) -> Face:
-    """The class `name` in the text of a module: what is registered with it, its constructor, and its docstring."""
+    """The class `name` in the text of a module: what is registered with it, its parameters, and its docstring."""
     told = next(one for one in _module(home).body if isinstance(one, ast.ClassDef) and one.name == name)
     registered = next(one for one in told.decorator_list if isinstance(one, ast.Call))
     options = next((one.value for one in registered.keywords if one.arg == "options"), ast.Tuple([], ast.Load()))
     assert isinstance(options, ast.Tuple)
-    made = next(one for one in told.body if isinstance(one, ast.FunctionDef) and one.name == "__init__").args
-    places = made.args[len(made.args) - len(made.defaults) :]
-    given = [*zip(places, made.defaults, strict=True), *zip(made.kwonlyargs, made.kw_defaults, strict=True)]
-    defaults = {one.arg: _plain(value) for one, value in given}
+    defaults: dict[str, Any] = {}
+    for base in told.bases:
+        table = getattr(shared_options, base.id, None) if isinstance(base, ast.Name) else None
+        defaults |= {} if table is None else {one.name: one.default for one in dataclasses.fields(table)}
+    for one in told.body:
+        if isinstance(one, ast.FunctionDef) and one.name == "__init__":
+            made = one.args
+            places = made.args[len(made.args) - len(made.defaults) :]
+            given = [*zip(places, made.defaults, strict=True), *zip(made.kwonlyargs, made.kw_defaults, strict=True)]
+            defaults |= {parameter.arg: _plain(value) for parameter, value in given}
+        elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.value is not None:
+            defaults[one.target.id] = _plain(one.value)
     return Face(name, tuple(_names(options)), defaults, documented(ast.get_docstring(told, clean=False)))
 
 
@@ -232,7 +242,7 @@ def _names(told: ast.Tuple) -> Iterator[str]:
     """The names in a written tuple; those behind a star stand in a file of their own."""
     for one in told.elts:
         if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name):
-            yield from getattr(option_names, one.value.id)
+            yield from getattr(shared_options, one.value.id)
         else:
             yield ast.literal_eval(one)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.cli.known import LOSSES, OWN_ESTIMATOR, OWN_LOSS, estimator_text, loss_argument, solver_text
 from saddlesvm.data.sources import BUNDLED
-from saddlesvm.estimators.path_defaults import GAP
+from saddlesvm.estimators.options import GAP
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.runtime.words import (
     CLASSIFICATION_LOSSES,

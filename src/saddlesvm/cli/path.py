@@ -26,7 +26,7 @@ from saddlesvm.estimators.first_weight import takes_features
 from saddlesvm.estimators.leave_one_out import leave_one_out
 from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for
 from saddlesvm.estimators.path_search import certified_path
-from saddlesvm.estimators.scaling import behind_scaler
+from saddlesvm.estimators.persistence import behind_scaler
 from saddlesvm.fit.outcome import Outcome
 
 SHOWN = 9  # number of values of C to print

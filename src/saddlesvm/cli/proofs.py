@@ -16,8 +16,8 @@ from saddlesvm.data.columns import dropped_positions, label_position
 from saddlesvm.data.streams import open_text
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.accountable import Accountable
+from saddlesvm.estimators.persistence import parted
 from saddlesvm.estimators.proofs import verified
-from saddlesvm.estimators.scaling import parted
 from saddlesvm.fit.outcome import Outcome
 
 OK, REFUSED = 0, 3

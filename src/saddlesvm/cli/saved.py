@@ -25,11 +25,10 @@ from saddlesvm.data.models import is_model
 from saddlesvm.data.store import is_store
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence, register
-from saddlesvm.estimators.certify import certify_model
-from saddlesvm.estimators.certify_kernel import kernel_certificates
+from saddlesvm.estimators.certify import certify_model, kernel_certificates
 from saddlesvm.estimators.diagnosis import diagnose
+from saddlesvm.estimators.persistence import parted
 from saddlesvm.estimators.proven import ProvesLabels
-from saddlesvm.estimators.scaling import parted
 from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.rows import layouts as rows

@@ -22,9 +22,9 @@ from saddlesvm.data.columns import check_names
 from saddlesvm.estimators import persistence
 from saddlesvm.estimators.diagnosis import diagnose, separability
 from saddlesvm.estimators.libsvm import check_libsvm, save_libsvm
+from saddlesvm.estimators.persistence import behind_scaler
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
-from saddlesvm.estimators.scaling import behind_scaler
 from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.solvers.automatic.auto import FINISH

@@ -17,11 +17,11 @@ HOMES = {
     "LinearSVC": "saddlesvm.estimators.linear_svc",
     "LinearSVR": "saddlesvm.estimators.linear_svr",
     "KernelSVC": "saddlesvm.estimators.kernel",
-    "OneClassSVM": "saddlesvm.estimators.one_class",
+    "OneClassSVM": "saddlesvm.estimators.svm",
     "SVC": "saddlesvm.estimators.svc",
     "NuSVC": "saddlesvm.estimators.svc",
-    "SVR": "saddlesvm.estimators.svr",
-    "NuSVR": "saddlesvm.estimators.svr",
+    "SVR": "saddlesvm.estimators.svm",
+    "NuSVR": "saddlesvm.estimators.svm",
 }
 
 if not TYPE_CHECKING:

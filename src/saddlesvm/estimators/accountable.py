@@ -1,18 +1,287 @@
-"""Documents about a linear model, a proof and a card; and training on, and forgetting of, single rows."""
+"""What a linear model can hand over about itself: canonical weights, a proof, a card; and how it learns and forgets.
+
+Canonical weights are those of the exact optimum, correctly rounded; they have a digest. A model that learns further
+rows, or forgets some, begins where the old model ended, and is certified for the rows there are. A card holds the facts
+about a model that an auditor asks for, as Markdown or JSON.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import platform
+import warnings
+from importlib.metadata import version
 from typing import Any, Literal, Self
 
+import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from saddlesvm import __version__
+from saddlesvm.answers.canonical import Rounded, digest, polished, rounded
 from saddlesvm.data import inputs
-from saddlesvm.estimators.card import card_of, markdown
-from saddlesvm.estimators.changing import chosen, fingerprint, fit_on, joined, part
+from saddlesvm.data.columns_of_labels import has_columns
+from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.proofs import Proof, prove
-from saddlesvm.estimators.proven import Data
+from saddlesvm.estimators.proven import Data, checked_data, closer
+from saddlesvm.fit.outcome import NotCertifiedWarning
+from saddlesvm.multiclass.splits import SPLITS
+from saddlesvm.problem.certificate import Certificate, Point, evaluate
+from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.losses import loss_name, make_loss
+from saddlesvm.problem.penalties import holds_square
+from saddlesvm.rows.scores import dense_weights
+from saddlesvm.runtime.allowed import WHOLE, Allowed, check
 
 __all__ = ["Accountable"]
+
+MOST_BITS = 44  # of a rounded weight: eight fewer than a float's, for what rounding hides
+BITS = Allowed(
+    f"a whole number of bits from 1 to {MOST_BITS}, or None",
+    lambda given: given is None or (isinstance(given, WHOLE) and bool(1 <= given <= MOST_BITS)),
+)
+HANDED_ON = ("dual_coef_", "_phases", "_fitted_C")
+
+
+def check_canonical(model: Any) -> None:
+    """Raise ValueError for an option `canonical` that no fit could have."""
+    check("canonical", model.canonical, BITS)
+    if model.canonical is not None and (made_automatic(model.C) is not None or getattr(model, "probability", False)):
+        raise ValueError("canonical rounds the optimum of one given problem: give a number as C, and no probability")
+
+
+def make_canonical(model: Any, data: Data | None) -> None:
+    """Round the weights of a model that was just fitted to those of the exact optimum.
+
+    Warns
+    -----
+    NotCertifiedWarning
+        A boundary of the grid is within what is proven of a weight: the model stays as it was fitted.
+    """
+    if data is None:
+        raise ValueError("canonical needs the training rows in memory, as arrays")
+    own, problems, found = _rounded(model, data)
+    model.ambiguous_ = found.ambiguous
+    if found.ambiguous:
+        told = f"canonical={model.canonical}: the rounding of {found.ambiguous} of {found.places.size} weights is not "
+        told += "proven, and the weights are left as they were fitted. Ask for fewer bits, or for a smooth loss."
+        warnings.warn(told, NotCertifiedWarning, stacklevel=5)
+        return
+    values = found.values
+    W = np.column_stack([values[:, :-1], values[:, -1] / (problems[0].scale or 1.0)])
+    duals = [own.duals_of(k) / one.C if hasattr(own, "dual_coef_") else None for k, one in enumerate(problems)]
+    each = [
+        evaluate(one, Point(w, alpha), given_offset=True).certificate
+        for one, w, alpha in zip(problems, W, duals, strict=True)
+    ]
+    vars(model).update({name: vars(own)[name] for name in HANDED_ON if name in vars(own)})
+    model.coef_ = values[:, :-1].reshape(np.shape(dense_weights(model.coef_)) if np.ndim(model.coef_) > 1 else -1)
+    model.intercept_ = values[:, -1] if np.ndim(model.intercept_) else float(values[0, -1])
+    model.certificates_, model.certificate_ = each, Certificate.total(each)
+    model.digest_ = digest_of(model, found)
+
+
+def _rounded(model: Any, data: Data) -> tuple[Any, list[Any], Rounded]:
+    """A closer model, its problems, and the rounded weights."""
+    own, problems, known = closer(model, data)
+    if isinstance(problems[0], JointProblem):
+        raise ValueError(f"canonical is for multi_class 'ovr' and 'ovo'; got {model.multi_class!r}")
+    found = rounded(*known.weight_bounds(), model.canonical)
+    if found.ambiguous:
+        W = np.column_stack([dense_weights(own.coef_), np.ravel(own.intercept_) / (problems[0].scale or 1.0)])
+        known.parts[:] = [polished(*given) for given in zip(problems, known.parts, W, strict=True)]
+        found = rounded(*known.weight_bounds(), model.canonical)
+    return own, problems, found
+
+
+def digest_of(model: Any, found: Rounded) -> str:
+    """The digest of a model's rounded weights: classes as JSON has them, features by name, or by number."""
+    classes = [json.dumps(one) for one in getattr(model, "classes_", np.empty(0)).tolist()]
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return digest(found, classes, [json.dumps(str(one)) for one in names])
+
+
+def gathered(X: Any, y: Any, sample_weight: Any) -> Data:
+    """Rows of a cluster, brought together.
+
+    Raises
+    ------
+    ValueError
+        They are files that the workers read.
+    """
+    if not hasattr(X, "compute"):
+        raise ValueError("canonical needs the training rows in memory: read the files into arrays")
+    here = [one.compute() if hasattr(one, "compute") else one for one in (X, y, sample_weight)]
+    return Data(inputs.as_design(here[0]), *here[1:])
+
+
+def fingerprint(data: Data) -> str:
+    """The hash of rows and labels that :func:`saddlesvm.checker.fingerprint` gives; several columns are hashed as they
+    are."""
+    X = sparse.csr_array(inputs.as_design(data.X))
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    y = np.asarray(data.y)
+    named = "\n".join(map(str, y.tolist())).encode() if y.dtype.kind in "OUS" else y.astype("<f8").tobytes()
+    counts, places, values = np.diff(X.indptr).astype("<i8"), X.indices.astype("<u8"), X.data.astype("<f8")
+    parts = [counts.tobytes(), places.tobytes(), values.tobytes(), named]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+
+def chosen(rows: Any, n: int) -> np.ndarray:
+    """The mask of n rows that numbers or a mask select, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        They are neither, or beyond the rows; or none, or all, are meant.
+    """
+    given = np.atleast_1d(np.asarray(rows))
+    if given.dtype == bool:
+        if given.shape != (n,):
+            raise ValueError(f"a mask of rows must have {n} entries, one for each row; got {given.size}")
+        found = given
+    else:
+        if given.size and given.dtype.kind not in "iu":
+            raise ValueError(f"rows must be whole numbers or a mask; got {given.dtype}")
+        beyond = given[(given < -n) | (given >= n)]
+        if beyond.size:
+            raise ValueError(f"there is no row {beyond[0]}: the data have {n} rows")
+        found = np.zeros(n, dtype=bool)
+        found[given.astype(np.intp)] = True
+    if not found.any() or found.all():
+        raise ValueError(f"{int(found.sum())} of {n} rows are named; a model needs some to forget and some to keep")
+    return found
+
+
+def part(data: Data, rows: np.ndarray) -> Data:
+    """Some of the rows, in memory."""
+    weights = None if data.sample_weight is None else np.asarray(data.sample_weight)[rows]
+    return Data(data.X[rows], np.asarray(data.y)[rows], weights)
+
+
+def joined(first: Data, second: Data) -> Data:
+    """The rows of both, one below the other; a weight that is not given is 1 where the others are."""
+    either = sparse.issparse(first.X) or sparse.issparse(second.X)
+    X = sparse.vstack([first.X, second.X], format="csr") if either else np.concatenate([first.X, second.X])
+    y = np.concatenate([np.asarray(first.y), np.asarray(second.y)])
+    if first.sample_weight is None and second.sample_weight is None:
+        return Data(X, y, None)
+    own = [np.ones(one.X.shape[0]) if one.sample_weight is None else one.sample_weight for one in (first, second)]
+    return Data(X, y, np.concatenate(own))
+
+
+def fit_on(model: Any, data: Data, kept: np.ndarray | slice, added: int, entry: dict[str, Any]) -> None:
+    """Fit a model to changed rows from where it stands, and write down the change.
+
+    Parameters
+    ----------
+    model : LinearSVC or LinearSVR
+    data : Data
+        The rows that there are now: `kept` of the old ones, then as many as were `added`.
+    kept : ndarray of bool or slice
+    added : int
+    entry : dict
+        What the log says beside the rows that are left, and the digest.
+    """
+    before = list(getattr(model, "log_", ()))
+    start = _start(model, data, kept, added)
+    model.fit(data.X, data.y, sample_weight=data.sample_weight, **start)
+    told = entry | {"left": int(data.X.shape[0]), "digest": getattr(model, "digest_", None)}
+    model.log_ = np.array([*before, json.dumps(told)])
+
+
+def _start(model: Any, data: Data, kept: np.ndarray | slice, added: int) -> dict[str, Any]:
+    """The start of the fit: the multipliers of the rows that stay, where their bounds are as they were, or the
+    weights; nothing where the problem has another shape."""
+    split = getattr(model, "multi_class", "ovr")
+    classes = getattr(model, "classes_", None)
+    whole = has_columns(data.y) or classes is None or np.unique(data.y).size == classes.size
+    if split not in (*SPLITS, "multinomial") or not whole:
+        return {}
+    weights = {"coef_init": np.atleast_2d(model.coef_), "intercept_init": np.atleast_1d(model.intercept_)}
+    duals, same = getattr(model, "dual_coef_", None), model.lam is None and not getattr(model, "class_weight", None)
+    wanted = same and split in SPLITS and not is_smooth(model.check_options()) and duals is not None
+    if not (wanted and holds_square(model._penalty().penalty) and model._made_solver().begins_at_duals):
+        return weights
+    A = sparse.csr_array(duals)[:, kept] if sparse.issparse(duals) else np.asarray(duals)[:, kept]
+    if added:
+        none = np.zeros((A.shape[0], added))
+        A = sparse.hstack([A, none], format="csr") if sparse.issparse(A) else np.hstack([A, none])
+    return {"dual_coef_init": A}
+
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
+Card = dict[str, dict[str, Any]]
+
+
+def card_of(model: Any, X: Any = None, y: Any = None) -> Card:
+    """The facts, by section."""
+    found = model.certificate_
+    data = vars(model).get("_data")
+    classes = getattr(model, "classes_", None)
+    card: Card = {
+        "model": {"kind": type(model).__name__, "features": int(model.n_features_in_), "outcome": str(model.outcome_)},
+        "problem": {
+            "loss": loss_name(make_loss(model.loss)),
+            **model._strength(),
+            "penalty": model.penalty,
+            "intercept": model._intercept_kind(),
+            **({} if classes is None else {"classes": classes.tolist(), "multi_class": model.multi_class}),
+        },
+        "certificate": {
+            "objective at most": found.primal,
+            "least possible at least": found.dual,
+            "relative gap": found.relative_gap,
+            "form": found.form,
+        },
+    }
+    if data is not None:
+        card["data"] = {"rows": int(data.X.shape[0]), "sha256": fingerprint(data)}
+    if model.canonical is not None:
+        digest = getattr(model, "digest_", None)
+        card["canonical weights"] = {"bits": model.canonical, "digest": digest, "not proven": model.ambiguous_}
+    if X is not None:
+        card["accuracy"] = _accuracy(model, X, y)
+    if len(getattr(model, "log_", ())):
+        card["changes"] = {str(k + 1): json.loads(one) for k, one in enumerate(model.log_.tolist())}
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        card["model"]["feature names"] = [str(one) for one in names]
+    card["versions"] = {
+        "saddlesvm": __version__,
+        "Python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+    return card
+
+
+def _accuracy(model: Any, X: Any, y: Any) -> dict[str, Any]:
+    """The score of some rows and, of a classifier that can prove labels, the optimum's interval."""
+    found = {"rows": len(np.asarray(y)), "score": float(model.score(X, y))}
+    if getattr(model, "classes_", None) is None or model.multilabel_ or vars(model).get("_data") is None:
+        return found
+    right, proven = model.predict(X) == np.asarray(y), model.is_proven(X)
+    low, high = float((right & proven).mean()), 1.0 - float((~right & proven).mean())
+    return found | {"accuracy of the exact optimum, proven": [low, high]}
+
+
+def markdown(card: Card, as_json: bool = False) -> str:
+    """A card as Markdown: a heading and a table a section; or as JSON."""
+    if as_json:
+        return json.dumps(card, indent=2, default=str)
+    lines = [f"# {card['model']['kind']}"]
+    for section, facts in card.items():
+        lines += ["", f"## {section.capitalize()}", "", "| fact | value |", "|---|---|"]
+        lines += [f"| {name} | {_cell(value)} |" for name, value in facts.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: Any) -> str:
+    text = json.dumps(value, default=str) if isinstance(value, (dict, list)) else str(value)
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 class Accountable:
@@ -132,8 +401,7 @@ class Accountable:
         """
         given: Any = former or (None, None)
         data = self._data_of(*given)
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-        more = Data(inputs.check_design(self, X, reset=False), y, sample_weight)
+        more = checked_data(self, X, y, sample_weight)
         what = {"what": "added", "rows": int(more.X.shape[0]), "sha256": fingerprint(more)}
         fit_on(self, joined(data, more), slice(None), more.X.shape[0], what)
         return self
@@ -174,8 +442,4 @@ class Accountable:
     def _data_of(self, X: Any, y: Any, sample_weight: Any = None) -> Data:
         """The training data: those given, checked, or those of the last fit."""
         check_is_fitted(self)
-        if X is None:
-            known: Data = self.training_data()  # type: ignore[attr-defined]
-            return known
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-        return Data(inputs.check_design(self, X, reset=False), y, sample_weight)
+        return self.training_data() if X is None else checked_data(self, X, y, sample_weight)  # type: ignore[attr-defined]

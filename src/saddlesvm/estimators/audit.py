@@ -15,9 +15,8 @@ from saddlesvm.answers.separability import Separability, separability
 from saddlesvm.answers.verdicts import label_verdicts
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.data import inputs
-from saddlesvm.estimators.leave_one_out import Estimation, LeaveOneOut
+from saddlesvm.estimators.leave_one_out import Estimation, LeaveOneOut, OwnRows, rows_of_groups
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.own_rows import OwnRows
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.interrupt import part_of_a_search
@@ -229,10 +228,7 @@ def _of_groups(near: list[Vicinity] | None, own: OwnRows, asked: Any, names: np.
     """Moves, changed decisions and errors of the groups, and which decisions no group changes."""
     if not names.size or near is None:
         return None
-    kinds, codes = np.unique(names, return_inverse=True)
-    if kinds.size < 2:
-        raise ValueError("groups holds 1 group only: at least two are needed to leave one out")
-    members = [np.flatnonzero(codes == k) for k in range(kinds.size)]
+    kinds, members = rows_of_groups(names)
     found = [group_changes(one, members, asked) for one in near]
     base = np.column_stack([_exact(one, asked) for one in near])
     low, high = (np.stack([getattr(one, end) for one in found], axis=2) for end in ("low", "high"))

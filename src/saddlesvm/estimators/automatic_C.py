@@ -15,9 +15,9 @@ from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_indicator, has_columns, refuse_columns
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out
+from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out, rows_of_groups
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.path_defaults import ENDS, GAP
+from saddlesvm.estimators.options import ENDS, GAP
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.compiling import clock
@@ -215,9 +215,7 @@ def coarse_to_fine(size: int) -> list[int]:
 def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
     """The folds that leave groups out: each alone, or in ten parts."""
     named = inputs.check_labels(groups, n)
-    count = np.unique(named).size
-    if count < 2:
-        raise ValueError("groups holds 1 group only: at least two are needed to leave one out")
+    count = len(rows_of_groups(named)[1])
     if getattr(model, "probability", False):
         raise ValueError("probability=... is fitted to rows that are left out one by one: it does not work with groups")
     return list(GroupKFold(min(count, GROUP_FOLDS)).split(np.zeros(n), groups=named))

@@ -1,26 +1,30 @@
-"""The base of all estimators: options of the solver, C or lambda, labels, weights, and the attributes of a fit."""
+"""The base of all estimators: options of the solver, C or lambda, labels, weights, and the attributes of a fit.
+
+A notebook shows of an estimator scikit-learn's diagram, and below it what the fit proved.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from html import escape
 from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.class_weights import checked_factors
-from saddlesvm.estimators.notebook import ShownWithCertificate
 from saddlesvm.estimators.sklearn_callbacks import in_use
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import (
@@ -42,6 +46,92 @@ from saddlesvm.runtime.internal import PublicDir, internal
 from saddlesvm.runtime.words import Keep
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
+
+
+def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The factors of the weights of each class's rows.
+
+    ``"balanced"`` counts a row by its own weight. scikit-learn does so from 1.7 on, so that this is done here.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        As in scikit-learn.
+    classes : array of shape (n_classes,)
+        The labels.
+    codes : int array of shape (n_samples,)
+        The class number of each row.
+    weights : float array of shape (n_samples,) or None
+        The rows' own weights; None for 1.
+
+    Returns
+    -------
+    float array of shape (n_classes,)
+    """
+    if class_weight is None:
+        return np.ones(classes.size)
+    if isinstance(class_weight, str) and class_weight == "balanced" and weights is not None:
+        totals = np.bincount(codes, weights=weights, minlength=classes.size)
+        if not totals.all():
+            raise ValueError(f"class {classes.tolist()[int(np.argmin(totals))]!r} has no row of positive weight")
+        return np.asarray(totals.sum() / (classes.size * totals))
+    return np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))
+
+
+def checked_factors(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """As :func:`class_factors`.
+
+    Raises
+    ------
+    ValueError
+        Some are not positive and finite.
+    """
+    factors = class_factors(class_weight, classes, codes, weights)
+    if not (np.isfinite(factors) & (factors > 0)).all():
+        raise ValueError(f"class_weight must hold positive finite factors; got {class_weight!r}")
+    return factors
+
+
+STYLE = "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; border-left: 0.25em solid"
+PROVEN, OPEN = "#2e8b57", "#c77700"  # colours of the edge, legible on light and dark
+
+
+class ShownWithCertificate:
+    """The part of an estimator that adds the certificate to its HTML representation."""
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + proof_of(self)  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
+
+def proof_of(model: Any) -> str:
+    """A line of HTML with outcome, gap, objective and effort of a fitted model; empty for one that is not fitted."""
+    certificate, outcome = getattr(model, "certificate_", None), getattr(model, "outcome_", None)
+    if certificate is None or outcome is None:
+        return ""
+    epochs = int(np.max(model.n_iter_))
+    asked = f" ({model.tol:.3g} asked)" if isinstance(model.tol, (int, float)) else ""
+    facts = [
+        f"relative gap {certificate.relative_gap:.3g}{asked}",
+        f"objective between {certificate.dual:.6g} and {certificate.primal:.6g}",
+        f"{epochs:,} epochs" if epochs != 1 else "1 epoch",
+        f"{model.seconds_solving_ + model.seconds_certifying_:.3g} s",
+    ]
+    if hasattr(model, "C_"):
+        facts.append(f"C = {model.C_:.4g}")
+    colour = PROVEN if outcome is Outcome.CERTIFIED else OPEN
+    return (
+        f'<div style="{STYLE} {colour}" role="note"><b>{escape(str(outcome).replace("_", " "))}</b>: '
+        f"{escape('; '.join(facts))}</div>"
+    )
+
 
 COMMON = {
     "tol": RELATIVE_GAP,
@@ -203,6 +293,8 @@ class Classes:
     """Labels and row weights of a classifier."""
 
     class_weight: Any
+    multi_class: str
+    decision_function_shape: Any
     classes_: np.ndarray
 
     def _encode(self, y: Any, n: int) -> np.ndarray:
@@ -211,6 +303,20 @@ class Classes:
         if self.classes_.size < 2:
             raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
         return codes
+
+    def _shown_scores(self, scores: np.ndarray) -> np.ndarray:
+        """Scores of the sub-problems as ``decision_function`` gives them: votes where those of pairs are counted."""
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        votes = self.multi_class == "ovo" and self.decision_function_shape == "ovr"
+        return vote(scores, self.classes_.size) if votes else scores
+
+    def _likely_classes(self, scores: np.ndarray) -> np.ndarray:
+        """The class of each row, from the scores of the sub-problems: the later one of two, or the best."""
+        if scores.shape[1] == 1:
+            return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
+        each = vote(scores, self.classes_.size) if self.multi_class == "ovo" else scores
+        return self.classes_[each.argmax(axis=1)]
 
     def _weights(
         self, sample_weight: Any, codes: np.ndarray, multi_class: str = "ovo"

@@ -16,9 +16,9 @@ from saddlesvm.answers.many_points import with_feature
 from saddlesvm.answers.neighbourhood import neighbourhood_of
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import store
+from saddlesvm.estimators.leave_one_out import OwnRows
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
-from saddlesvm.estimators.own_rows import OwnRows
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.runtime.allowed import SHARE, check

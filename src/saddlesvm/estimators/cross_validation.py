@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import store
-from saddlesvm.estimators.fold_search import Fold, FoldSearch, Table
-from saddlesvm.estimators.fold_search_on_files import FoldSearchOnFiles
+from saddlesvm.estimators.fold_search import Fold, FoldSearch, FoldSearchOnFiles, Table
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits

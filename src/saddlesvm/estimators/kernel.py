@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,20 +10,18 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Classes, all_or_nothing, store
+from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.landmarks import Approximation
-from saddlesvm.estimators.option_names import OF_KERNELS, OVER_LANDMARKS
+from saddlesvm.estimators.options import OF_KERNELS, OVER_LANDMARKS, KernelOptions, LandmarkOptions
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.rows.kernels import Kernel
-from saddlesvm.runtime.words import ClassificationLoss, Intercept, Keep, KernelName, KernelSolver, ScoreShape
-from saddlesvm.solvers.base import SolverBase, one_of
+from saddlesvm.runtime.words import ClassificationLoss, Intercept, ScoreShape
+from saddlesvm.solvers.base import one_of
 
 
 @register_estimator(
@@ -33,7 +31,8 @@ from saddlesvm.solvers.base import SolverBase, one_of
     linear=False,
     asked_by="kernel",
 )
-class KernelSVC(Classes, ClassifierMixin, KernelMachine):
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, KernelOptions):
     r"""Support vector classification with a kernel, trained to a certified relative duality gap.
 
     Minimises
@@ -154,41 +153,18 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: KernelName | Callable[..., Any] = "rbf",
-        gamma: Literal["scale", "auto"] | float = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        lam: float | None = None,
-        loss: ClassificationLoss | Loss | type[Loss] = "hinge",
-        width: float = 1.0,
-        solver: KernelSolver | SolverBase = "auto",
-        tol: float = 1e-3,
-        multi_class: ScoreShape = "ovr",
-        decision_function_shape: ScoreShape = "ovr",
-        fit_intercept: bool = True,
-        intercept: Intercept = "free",
-        intercept_scaling: float = 1.0,
-        cache_size: float = 200,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        max_iter: float | None = None,
-        max_time: float | None = None,
-        certify_every: float | None = None,
-        keep: Keep = "best",
-        gap: float = 0.0,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callbacks: Sequence[Any] | None = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        approximation: int | Literal["auto"] | None = None,
-        exact_tol: float | None = None,
-    ) -> None:
-        store(locals())
+    C: float = 1.0
+    lam: float | None = None
+    loss: ClassificationLoss | Loss | type[Loss] = "hinge"
+    width: float = 1.0
+    multi_class: ScoreShape = "ovr"
+    decision_function_shape: ScoreShape = "ovr"
+    fit_intercept: bool = True
+    intercept: Intercept = "free"
+    intercept_scaling: float = 1.0
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    max_iter: float | None = None
+    random_state: Any = None
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -218,7 +194,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
         codes = self._encode(y, X.shape[0])
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
         weights, factors = self._weights(sample_weight, codes, self.multi_class)
-        self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
+        self.kernel_ = self._made_kernel(X, sample_weight)
         problems = sub_problems_of(self.multi_class, codes, self.classes_, factors=factors)
         found = self._approximated(X, problems, loss, weights)
         if found is not None and self.exact_tol is None:
@@ -228,7 +204,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
             starts = None if found is None else found.multipliers
             results = self._solve(X, problems, loss, weights, multipliers=starts)
             self._keep_expansions(results)
-        self.support_vectors_ = np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
+        self.support_vectors_ = self._rows_of_support(X)
         self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)
         self._note(results)
         multiclass.worst_outcome(results).warn(stacklevel=4)
@@ -272,12 +248,7 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
             Two classes: positive for ``classes_[1]``. More: a score or the votes a class, or a score a pair (positive
             for its later class).
         """
-        scores = self._scores(X)
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        if self.multi_class == "ovo" and self.decision_function_shape == "ovr":
-            return vote(scores, self.classes_.size)
-        return scores
+        return self._shown_scores(self._scores(X))
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores of the sub-problems, shape (rows, n_problems)."""
@@ -286,9 +257,4 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (rows,)."""
-        scores = self._scores(X)
-        if scores.shape[1] == 1:
-            return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
-        if self.multi_class == "ovo":
-            scores = vote(scores, self.classes_.size)
-        return self.classes_[scores.argmax(axis=1)]
+        return self._likely_classes(self._scores(X))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import COMMON, Estimator
-from saddlesvm.estimators.kernel_coefficients import coefficients_of
 from saddlesvm.estimators.landmarks import LANDMARKS, Approximation, approximated, wanted
+from saddlesvm.estimators.options import KernelOptions
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits, tell_nobody
@@ -26,7 +27,7 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, check
 from saddlesvm.runtime.randomness import seed_of
-from saddlesvm.solvers.base import SolverBase, one_of
+from saddlesvm.solvers.base import one_of
 
 GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",
@@ -49,29 +50,18 @@ class KnownFacts:
         return self.found[0]
 
 
-class KernelMachine(Estimator):
+class KernelMachine(Estimator, KernelOptions):
     """The base class of the kernel machines."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"approximation": LANDMARKS, "exact_tol": EXACT_TOL}
     approximation: Any = None
     exact_tol: float | None = None
-    C: Any
-    kernel: str | Callable[..., Any]
-    gamma: str | float
-    degree: float
-    coef0: float
-    cache_size: float
-    solver: str | SolverBase
     fit_intercept: bool
     intercept: str
     intercept_scaling: float
     random_state: Any
-    n_jobs: int | None
-    verbose: int
     kernel_: Kernel
     intercept_: np.ndarray
-    warm_start: bool
-    checkpoint: Any
     _known: KnownFacts | None = None
     support_: np.ndarray
     support_vectors_: Any
@@ -112,8 +102,10 @@ class KernelMachine(Estimator):
             raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
         return X
 
-    def _gamma(self, X: Any, sample_weight: np.ndarray | None) -> float:
-        return 1.0 if self.kernel == "precomputed" else resolve_gamma(self.gamma, X, sample_weight)
+    def _made_kernel(self, X: Any, sample_weight: np.ndarray | None) -> Kernel:
+        """The kernel for these rows, with its parameters as numbers."""
+        gamma = 1.0 if self.kernel == "precomputed" else resolve_gamma(self.gamma, X, sample_weight)
+        return Kernel(self.kernel, gamma, self.degree, self.coef0)
 
     def _solve(
         self,
@@ -213,6 +205,10 @@ class KernelMachine(Estimator):
         factor = C / former if former and C else 1.0
         return [factor * (beta if order is None else beta[order]) for beta in found]
 
+    def _rows_of_support(self, X: Any) -> Any:
+        """The support vectors among the rows of the fit; none for a precomputed kernel."""
+        return np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
+
     def _centres(self) -> Any:
         """The stored support vectors: themselves, or their numbers for a precomputed kernel."""
         return self.support_ if self.kernel_.precomputed else self.support_vectors_
@@ -222,3 +218,50 @@ class KernelMachine(Estimator):
         check_is_fitted(self)
         X = self._check_design(X, reset=False)
         return expand(self.kernel_, X, self._centres(), coefficients)
+
+
+def duals_of(model: Any) -> np.ndarray:
+    """The coefficients of a kernel machine's support vectors, sparse for sparse rows, as an array."""
+    dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else model.dual_coef_
+    return np.ascontiguousarray(dual)
+
+
+def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
+    """Coefficients of all training rows, shape (n,), and the intercept, for each sub-problem; positive for its later
+    class.
+
+    Parameters
+    ----------
+    model : estimator
+        A kernel machine of this package or of ``sklearn.svm``.
+    n : int
+        Training rows.
+
+    Raises
+    ------
+    ValueError
+        The model has support vectors in more rows.
+    """
+    dual = duals_of(model)
+    intercept, support = np.ravel(model.intercept_), np.asarray(model.support_)
+    if support.size and support.max() >= n:
+        raise ValueError(f"the model has a support vector in row {support.max()}; X has {n} rows")
+
+    def spread(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        beta = np.zeros(n)
+        beta[rows] = values
+        return beta
+
+    K = model.classes_.size if hasattr(model, "classes_") else 0
+    if K <= 2 or hasattr(model, "multi_class"):
+        return [spread(support, row) for row in dual], intercept.tolist()
+    if dual.shape[0] == K * (K - 1) // 2:  # over landmarks: each pair has all
+        return [spread(support, -row) for row in dual], (-intercept).tolist()
+    ends = np.concatenate([[0], np.cumsum(model.n_support_)])
+    parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
+    found = []
+    for i, j in combinations(range(K), 2):
+        beta = spread(support[parts[i]], -dual[j - 1, parts[i]])
+        beta[support[parts[j]]] = -dual[i, parts[j]]
+        found.append(beta)
+    return found, (-intercept).tolist()

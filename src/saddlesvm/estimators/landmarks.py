@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.estimators.on_features import feature_fits
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import tell_nobody
-from saddlesvm.multiclass.linear_fit import LinearFits, in_memory
+from saddlesvm.multiclass.linear_fit import LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.exact_scores import SpanPoint, of_exact_scores
+from saddlesvm.problem.intercepts import Free, make_intercept
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.nu import PLAIN, Machine
+from saddlesvm.problem.nu import PLAIN, Machine, Novelty
 from saddlesvm.problem.rounding import UNIT, gamma
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.rows.kernels import Matrix, expand
@@ -32,6 +32,7 @@ from saddlesvm.runtime.allowed import WHOLE, Allowed
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers import make_solver
+from saddlesvm.solvers.second_order.newton import Newton
 
 LANDMARKS = Allowed(
     "None, 'auto' or a whole number of landmarks above 0",
@@ -197,3 +198,49 @@ def _projected(landmarks: Landmarks, X: Matrix, errors: KernelErrors, duals: spa
         values[:, k] = expand(landmarks.kernel, landmarks.points, X[support].astype(np.float64), beta)
         slips[:, k] = errors.of_expansion(beta, UNIT, support)[at]
     return projected_squares(landmarks.points, errors.among(at), landmarks.inverse, landmarks.least, values, slips)
+
+
+def feature_fits(
+    model: Any,
+    rows: MemoryRows,
+    makers: Sequence[Callable[[], SubProblem]],
+    loss: Loss,
+    weights: np.ndarray | None,
+    machine: Machine,
+    solver: Any,
+    limits: Limits | None = None,
+) -> LinearFits:
+    """The fits of a machine's sub-problems over rows of features.
+
+    Parameters
+    ----------
+    model : KernelSVC, SVC, SVR or OneClassSVM
+        Whose intercept, limits, seed and callbacks count.
+    rows : MemoryRows
+        With the virtual feature of the intercept.
+    makers : sequence of callables
+        Each makes a sub-problem.
+    loss : Loss
+    weights : ndarray of shape (n,), optional
+    machine : Machine
+        How a problem is posed over its rows: as it is, or as the one-class machine.
+    solver : Solver
+        The one-class machine has Newton's method, whatever is given.
+    limits : Limits, optional
+        Those of the model when left out.
+    """
+    intercept = make_intercept(model._intercept_kind, rows.X.bias)
+    if isinstance(machine, Novelty):
+        heavy = float(rows.norms.size) if weights is None else float(weights.sum())
+        intercept, solver = Free(rows.X.bias, total=machine.nu * heavy), Newton()
+    return LinearFits(
+        makers=makers,
+        solver=solver,
+        limits=limits or model._limits(solver),
+        seed=seed_of(model.random_state),
+        n_jobs=model.n_jobs,
+        told=lambda sub: list(model.callbacks or ()),
+        rows=rows,
+        loss=loss,
+        options={"weights": weights, "intercept": intercept, **model._strength()},
+    )

@@ -12,10 +12,9 @@ from scipy import sparse
 from saddlesvm.data import DataError
 from saddlesvm.data.liblinear import whole_labels
 from saddlesvm.data.libsvm_model import LibsvmModel, check_libsvm_kernel, read_libsvm_model, write_libsvm_model
-from saddlesvm.estimators.kernel_coefficients import duals_of
-from saddlesvm.estimators.one_class import OneClassSVM
+from saddlesvm.estimators.kernel_machine import duals_of
 from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svr import SVR, NuSVR
+from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.rows.kernels import Kernel, dense_if_quicker
 
 TYPES: dict[type, str] = {

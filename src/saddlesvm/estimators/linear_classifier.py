@@ -1,34 +1,215 @@
-"""Methods of linear classifiers besides fitting all rows at once: it scores, predicts, and learns from later rows."""
+"""What a linear classifier does beside fitting all rows at once: it scores, predicts, and learns from later rows.
+
+Of several labels a row, given as an indicator matrix, it learns one sub-problem a label. ``partial_fit`` goes on with
+Pegasos over batches of rows that arrive one after the other; its state is kept between calls.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
+from saddlesvm.data.columns_of_labels import check_indicator
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks
-from saddlesvm.estimators.partial_fit import PegasosStream, check_stream
 from saddlesvm.estimators.proven import ProvesLabels
-from saddlesvm.estimators.several_labels import SeveralLabels
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass.one_vs_one import vote
-from saddlesvm.multiclass.sub_problems import one_vs_rest
-from saddlesvm.problem.certificate import Certificate
+from saddlesvm.multiclass.sub_problems import SubProblem, each_label, one_vs_rest
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
+from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.joint_losses import softmax
-from saddlesvm.problem.losses import make_loss
-from saddlesvm.problem.problem import resolve_C
+from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.penalties import Penalty
+from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.randomness import seed_of
-from saddlesvm.solvers.pegasos import Pegasos
+from saddlesvm.solvers.base import Budget, check_penalty
+from saddlesvm.solvers.pegasos import Pegasos, PegasosState
+from saddlesvm.solvers.pegasos_on_few import FewFeatures, continued
 from saddlesvm.solvers.register import make_solver
+
+
+def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight: Any) -> np.ndarray:
+    """The classes of a stream, ascending.
+
+    Parameters
+    ----------
+    given : array-like or None
+        The classes that this call names.
+    known : ndarray or None
+        The classes of earlier calls, or of an earlier fit.
+    first : bool
+        Whether this call begins the stream.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two classes, other ones than before, or class weights that need all labels at once.
+    """
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} needs all labels at once: for partial_fit, give a dict, such as one of "
+            "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y) with a large sample of y"
+        )
+    classes = known if given is None else np.unique(given)
+    if classes is None:
+        raise ValueError("classes must be given in the first call of partial_fit")
+    if not (first or known is None or np.array_equal(classes, known)):
+        raise ValueError(f"classes are {known.tolist()} since the first call of partial_fit; got {classes.tolist()}")
+    if classes.size < 2:
+        raise ValueError(f"classes must hold at least two labels; got {classes.tolist()}")
+    return classes
+
+
+class PegasosStream:
+    """The iterates of one or more two-class problems that see the same rows, a call at a time.
+
+    Parameters
+    ----------
+    solver : Pegasos
+    loss : Loss
+    intercept : {"none", "regularized", "free"}
+    scaling : float
+        Value of the virtual constant feature.
+    lam : float
+        lambda, the same for all calls.
+    seed : int
+    penalty : Penalty, optional
+        Half a square when left out.
+    """
+
+    def __init__(
+        self,
+        solver: Pegasos,
+        loss: Loss,
+        intercept: InterceptName,
+        scaling: float,
+        lam: float,
+        seed: int,
+        penalty: Penalty | None = None,
+    ) -> None:
+        self.solver, self.loss, self.intercept, self.penalty = solver, loss, intercept, penalty
+        self.scaling, self.lam, self.seed = float(scaling), lam, seed
+        self.states: list[PegasosState] = []
+        self.passes = 0
+
+    def learn(
+        self, X: Any, problems: Sequence[SubProblem], weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
+        """One pass over the rows for each of the sub-problems: coefficients, intercepts and certificates."""
+        design = rows.as_rows(X, self.scaling if intercept_kind(self.intercept).present else 0.0)
+        few = FewFeatures.of(design, self.solver, self.penalty is None or self.penalty.identity())
+        coefs, intercepts, certificates = [], [], []
+        for k, sub in enumerate(problems):
+            problem = sub.problem(
+                few.X if few else design, self.loss,
+                lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty,
+            )  # fmt: skip
+            check_penalty(problem, self.solver)
+            solver = dataclasses.replace(self.solver, batch_size=min(self.solver.batch_size, problem.members.size))
+            coef, evaluation = self._learnt(k, solver, problem, few)
+            coefs.append(coef)
+            intercepts.append(evaluation.intercept)
+            certificates.append(evaluation.certificate)
+        self.passes += 1
+        return coefs[0][None] if len(coefs) == 1 else np.stack(coefs), np.array(intercepts), certificates
+
+    def _learnt(
+        self, k: int, solver: Pegasos, problem: Problem, few: FewFeatures | None
+    ) -> tuple[np.ndarray, Evaluation]:
+        """The weights of a sub-problem after a pass over its rows, and what they are worth on these rows."""
+        fresh, known = solver.init(problem, self.seed + k + 7919 * self.passes), self.states[k : k + 1]
+        whole = known[0] if known else few.whole(fresh) if few else fresh
+        state = few.part(whole, fresh) if few else continued(whole, fresh)
+        goal = state.rows_touched + problem.members.size
+        while state.rows_touched < goal:
+            state = solver.step(problem, state, Budget(goal - state.rows_touched))
+        if few is None:
+            self.states[k : k + 1] = [state]
+            evaluation = evaluate(problem, solver.solution(problem, state))
+            return evaluation.coef, evaluation
+        model = few.taken_back(solver, whole, state)
+        self.states[k : k + 1] = [model.state]
+        return model.coef, evaluate(problem, few.point(solver, problem, state, model))
+
+
+class SeveralLabels:
+    """The part of a classifier that handles indicator matrices.
+
+    Attributes
+    ----------
+    indicator_ : {"dense", "sparse"}
+        The kind of indicator matrix that it was fitted to, and that it predicts; absent where the labels had one
+        column.
+    """
+
+    indicator_: str
+    classes_: Any
+    multi_class: str
+    class_weight: Any
+    _intercept_kind: Callable[[], Any]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.classifier_tags.multi_label = self.multi_class == "ovr"
+        return tags
+
+    @property
+    def multilabel_(self) -> bool:
+        """Whether the model was fitted to an indicator matrix."""
+        return "indicator_" in vars(self)
+
+    def _labels_posed(
+        self, y: Any, sample_weight: Any, n: int
+    ) -> tuple[list[Callable[[], SubProblem]], np.ndarray | None]:
+        """The makers of the sub-problems of an indicator matrix, and the row weights.
+
+        Raises
+        ------
+        ValueError
+            No indicator matrix, options that need labels of one column, or a label without an optimum.
+        """
+        if self.multi_class != "ovr":
+            raise ValueError(f"an indicator matrix y needs multi_class='ovr'; got {self.multi_class!r}")
+        if (given := self.class_weight) is not None:
+            raise ValueError(
+                f"class_weight={given!r} needs a y of shape (n,); for an indicator matrix use "
+                f"sklearn.multiclass.OneVsRestClassifier(LinearSVC(class_weight={given!r}))"
+            )
+        indicator = check_indicator(y, n)
+        weights = inputs.check_weights(sample_weight, n)
+        if intercept_kind(self._intercept_kind()).constrained:
+            counted = np.ones(n) if weights is None else (weights > 0).astype(np.float64)
+            present = counted @ indicator
+            alike = np.flatnonzero((present == 0) | (present == counted.sum()))
+            if alike.size:
+                value = int(present[alike[0]] > 0)
+                raise ValueError(
+                    f"column {alike[0]} of y is {value} everywhere, and a free intercept then has no unique optimum: "
+                    "leave the column out, or use intercept='regularized'"
+                )
+        return each_label(indicator), weights
+
+    def _learn_labels(self, y: Any) -> None:
+        """Note what an indicator matrix says of the labels: their number, and how to predict them."""
+        self.classes_ = np.arange(y.shape[1] if hasattr(y, "shape") else len(y[0]))
+        self.indicator_ = "sparse" if sparse.issparse(y) else "dense"
+
+    def _indicated(self, scores: np.ndarray) -> Any:
+        """The indicator matrix of the labels with positive scores, of the kind that was fitted, int64."""
+        found = (scores > 0).astype(np.int64)
+        return sparse.csr_array(found) if self.indicator_ == "sparse" else found
 
 
 def _gives_probabilities(estimator: Any) -> bool:
@@ -124,12 +305,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, ProvesLabels, Li
         With ``multi_class="ovo"`` and ``decision_function_shape="ovo"`` shape (n, n_pairs): pairs in the order (0, 1),
         (0, 2), ..., (1, 2), ..., positive for the later class.
         """
-        scores = self._scores(X)
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        if self.multi_class == "ovo" and self.decision_function_shape == "ovr":
-            return vote(scores, self.classes_.size)
-        return scores
+        return self._shown_scores(self._scores(X))
 
     @over_blocks
     def predict(self, X: Any) -> np.ndarray:
@@ -149,13 +325,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, ProvesLabels, Li
     @internal
     def decide(self, scores: np.ndarray) -> np.ndarray:
         """The predicted class for scores of shape (n, 1), (n, n_classes) or (n, n_pairs), shape (n,), or the labels."""
-        if self.multilabel_:
-            return self._indicated(scores)
-        if scores.shape[1] == 1:
-            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
-        if self.multi_class == "ovo":
-            scores = vote(scores, self.classes_.size)
-        return self.classes_[scores.argmax(axis=1)]
+        return self._indicated(scores) if self.multilabel_ else self._likely_classes(scores)
 
     @available_if(_gives_probabilities)
     @over_blocks

@@ -9,17 +9,16 @@ import numpy as np
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
-from saddlesvm.estimators.accountable import Accountable
+from saddlesvm.estimators.accountable import Accountable, check_canonical, gathered, make_canonical
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import all_or_nothing, store
 from saddlesvm.estimators.calibrated import calibrated
 from saddlesvm.estimators.calibration import METHODS
-from saddlesvm.estimators.canonical import check_canonical, gathered, make_canonical
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed
+from saddlesvm.estimators.path_search import HasPath
 from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks

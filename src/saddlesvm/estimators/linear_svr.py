@@ -10,14 +10,13 @@ from sklearn.base import RegressorMixin
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
-from saddlesvm.estimators.accountable import Accountable
+from saddlesvm.estimators.accountable import Accountable, check_canonical, gathered, make_canonical
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
 from saddlesvm.estimators.base import all_or_nothing, store
-from saddlesvm.estimators.canonical import check_canonical, gathered, make_canonical
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.has_path import HasPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
+from saddlesvm.estimators.path_search import HasPath
 from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks

@@ -25,11 +25,9 @@ from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
-from saddlesvm.estimators.one_class import OneClassSVM
-from saddlesvm.estimators.onnx_graph import Graph, TensorProto, onnx_ops
-from saddlesvm.estimators.onnx_tables import inputs_of, with_frame
+from saddlesvm.estimators.onnx_graph import Graph, TensorProto, inputs_of, onnx_ops, with_frame
 from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svr import SVR, NuSVR
+from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.problem.loss import loss_name
 
 __all__ = ["to_onnx"]

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Classes
+from saddlesvm.estimators.base import Classes, class_factors
 from saddlesvm.estimators.calibration import (
     METHODS,
     class_probabilities,
@@ -22,9 +22,9 @@ from saddlesvm.estimators.calibration import (
     held_out_scores,
     method_of,
 )
-from saddlesvm.estimators.class_weights import class_factors
-from saddlesvm.estimators.kernel_coefficients import duals_of
+from saddlesvm.estimators.kernel_machine import duals_of
 from saddlesvm.estimators.landmarks import Approximation
+from saddlesvm.estimators.options import PairOptions
 from saddlesvm.estimators.svm import SVM, TRUTH
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
@@ -32,7 +32,7 @@ from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
 from saddlesvm.problem.kernel import MIDDLE, has_shared
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import Machine
-from saddlesvm.rows.kernels import Kernel, expand
+from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed, check
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.interrupt import part_of_a_search
@@ -50,13 +50,10 @@ def _gives_probabilities(model: Any) -> bool:
     return True
 
 
-class PairwiseClassifier(Classes, ClassifierMixin, SVM):
+class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
     """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn keeps them."""
 
     n_iter_: Any
-    decision_function_shape: str
-    break_ties: bool
-    probability: bool | str
     calibration_: np.ndarray
 
     def _check_classifier(self) -> None:
@@ -72,7 +69,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM):
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
         weights, _ = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
-        self.kernel_ = Kernel(self.kernel, self._gamma(X, sample_weight), self.degree, self.coef0)
+        self.kernel_ = self._made_kernel(X, sample_weight)
         found = self._approximated(X, one_vs_one(codes, self.classes_), loss, weights)
         if found is not None and self.exact_tol is None:
             results = found.results

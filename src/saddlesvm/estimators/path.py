@@ -14,7 +14,7 @@ from sklearn.base import clone
 from saddlesvm.estimators.first_weight import C_max, takes_features
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
-from saddlesvm.estimators.path_defaults import ENDS
+from saddlesvm.estimators.options import ENDS
 from saddlesvm.estimators.path_in_threads import GridInThreads, Timed, threads_over
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate

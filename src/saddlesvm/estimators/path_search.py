@@ -1,4 +1,4 @@
-"""The fits of a certified path: where to fit next, and where each fit begins."""
+"""The fits of a certified path: where to fit next, and where each fit begins; and the `path` of the estimators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -18,9 +18,9 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed
+from saddlesvm.estimators.options import GAP, GRID
 from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
 from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
-from saddlesvm.estimators.path_defaults import GAP, GRID
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.path_bounds import Knot
@@ -110,7 +110,7 @@ class PathSearch:
                 f"the path ended early ({path.outcome}): a relative gap of {path.proven_gap:.2g} is proven for every "
                 f"C, {self.gap:.2g} was asked for; path.unproven has the stretches. {path.outcome.advice}",
                 NotCertifiedWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return path
 
@@ -319,42 +319,104 @@ def certified_path(
     return search.run((float(ends[0]), float(ends[1])), in_lambda)
 
 
-def path_of(
-    template: LinearModel,
-    X: Any,
-    y: Any,
-    *,
-    Cs: Any,
-    C: tuple[float, float] | None,
-    lam: tuple[float, float] | None,
-    gap: float | None,
-    sample_weight: Any = None,
-) -> RegularizationPath | CertifiedPath:
-    """The path that the estimators' ``path`` was asked for: a grid of C, or every C (or lambda) between two ends.
+Ends = tuple[float, float]
+Grid = int | Sequence[float] | np.ndarray
 
-    Raises
-    ------
-    ValueError
-        Bad data or options, ends both in C and in lambda, or a grid and what asks for every C.
-    """
-    if is_distributed(X) and (C, lam, gap) != (None, None, None):
-        raise ValueError(
-            "a path that is proven for every C between two ends (C=, lam=, gap=) is for one machine; on a cluster give "
-            "values of C, Cs="
-        )
-    if C is None and lam is None and gap is None:
-        check_model(template)
-        return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
-    if (np.ndim(Cs) > 0 or Cs != GRID) and (lam is None or np.ndim(lam) > 0):
-        raise ValueError("a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both")
-    if C is not None and lam is not None:
-        raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
-    ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C
-    if np.ndim(ends) != 1 and lam is not None:
-        raise ValueError(
-            f"a path goes over C, so lam (lambda), unless it is two ends, must be left out; got lam={lam!r}"
-        )
-    if np.ndim(ends) != 1:
-        raise ValueError(f"C of a path is its two ends, C=(smallest, largest); got C={ends!r}")
-    wanted = GAP if gap is None else gap
-    return certified_path(template, X, y, ends, wanted, sample_weight=sample_weight, in_lambda=lam is not None)
+
+class HasPath:
+    """A linear estimator that fits along C."""
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, C: Ends, lam: None = None, gap: float | None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, lam: Ends, C: None = None, gap: float | None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, gap: float, C: None = None, lam: None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, Cs: Grid = 13, C: None = None, lam: None = None, gap: None = None,
+        sample_weight: Any = None, **options: Any,
+    ) -> RegularizationPath: ...  # fmt: skip
+
+    @classmethod
+    def path(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        Cs: Any = GRID,
+        C: tuple[float, float] | None = None,
+        lam: tuple[float, float] | None = None,
+        gap: float | None = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> RegularizationPath | CertifiedPath:
+        """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Store of shape (n, d)
+        y : array-like of shape (n,)
+        Cs : int or sequence of float, default=13
+            A grid: values of C, or how many between 1e-3 and 1e3. Each fit is started from its neighbour.
+        C : tuple of two floats, optional
+            The smallest and the largest C of a certified path. Where only `gap` is given, 1e-3 and 1e3; with an l1 norm
+            in the penalty, from the C where the first weight appears to a thousand times it.
+        lam : tuple of two floats, optional
+            The same in lambda; certificates are then in the lambda form.
+        gap : float, optional
+            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
+        sample_weight : array-like of shape (n,), optional
+        **options
+            Of the estimator. With `n_jobs` fits go side by side: those of a certified path, and of a grid those of two
+            classes or a regression, each begun where its neighbour has come to half-way. The models of a grid are the
+            same for any number of threads beyond one, and certified as ever. The `checkpoint` of a certified path
+            holds all its fits so far, and the same call goes on from it. A grid takes none.
+
+        Returns
+        -------
+        RegularizationPath or CertifiedPath
+
+        Raises
+        ------
+        ValueError
+            Bad data or options, ends both in C and in lambda, or a grid and what asks for every C.
+        """
+        template: Any = cls(**options)
+        if is_distributed(X) and (C, lam, gap) != (None, None, None):
+            raise ValueError(
+                "a path that is proven for every C between two ends (C=, lam=, gap=) is for one machine; on a cluster "
+                "give values of C, Cs="
+            )
+        if C is None and lam is None and gap is None:
+            check_model(template)
+            return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
+        if (np.ndim(Cs) > 0 or Cs != GRID) and (lam is None or np.ndim(lam) > 0):
+            raise ValueError("a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both")
+        if C is not None and lam is not None:
+            raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
+        ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C
+        if np.ndim(ends) != 1 and lam is not None:
+            raise ValueError(
+                f"a path goes over C, so lam (lambda), unless it is two ends, must be left out; got lam={lam!r}"
+            )
+        if np.ndim(ends) != 1:
+            raise ValueError(f"C of a path is its two ends, C=(smallest, largest); got C={ends!r}")
+        wanted = GAP if gap is None else gap
+        return certified_path(template, X, y, ends, wanted, sample_weight=sample_weight, in_lambda=lam is not None)

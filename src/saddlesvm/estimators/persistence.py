@@ -1,4 +1,7 @@
-"""Saving and loading estimators: plain arrays and JSON, no pickle; loading executes no code from the file."""
+"""Saving and loading estimators: plain arrays and JSON, no pickle; loading executes no code from the file.
+
+Before an estimator a file may hold a StandardScaler, or the encoder of a table.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import DataError, load_model, save_model
@@ -16,13 +21,12 @@ from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_li
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
 from saddlesvm.data.sources import refuse_special
-from saddlesvm.estimators import kernel, one_class, register, svc, svr  # noqa: F401 (they register their estimators)
+from saddlesvm.estimators import kernel, register, svc, svm  # noqa: F401 (they register their estimators)
 from saddlesvm.estimators.libsvm import load_libsvm
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
-from saddlesvm.estimators.scaling import arrays_of, behind_scaler, parted, scaler_of, taken
 from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.estimators.table_saved import IDF, encoder_of, state_of, taken_state
 from saddlesvm.fit.outcome import Outcome
@@ -34,6 +38,83 @@ from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
+
+SCALER = ("scaler_mean", "scaler_scale", "scaler_var", "scaler_seen")
+
+
+def parted(model: Any) -> tuple[Any, StandardScaler | TableEncoder | None]:
+    """The estimator at the end of a pipeline that has a StandardScaler or a table's encoder before it alone, and that
+    step; any other model as it is."""
+    if isinstance(model, Pipeline) and len(model.steps) == 2 and type(model[0]) in (StandardScaler, TableEncoder):
+        return model[-1], model[0]
+    return model, None
+
+
+def behind_scaler(model: Any, scaler: StandardScaler | TableEncoder | None) -> Any:
+    """The model as it is to be used: a pipeline where rows are scaled, or encoded, first."""
+    if scaler is None:
+        return model
+    made = make_pipeline(scaler, model)
+    if hasattr(model, "notes_"):
+        made.notes_ = model.notes_
+    return made
+
+
+def arrays_of(scaler: StandardScaler | None) -> dict[str, np.ndarray]:
+    """The arrays of a fitted scaler for a file; its mean is empty where it does not centre, its scale where it does
+    not divide."""
+    if scaler is None:
+        return {}
+    empty = np.empty(0)
+    found = (
+        scaler.mean_ if scaler.with_mean else empty,
+        scaler.scale_ if scaler.with_std else empty,
+        scaler.var_ if scaler.with_std else empty,
+        scaler.n_samples_seen_,
+    )
+    return {name: np.asarray(one, dtype=np.float64) for name, one in zip(SCALER, found, strict=True)}
+
+
+def taken(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a scaler among those of a model file, which are taken out."""
+    return {name: arrays.pop(name) for name in SCALER if name in arrays}
+
+
+def scaler_of(arrays: dict[str, np.ndarray], width: int, names: np.ndarray | None) -> StandardScaler | None:
+    """The scaler of such arrays; None where there are none.
+
+    Parameters
+    ----------
+    arrays : dict
+        Of :func:`taken`.
+    width : int
+        Features of the model.
+    names : ndarray of str, optional
+        Theirs.
+
+    Raises
+    ------
+    ValueError
+        The arrays are no scaler of so many features.
+    """
+    if not arrays:
+        return None
+    for name in SCALER:
+        one = arrays.get(name, np.empty(0, dtype=bool))
+        shapes: list[tuple[int, ...]] = [() if name == SCALER[3] else (0,), (width,)]
+        if one.dtype != np.float64 or one.shape not in shapes or not np.isfinite(one).all():
+            raise ValueError(f"its {name} does not hold finite numbers for {width} features")
+    mean, scale, var, seen = (arrays[name] for name in SCALER)
+    if scale.size != var.size or (scale <= 0.0).any() or (var < 0.0).any():
+        raise ValueError(f"its {SCALER[1]} does not hold positive numbers")
+    scaler = StandardScaler(with_mean=mean.size > 0, with_std=scale.size > 0)
+    scaler.mean_ = mean if mean.size else None
+    scaler.scale_, scaler.var_ = (scale, var) if scale.size else (None, None)
+    scaler.n_samples_seen_, scaler.n_features_in_ = seen[()], width
+    if names is not None:
+        scaler.feature_names_in_ = names
+    return scaler
+
 
 INSTEAD = {
     "best_estimator_": ": save its best_estimator_",

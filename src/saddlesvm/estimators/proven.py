@@ -47,6 +47,13 @@ class Data(NamedTuple):
     sample_weight: Any
 
 
+def checked_data(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Data:
+    """Data of the features that a fitted model knows; ValueError for others."""
+    check_is_fitted(model)
+    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    return Data(inputs.check_design(model, X, reset=False), y, sample_weight)
+
+
 class ProvesAnswers:
     """A linear estimator that proves what the exact optimum of its training problem answers."""
 
@@ -77,10 +84,7 @@ class ProvesAnswers:
         ValueError
             The data do not match the model.
         """
-        check_is_fitted(self)
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-        X = inputs.check_design(self, X, reset=False)
-        self._proof = proof_of_data(self, Data(X, y, sample_weight))
+        self._proof = proof_of_data(self, checked_data(self, X, y, sample_weight))
         self._proven_with = self._asked_of_fits()
         return self
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
-from saddlesvm.estimators.base import all_or_nothing, store
-from saddlesvm.estimators.option_names import OF_CLASSIFIERS, OVER_LANDMARKS
+from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.options import OF_CLASSIFIERS, OVER_LANDMARKS, LandmarkOptions, PairOptions
 from saddlesvm.estimators.pairwise import PairwiseClassifier
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import check_share
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
-from saddlesvm.runtime.words import Calibration, ClassificationLoss, Keep, KernelName, KernelSolver, ScoreShape
-from saddlesvm.solvers.base import SolverBase
+from saddlesvm.runtime.words import ClassificationLoss
 
 CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
 
@@ -27,7 +26,8 @@ CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"),
     saved=CLASSIFIER,
     linear=False,
 )
-class SVC(PairwiseClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
     r"""Support vector classification with a kernel, trained to a certified relative duality gap.
 
     Minimises
@@ -163,39 +163,9 @@ class SVC(PairwiseClassifier):
     (1.0, True)
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: KernelName | Callable[..., Any] = "rbf",
-        degree: float = 3,
-        gamma: Literal["scale", "auto"] | float = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: bool | Calibration = False,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        verbose: int = False,
-        max_iter: float | None = -1,
-        decision_function_shape: ScoreShape = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-        max_time: float | None = None,
-        certify_every: float | None = None,
-        keep: Keep = "best",
-        gap: float = 0.0,
-        loss: ClassificationLoss | Loss | type[Loss] = "hinge",
-        width: float = 1.0,
-        solver: KernelSolver | SolverBase = "auto",
-        n_jobs: int | None = None,
-        callbacks: Sequence[Any] | None = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        approximation: int | Literal["auto"] | None = None,
-        exact_tol: float | None = None,
-    ) -> None:
-        store(locals())
+    C: float = 1.0
+    loss: ClassificationLoss | Loss | type[Loss] = "hinge"
+    width: float = 1.0
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
@@ -239,7 +209,8 @@ class SVC(PairwiseClassifier):
     linear=False,
     asked_by="nu",
 )
-class NuSVC(PairwiseClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class NuSVC(PairwiseClassifier, PairOptions):
     """Support vector classification with a given share of margin errors, certified.
 
     Minimises
@@ -281,35 +252,7 @@ callbacks, warm_start, checkpoint
     (True, True)
     """
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        kernel: KernelName | Callable[..., Any] = "rbf",
-        degree: float = 3,
-        gamma: Literal["scale", "auto"] | float = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: bool | Calibration = False,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        verbose: int = False,
-        max_iter: float | None = -1,
-        decision_function_shape: ScoreShape = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-        max_time: float | None = None,
-        certify_every: float | None = None,
-        keep: Keep = "best",
-        gap: float = 0.0,
-        solver: KernelSolver | SolverBase = "auto",
-        n_jobs: int | None = None,
-        callbacks: Sequence[Any] | None = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-    ) -> None:
-        store(locals())
+    nu: float = 0.5
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""

@@ -1,29 +1,37 @@
-"""The common part of the machines with the names and attributes of ``sklearn.svm``."""
+"""The machines with the names and attributes of ``sklearn.svm``: what all share, and those with a single problem."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import OutlierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.kernel_coefficients import duals_of
-from saddlesvm.estimators.kernel_machine import KernelMachine
+from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
+from saddlesvm.estimators.landmarks import feature_fits
+from saddlesvm.estimators.options import OF_SVMS, OVER_LANDMARKS, LandmarkOptions, SVMOptions
+from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.kernel_fit import Coefficients
+from saddlesvm.multiclass.linear_fit import in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.kernel import FEW, check_kernel_loss
 from saddlesvm.problem.loss import has_bounded_slopes
-from saddlesvm.problem.losses import Loss, loss_name
-from saddlesvm.problem.nu import PLAIN, Machine
-from saddlesvm.rows.kernels import Kernel
+from saddlesvm.problem.losses import Loss, loss_name, make_loss
+from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, Novelty, NuRegression
+from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.rows.scores import linear_scores
-from saddlesvm.runtime.allowed import LIMIT, NUMBER, WHOLE, Allowed, check
+from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, WHOLE, Allowed, check
+from saddlesvm.runtime.words import RegressionLoss
 
 EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
 EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
@@ -33,13 +41,12 @@ UNREACHED = 0.01  # share of C that no multiplier exceeds then
 NU = Allowed("a number above 0, and at most 1", lambda given: isinstance(given, NUMBER) and bool(0 < given <= 1))
 
 
-class SVM(KernelMachine):
+class SVM(KernelMachine, SVMOptions):
     """The base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM: parameters and attributes as in scikit-learn."""
 
     _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | {"max_iter": EPOCHS, "shrinking": TRUTH}
     C: Any = 1.0
     lam = None
-    shrinking: bool
     C_: float
     n_samples_fit_: int
     fit_intercept = True
@@ -105,7 +112,7 @@ class SVM(KernelMachine):
     def _fit_one(self, X: Any, y: np.ndarray, sample_weight: Any, loss: Loss, machine: Machine = PLAIN) -> None:
         """Solve a single problem over checked rows, and keep it."""
         weights = inputs.check_weights(sample_weight, X.shape[0])
-        self.kernel_ = Kernel(self.kernel, self._gamma(X, weights), self.degree, self.coef0)
+        self.kernel_ = self._made_kernel(X, weights)
         made: Sequence[Callable[[], SubProblem]] = [lambda: SubProblem(0, "", y)]
         found = self._approximated(X, made, loss, weights, machine)
         if found is not None and self.exact_tol is None:
@@ -125,7 +132,7 @@ class SVM(KernelMachine):
 
     def _keep_vectors(self, X: Any, results: list[FitResult]) -> None:
         """Keep the rows of the support vectors, and how the fits ended."""
-        self.support_vectors_ = np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
+        self.support_vectors_ = self._rows_of_support(X)
         if sparse.issparse(X):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.n_samples_fit_ = int(X.shape[0])
@@ -173,3 +180,307 @@ def reaches(results: list[FitResult], weights: np.ndarray | None) -> bool:
 def check_share(name: str, given: Any) -> None:
     """Raise ValueError unless nu is a share."""
     check(name, given, NU)
+
+
+class Regressor(RegressorMixin, SVM):
+    """Prediction of both regressions."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, shape (rows,).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, d)
+            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the training data.
+        """
+        return self._one_score(X)
+
+
+@register_estimator(
+    task="regression",
+    options=("epsilon", *OF_SVMS, *OVER_LANDMARKS),
+    saved=KERNEL,
+    linear=False,
+    asked_by="kernel",
+)
+@dataclass(kw_only=True, eq=False, repr=False)
+class SVR(LandmarkOptions, Regressor, SVMOptions):
+    """Support vector regression with a kernel, trained to a certified relative duality gap.
+
+    Minimises
+
+    .. math::
+
+        \\tfrac12 \\lVert w \\rVert^2
+        + C \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr)
+
+    over the feature space of the kernel. Parameters and attributes are those of ``sklearn.svm.SVR``, except
+    that `tol` is the relative gap to prove. The parameters after `max_iter` are additions.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, cache_size
+        As in :class:`SVC`.
+    tol : float, default=1e-3
+        Relative duality gap to prove.
+    C : float, default=1.0
+        Weight of the losses.
+    epsilon : float, default=0.1
+        Half-width of the tube without loss. It has the target's units.
+    shrinking, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
+callbacks, warm_start, checkpoint, approximation, exact_tol
+        As in :class:`SVC`.
+    loss : str or Loss, default="epsilon_insensitive"
+        "epsilon_insensitive", as in scikit-learn; or "squared_epsilon_insensitive", "absolute", "squared" (kernel ridge
+        regression), "huber:delta=1.0", "pinball:tau=0.5" (the quantile `tau`).
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Row numbers of the support vectors, ascending.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
+        Empty for a precomputed kernel.
+    dual_coef_ : ndarray of shape (1, n_support)
+    intercept_ : ndarray of shape (1,)
+    n_support_ : ndarray of shape (1,)
+    fit_status_, certificate_, certificates_, outcome_, trace_, n_iter_
+    seconds_solving_, seconds_certifying_, seconds_compiling_
+    kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
+        As in :class:`SVC`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from saddlesvm import SVR
+    >>> x = np.linspace(0.0, 6.0, 100)
+    >>> model = SVR(C=10.0, gamma=1.0, epsilon=0.01).fit(x[:, None], np.sin(x))
+    >>> model.predict([[np.pi / 2]]).round(1).tolist(), model.certificate_.relative_gap <= 1e-3
+    ([1.0], True)
+    """
+
+    C: float = 1.0
+    epsilon: float = 0.1
+    loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_kernel()
+        loss = check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
+        self._check_hard_margin(loss)
+        return loss
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Of shape (n, n) for a precomputed kernel.
+        y : array-like of shape (n,)
+            Finite targets.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights; a weight of 2 equals the row twice.
+
+        Raises
+        ------
+        ValueError
+            Invalid data or options. The message names what was found and what is allowed.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the requested gap was proven.
+        """
+        loss = self.check_options()
+        X = self._check_design(X, reset=True)
+        self._fit_one(X, inputs.check_targets(y, X.shape[0]), sample_weight, loss)
+        return self
+
+
+@register_estimator(
+    task="regression",
+    options=("nu", *OF_SVMS),
+    saved=KERNEL,
+    linear=False,
+    asked_by="nu",
+)
+@dataclass(kw_only=True, eq=False, repr=False)
+class NuSVR(Regressor, SVMOptions):
+    """Support vector regression whose tube leaves a given share of the rows outside, certified.
+
+    Minimises
+
+    .. math::
+
+        \\tfrac12 \\lVert w \\rVert^2 + C \\Bigl( \\nu \\epsilon \\sum_i s_i
+        + \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr) \\Bigr)
+
+    over the feature space of the kernel, b and :math:`\\epsilon`. Parameters and attributes are those of
+    ``sklearn.svm.NuSVR``, except that `tol` is the relative gap to prove. The parameters after `max_iter` are
+    additions.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the rows is outside the tube, and at least this share are support vectors.
+    C : float, default=1.0
+        Weight of the losses.
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, \
+solver, n_jobs, callbacks, warm_start, checkpoint
+        As in :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
+    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
+        As in :class:`SVR`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from saddlesvm import NuSVR
+    >>> x = np.linspace(0.0, 6.0, 100)
+    >>> model = NuSVR(nu=0.3, C=10.0, gamma=1.0).fit(x[:, None], np.sin(x))
+    >>> model.predict([[np.pi / 2]]).round(1).tolist(), model.certificate_.relative_gap <= 1e-3
+    ([1.0], True)
+    """
+
+    nu: float = 0.5
+    C: float = 1.0
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_kernel()
+        check("C", self.C, STRENGTH)
+        check_share("nu", self.nu)
+        return SHORTFALL
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`; see :meth:`SVR.fit`."""
+        self.check_options()
+        X = self._check_design(X, reset=True)
+        targets = inputs.check_targets(y, X.shape[0])
+        self._fit_one(X, targets, sample_weight, SHORTFALL, NuRegression(float(self.nu)))
+        return self
+
+
+@register_estimator(
+    task="novelty",
+    options=("nu", *OF_SVMS, *OVER_LANDMARKS),
+    saved=KERNEL,
+    linear=False,
+)
+@dataclass(kw_only=True, eq=False, repr=False)
+class OneClassSVM(LandmarkOptions, OutlierMixin, SVM, SVMOptions):
+    """Novelty detection: a surface around most of the rows, trained to a certified relative duality gap.
+
+    Minimises
+
+    .. math::
+
+        \\tfrac12 \\lVert w \\rVert^2 + \\sum_i s_i \\max\\bigl(0, \\rho - w^\\top \\psi(x_i)\\bigr)
+        - \\nu \\rho \\sum_i s_i
+
+    over the feature space of the kernel and :math:`\\rho`. Parameters and attributes are those of
+    ``sklearn.svm.OneClassSVM``, except that `tol` is the relative gap to prove. The parameters after `max_iter` are
+    additions.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0
+        As in :class:`SVC`.
+    tol : float, default=1e-3
+        Relative duality gap to prove.
+    nu : float, default=0.5
+        At most this share of the rows is outside the surface, and at least this share are support vectors.
+    shrinking, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
+callbacks, warm_start, checkpoint, approximation, exact_tol
+        As in :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
+    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
+    kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
+        As in :class:`SVR`. The multipliers are between 0 and the row weights.
+    offset_ : float
+        The threshold rho: ``decision_function = score_samples - offset_``.
+
+    Notes
+    -----
+    Source: Schoelkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), "Estimating the support of a high-dimensional
+    distribution". The optimum is negative; the gap is relative to its absolute value.
+
+    With ``kernel="linear"``, ``solver="auto"`` and more than 512 rows, Newton's method finds the weights of the
+    features (:class:`~saddlesvm.solvers.second_order.newton.Newton`; an epoch is one of its steps): a million rows of
+    50 features take a second or so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from saddlesvm import OneClassSVM
+    >>> rows = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = OneClassSVM(nu=0.1, gamma=0.5).fit(rows)
+    >>> model.predict([[0.0, 0.0], [5.0, 5.0]]).tolist(), model.certificate_.relative_gap <= 1e-3
+    ([1, -1], True)
+    """
+
+    nu: float = 0.5
+
+    @property
+    def offset_(self) -> float:
+        """rho, the score of the surface."""
+        return -float(self.intercept_[0])
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        self._check_kernel()
+        check_share("nu", self.nu)
+        return SHORTFALL
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`; `y` is ignored. See :meth:`SVR.fit`."""
+        self.check_options()
+        X = self._check_design(X, reset=True)
+        machine = Novelty(float(self.nu))
+        if self.kernel == "linear" and self.solver == "auto" and self.approximation is None and X.shape[0] > FEW:
+            self._fit_weights(X, sample_weight, machine)
+        else:
+            self._fit_one(X, np.zeros(X.shape[0]), sample_weight, SHORTFALL, machine)
+        return self
+
+    def _fit_weights(self, X: Any, sample_weight: Any, machine: Novelty) -> None:
+        """Solve the problem of the linear kernel over the weights of the features, which many rows do not slow down."""
+        weights = inputs.check_weights(sample_weight, X.shape[0])
+        self.kernel_ = self._made_kernel(X, weights)
+        made = [lambda: SubProblem(0, "", np.zeros(X.shape[0]))]
+        demand_room_for_weights(X.shape[1] + 1)
+        rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
+        [result] = self._shown(feature_fits(self, rows, made, SHORTFALL, weights, machine, self._made_solver()))
+        self._keep_for_a_start(None)
+        [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
+        support = np.flatnonzero(multipliers)
+        self._keep_one(result, Coefficients(support, multipliers[support]))
+        self._keep_vectors(X, [result])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The signed distance of the rows from the surface, positive inside, shape (rows,); negative outside.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, d)
+            Of shape (rows, n) for a precomputed kernel.
+        """
+        return self._one_score(X)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """``w . psi(x)`` of the rows, shape (rows,): the larger, the more usual."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for rows inside the surface, -1 for those outside, shape (rows,)."""
+        return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)

@@ -18,8 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.estimators.table import TableEncoder, transformers_for
-from saddlesvm.estimators.table_parts import ANALYZERS, HASHED, Member, made_for, members_of
+from saddlesvm.estimators.table import ANALYZERS, HASHED, Member, TableEncoder, made_for, members_of, transformers_for
 
 __all__ = ["IDF", "encoder_of", "state_of", "taken_state"]
 

@@ -14,7 +14,7 @@ from scipy import sparse
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.svc import SVC
-from saddlesvm.estimators.svr import SVR
+from saddlesvm.estimators.svm import SVR
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import NotCertifiedWarning
