@@ -241,11 +241,11 @@ steps, and resumed from their checkpoints: the result is to be an undisturbed ru
 bit."""
 INJECTED = """Calls of the C library that write, read, sync, rename, open or map a file of a work
 fail in turn, with each error that they may have (no space, input/output error, too many open files,
-no memory, or less than was asked for), and so does every allocation above 1 MB. The work is to end
-as undisturbed or with one line, to leave the old file or the whole new one and nothing else, and to
-succeed when it is done once more. Models, checkpoints, stores, conversions and caches are written,
-and files of every format are read. Of a work that makes many calls of a kind, 60 fail, evenly
-chosen; six of each kind did on 2026-11-23."""
+no memory, interrupted by a signal, or less than was asked for), and so does every allocation above
+1 MB. The work is to end as undisturbed or with one line, to leave the old file or the whole new one and
+nothing else, and to succeed when it is done once more. Models, checkpoints, stores, conversions and
+caches are written, and files of every format are read. Of a work that makes many calls of a kind, 60
+fail, evenly chosen; in the two runs of 2026-11-23 six and eight did."""
 DIFFERENTIAL = """The same problem, on the same numbers, by every solver, over dense and sparse rows in float64 and
 float32, with one and two threads, and block by block from stores, ended after 1, 5 or 200 epochs:
 no certificate's bound is to be above the objective of any of the models."""
