@@ -17,6 +17,7 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.rows.array_rows import matrix
 from saddlesvm.rows.matrix import Dense
 from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
@@ -246,7 +247,7 @@ class SmallSolver(SolverBase):
                 state.steps += 1
                 state.epochs += 1.0
                 state.rows_touched += small.size
-                late = clock() - began > budget.seconds
+                late = clock() - began > budget.seconds or time_is_up()
                 far = gap > budget.relative_gap * abs(state.primal)  # the primal does not rise by much
                 if late or state.stuck or state.epochs >= until or not far:
                     found = state.work.found = self.judge(state, small)
