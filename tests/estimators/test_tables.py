@@ -43,7 +43,7 @@ def test_columns_are_taken_for_what_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "words"),
-    [({"nmae": "text"}, "there is no column 'nmae'"), ({"name": "words"}, "'words' is not a kind"),
+    [({"family": "text"}, "there is no column 'family'"), ({"name": "words"}, "'words' is not a kind"),
      ({"name": "text:0-2"}, "is not a kind"), ({"age": "number:2"}, "is not a kind")],
 )  # fmt: skip
 def test_kinds_that_do_not_exist_are_refused(asked: dict[str, str], words: str) -> None:
