@@ -193,7 +193,7 @@ def test_a_time_limit_ends_a_path(heart):
         ({"C": (0.1, 1.0), "lam": (0.1, 1.0)}, "in C or in lam"),
         ({"gap": 0.0}, "gap must be"),
         ({"gap": 0.1, "multi_class": "crammer_singer"}, r"multi_class='ovr' or 'ovo'"),
-        ({"gap": 0.1, "warm_start": True}, "no warm_start"),
+        ({"gap": 0.1, "warm_start": True}, "leave warm_start out"),
     ],
 )
 def test_bad_paths_are_refused(heart, options, message):

@@ -47,7 +47,7 @@ def test_every_figure_is_drawn_singly(comparison):
         assert figures.against_C(trace, quantity).get_lines()
     ax = charts.new_axes()
     assert figures.gap(trace, ax=ax) is ax
-    with pytest.raises(ValueError, match="there is"):
+    with pytest.raises(ValueError, match="charts show"):
         figures.gap(trace, "minutes")
     with pytest.raises(ValueError, match="against C"):
         figures.against_C(trace, "gap")

@@ -156,5 +156,5 @@ class Looped(NamedTuple):
 def test_what_is_more_than_arithmetic_is_refused() -> None:
     with pytest.raises(NotOnArrays, match="For"):
         on_arrays(Looped.value)
-    with pytest.raises(NotOnArrays, match="no Python function"):
+    with pytest.raises(NotOnArrays, match="not a Python function"):
         on_arrays(np.vectorize(float))

@@ -108,13 +108,13 @@ class Task:
 
 
 @searching_kernel
-def solve_each(pairs: PairProblems, live: np.ndarray, g: np.ndarray, beta: np.ndarray, room: np.ndarray,
+def solve_each(pairs: PairProblems, live: np.ndarray, point: tuple[np.ndarray, np.ndarray], room: np.ndarray,
                accuracy: np.ndarray, steps: np.ndarray, one: tuple[np.ndarray, ...], most: int) -> None:  # fmt: skip
     """Pair steps on each of the problems `live`, `most` at most, to its own accuracy.
 
     Parameters
     ----------
-    g, beta : ndarray of shape (rows,)
+    point : tuple of two ndarrays of shape (rows,)
         The gradients and the coefficients, changed in place.
     room : ndarray of shape (3, m)
         Overwritten; m rows are the most that a problem has.
@@ -125,6 +125,7 @@ def solve_each(pairs: PairProblems, live: np.ndarray, g: np.ndarray, beta: np.nd
         The signs and the groups of a program with one group of two parts, and room for its extremes.
     """
     signs, groups, extremes = one
+    g, beta = point
     for k in live:
         first, end = pairs.begins[k], pairs.begins[k + 1]
         small = Small(pairs.table, pairs.ridge[first:end], pairs.low[first:end], pairs.high[first:end], 0.0,
@@ -225,7 +226,8 @@ class SmallPairs:
         began = clock()
         one = np.ones(2), np.array([0, 2]), np.empty((1, 2))
         most = STEPS_ALONE if self.task.gram is None else MOST_STEPS
-        solve_each(self.laid_out, self.live, self.g, self.beta, self.room, self.accuracy, self.steps, one, most)
+        point = self.g, self.beta
+        solve_each(self.laid_out, self.live, point, self.room, self.accuracy, self.steps, one, most)
         solved = clock()
         kinked = traits_of(self.task.loss).shape is Shape.KINKED
         given = (self.laid_out, self.task.loss, kinked, self.live, self.members)
