@@ -102,8 +102,9 @@ class Certificate:
         """
         primal, dual = objectives(strength.C, sums)
         own = ASSEMBLING * UNIT
-        above = sums.primal_rounding + own * (abs(sums.regularizer) + strength.C * abs(sums.paid))
-        below = sums.dual_rounding + own * (abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates))
+        above = (1.0 + own) * sums.primal_rounding + own * (abs(sums.regularizer) + strength.C * abs(sums.paid))
+        charged = abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates)
+        below = (1.0 + own) * sums.dual_rounding + own * charged
         if dual - below < sums.at_zero <= primal:  # losses are at least zero, but a kernel may be indefinite
             dual, below = sums.at_zero, 0.0
         unit = strength.unit
