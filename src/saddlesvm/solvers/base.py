@@ -21,6 +21,7 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.compiled import inlined, record_of
 from saddlesvm.runtime.durable import Group, demand, growing
+from saddlesvm.runtime.randomness import seeded
 
 
 def nothing() -> np.ndarray:
@@ -338,19 +339,51 @@ def check_place(problem: Any, solver: Any) -> None:
 AnyDualState = TypeVar("AnyDualState", bound=DualState)
 
 
-def refresh_weights(problem: Problem, state: AnyDualState, evaluation: Evaluation) -> AnyDualState:
-    """Take the rebuilt weights of a certificate over, so that rounding errors do not add up.
+@dataclass(frozen=True)
+class DualAscent(SolverBase):
+    """The base class of dual coordinate solvers over rows in memory."""
 
-    Close to the optimum float32 weights are too coarse: they become float64 there (the data stay as they are).
-    """
-    if not problem.intercept.constrained:  # else these weights belong to balanced dual variables, not to the state's
-        state.w[:-1] = evaluation.coef if evaluation.pull is None else evaluation.pull
-    alpha = state.alpha[problem.members] if problem.intercept.constrained else state.alpha
-    state.w[-1] = problem.intercept.last(evaluation.intercept, state.offset, problem.C, alpha)
-    state.meters["scale"] = evaluation.certificate.primal / (problem.unit * problem.C)
-    if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
-        state.w = state.w.astype(np.float64)
-    return state
+    def begun(
+        self, kind: type[AnyDualState], problem: Problem, seed: int, start: Point | None, **own: Any
+    ) -> AnyDualState:
+        """A state of this kind at zero or at the given dual point, all rows active; `own` are fields besides."""
+        alpha = start_alpha(problem, start)
+        shared: dict[str, Any] = {
+            "order": problem.members.copy(),
+            "random": seeded(seed),
+            "active": problem.members.size,
+        }
+        w, offset = (
+            start_weights(problem, alpha, start),
+            problem.intercept.multiplier(None if start is None else start.w),
+        )
+        return kind(w=w, alpha=alpha, offset=offset, **shared | own)
+
+    @staticmethod
+    def count(state: DualState, visits: int) -> None:
+        """Count row visits."""
+        state.rows_touched += visits
+        state.epochs = state.rows_touched / state.order.size
+
+    def solution(self, problem: Problem, state: Any) -> Point:
+        """The last iterate."""
+        return Point(state.w, state.alpha, tracks=True)
+
+    def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
+        """Take the rebuilt weights of a certificate over, so that rounding errors do not add up.
+
+        Close to the optimum float32 weights are too coarse: they become float64 there (the data stay as they are).
+        """
+        if (
+            not problem.intercept.constrained
+        ):  # else these weights belong to balanced dual variables, not to the state's
+            state.w[:-1] = evaluation.coef if evaluation.pull is None else evaluation.pull
+        alpha = state.alpha[problem.members] if problem.intercept.constrained else state.alpha
+        state.w[-1] = problem.intercept.last(evaluation.intercept, state.offset, problem.C, alpha)
+        state.meters["scale"] = evaluation.certificate.primal / (problem.unit * problem.C)
+        if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
+            state.w = state.w.astype(np.float64)
+        return state
 
 
 def one_of(option: str, given: Any, allowed: tuple[Any, ...]) -> None:
@@ -386,8 +419,3 @@ def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> n
     if start is not None and start.w is not None and problem.intercept.constrained:
         w[-1] += start.w[-1]
     return w.astype(dtype_of(problem.X))
-
-
-def start_offset(problem: Problem, start: Point | None) -> np.ndarray:
-    """The first multiplier of a free intercept, shape (1,): that of `start`, or zero; empty without an intercept."""
-    return problem.intercept.multiplier(None if start is None else start.w)

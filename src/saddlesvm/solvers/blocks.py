@@ -43,7 +43,7 @@ from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.durable import Group, Workspace, demand, growing
 from saddlesvm.runtime.randomness import draw, seeded, shuffle
-from saddlesvm.solvers.base import FINE_GAP, Budget, nothing, start_offset
+from saddlesvm.solvers.base import FINE_GAP, Budget, nothing
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
 from saddlesvm.solvers.sweeps import OverFiles, SweepState
@@ -218,7 +218,8 @@ class Blocks(OverFiles):
             alpha[:] = 0.0
         elif start.alpha is not alpha:
             alpha[:] = start.alpha
-        w, offset = streamed.running_weights(alpha), start_offset(problem, start)
+        w = streamed.running_weights(alpha)
+        offset = problem.intercept.multiplier(None if start is None else start.w)
         if offset.size:
             w[-1] += offset[0]
         state = kind(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)

@@ -36,21 +36,17 @@ from saddlesvm.rows.layouts import axpy, dtype_of
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.durable import demand
-from saddlesvm.runtime.randomness import copy_items, deal, seeded
+from saddlesvm.runtime.randomness import copy_items, deal
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
     Budget,
+    DualAscent,
     DualState,
     Place,
-    SolverBase,
     end_of_epoch,
     nothing,
     one_of,
-    refresh_weights,
     residual_and_loss,
-    start_alpha,
-    start_offset,
-    start_weights,
 )
 
 GAP, PROJECTED_GRADIENT, WEIGHT_CHANGE, BOTH = range(4)
@@ -306,7 +302,7 @@ def deck_of(problem: Problem, state: DCDState) -> Deck:
 
 
 @dataclass(frozen=True)
-class DCD(SolverBase):
+class DCD(DualAscent):
     """Dual coordinate descent with shrinking.
 
     Parameters
@@ -366,26 +362,20 @@ class DCD(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> DCDState:
         """Begin at zero or at the given dual point, with all rows active."""
-        alpha = start_alpha(problem, start)
-        w = start_weights(problem, alpha, start)
         meters = np.zeros(1, METERS)
         for name in ("bound_M", "estimate", "known", "change"):
             meters[name] = np.inf
         meters["bound_m"] = -np.inf
         n, run = problem.members.size, self.rules(problem).run
-        return DCDState(
-            w=w,
-            alpha=alpha,
-            order=problem.members.copy(),
-            random=seeded(seed),
-            offset=start_offset(problem, start),
-            meters=meters,
-            active=n,
-            sequence=problem.members.copy(),
-            blocks=np.zeros(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
-            aside=np.zeros(problem.y.size, dtype=np.uint8),
-            before=w.astype(np.float64) if self.stopping in ("weight_change", "both") else nothing(),
-        )
+        arrays = {
+            "sequence": problem.members.copy(),
+            "blocks": np.zeros(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
+            "aside": np.zeros(problem.y.size, dtype=np.uint8),
+        }
+        state = self.begun(DCDState, problem, seed, start, meters=meters, **arrays)
+        if self.stopping in ("weight_change", "both"):
+            state.before = state.w.astype(np.float64)
+        return state
 
     def rules(self, problem: Problem) -> Rules:
         """The options as the kernel takes them."""
@@ -414,18 +404,13 @@ class DCD(SolverBase):
             state.meters,
         )
         meters = state.meters[0]
-        state.rows_touched += done
-        state.epochs = state.rows_touched / state.order.size
+        self.count(state, done)
         state.satisfied, state.change = bool(meters["satisfied"]), float(meters["change"])
         state.estimate = float(meters["estimate"])
         state.known, state.known_at = float(meters["known"]), float(meters["known_at"]) / state.order.size
         return state
 
-    def solution(self, problem: Problem, state: DCDState) -> Point:
-        """The last iterate."""
-        return Point(state.w, state.alpha, tracks=True)
-
-    def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> DCDState:
+    def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> Any:
         """Take the rebuilt weights over; call all rows back when the gap is far above what the active rows show."""
         known = evaluation.certificate.relative_gap
         state.meters["known"] = known
@@ -435,4 +420,4 @@ class DCD(SolverBase):
                 state.meters[name] = 0.0
             state.active = call_back(deck_of(problem, state), self.rules(problem), state.meters, state.active)
             state.position = 0
-        return refresh_weights(problem, state, evaluation)
+        return super().certified(problem, state, evaluation)

@@ -24,20 +24,16 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import look_ahead
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
+from saddlesvm.runtime.randomness import below, draw, shuffle
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
     Budget,
+    DualAscent,
     DualState,
-    SolverBase,
     end_of_epoch,
     nothing,
     one_of,
-    refresh_weights,
     residual_and_loss,
-    start_alpha,
-    start_offset,
-    start_weights,
 )
 
 PERMUTATION, REPLACEMENT, CYCLIC = 0, 1, 2
@@ -157,7 +153,7 @@ class SDCAState(DualState):
 
 
 @dataclass(frozen=True)
-class SDCA(SolverBase):
+class SDCA(DualAscent):
     """Stochastic dual coordinate ascent.
 
     Parameters
@@ -194,24 +190,15 @@ class SDCA(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> SDCAState:
         """Zeros, the given dual point, or an epoch of Modified-SGD."""
-        alpha = start_alpha(problem, start)
-        order, random = problem.members.copy(), seeded(seed)
-        state = SDCAState(
-            w=start_weights(problem, alpha, start),
-            alpha=alpha,
-            order=order,
-            random=random,
-            offset=start_offset(problem, start),
-            meters=np.zeros(1, EPOCH_METERS),
-            active=order.size,
-        )
+        state = self.begun(SDCAState, problem, seed, start, meters=np.zeros(1, EPOCH_METERS))
+        alpha, order = state.alpha, state.order
         if self.start == "sgd" and (start is None or start.alpha is None):
             if not problem.penalty.identity():
                 raise ValueError(f"start='sgd' needs penalty='l2' (half a square); got {problem.penalty}")
             if self.sampling != "cyclic":
-                shuffle(random, order, order.size)
+                shuffle(state.random, order, order.size)
             modified_sgd(problem.terms, order, alpha, state.w)
-            state.rows_touched, state.epochs = order.size, 1.0
+            self.count(state, order.size)
         if self.output == "average":
             state.total, state.earlier = np.zeros(alpha.size), np.zeros(alpha.size)
             state.since = np.zeros(alpha.size, dtype=np.int64)
@@ -242,11 +229,11 @@ class SDCA(SolverBase):
         if self.output == "average" and state.clock > state.earlier_start:
             current = state.total + state.alpha * (state.clock - state.since)
             return Point(alpha=(state.earlier + current) / (state.clock - state.earlier_start))
-        return Point(state.w, state.alpha, tracks=True)
+        return super().solution(problem, state)
 
-    def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> SDCAState:
+    def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> Any:
         """Take the rebuilt weights over."""
-        return refresh_weights(problem, state, evaluation) if self.output == "last" else state
+        return super().certified(problem, state, evaluation) if self.output == "last" else state
 
     def _visit(self, problem: Problem, state: SDCAState, visits: int, target: float) -> None:
         state.position, done = ascend(
@@ -259,8 +246,7 @@ class SDCA(SolverBase):
             state.meters,
         )
         state.clock += done
-        state.rows_touched += done
-        state.epochs = state.rows_touched / state.order.size
+        self.count(state, done)
         state.estimate = float(state.meters["estimate"][0]) if state.rows_touched > state.order.size else np.inf
 
 

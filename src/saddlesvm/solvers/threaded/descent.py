@@ -25,14 +25,10 @@ from saddlesvm.runtime.durable import Workspace, demand
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
     Budget,
+    DualAscent,
     DualState,
     Place,
-    SolverBase,
     nothing,
-    refresh_weights,
-    start_alpha,
-    start_offset,
-    start_weights,
 )
 from saddlesvm.solvers.costs import rows_cost
 from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, check_pass, descend
@@ -122,7 +118,7 @@ class ParallelState(DualState):
 
 
 @dataclass(frozen=True)
-class ParallelDCD(SolverBase):
+class ParallelDCD(DualAscent):
     """Dual coordinate descent by several threads.
 
     Parameters
@@ -147,20 +143,19 @@ class ParallelDCD(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> ParallelState:
         """Zeros or the given dual point; all rows dealt out."""
-        alpha = start_alpha(problem, start)
-        w = start_weights(problem, alpha, start)
         parts = deal_parts(problem.members, self.threads, seed)
         starts = [
             self.local.init(replace(problem, members=part), seed * self.threads + k) for k, part in enumerate(parts)
         ]
         order = np.concatenate(parts)
-        return ParallelState(
-            w=w,
-            alpha=alpha,
+        state = self.begun(
+            ParallelState,
+            problem,
+            seed,
+            start,
             order=order,
-            offset=start_offset(problem, start),
+            random=nothing(),
             meters=np.zeros(1, EPOCH_METERS),
-            active=order.size,
             sequence=order.copy(),
             blocks=np.zeros((self.threads, max(one.blocks.size for one in starts)), dtype=order.dtype),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
@@ -173,9 +168,9 @@ class ParallelDCD(SolverBase):
             scaling=new_scaling(),
             numbers=np.array([(0.0, np.inf)], NUMBERS),
             often=frequent_features(problem),
-            kept_w=w.copy(),
-            kept_alpha=alpha.copy(),
         )
+        state.kept_w, state.kept_alpha = state.w.copy(), state.alpha.copy()
+        return state
 
     def step(self, problem: Problem, state: ParallelState, budget: Budget) -> ParallelState:
         """Do rounds, or passes of one thread, for about ``budget.rows`` visits.
@@ -325,17 +320,13 @@ class ParallelDCD(SolverBase):
             rounding=ROUNDING[precision.itemsize],
         )
 
-    def solution(self, problem: Problem, state: ParallelState) -> Point:
-        """The last iterate."""
-        return Point(state.w, state.alpha, tracks=True)
-
-    def certified(self, problem: Problem, state: ParallelState, evaluation: Evaluation) -> ParallelState:
+    def certified(self, problem: Problem, state: ParallelState, evaluation: Evaluation) -> Any:
         """Take the rebuilt weights over; call all rows back when the gap is not where the active rows see it."""
         known = evaluation.certificate.relative_gap
         state.part_meters["known"] = known
         if state.active < state.order.size and known > 2.0 * state.estimate:
             self._call_back(state)
-        state = refresh_weights(problem, state, evaluation)
+        state = super().certified(problem, state, evaluation)
         state.kept_w = state.kept_w.astype(state.w.dtype, copy=False)
         state.kept_w[:], state.kept_alpha[:] = state.w, state.alpha  # a pass that is under way is judged from here on
         state.part_meters["scale"] = state.meters["scale"][0] / (1 if state.alone else self.threads)
