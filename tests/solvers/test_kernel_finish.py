@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import make_moons
 
 from saddlesvm import SVC, KernelSVC, LinearSVC
@@ -13,7 +14,7 @@ from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.rows.kernels import Kernel, gram
-from saddlesvm.solvers.kernel.finish import factor, linear_dual
+from saddlesvm.solvers.kernel.finish import factor, factor_of, linear_dual
 from saddlesvm.solvers.kernel.free_rows import solved_within
 
 random = np.random.default_rng(3)
@@ -27,6 +28,18 @@ KERNELS = [Kernel("linear"), Kernel("poly", gamma=0.5, degree=3), Kernel("rbf", 
 def test_the_factor_gives_the_matrix_back(kernel: Kernel) -> None:
     K = gram(kernel, X)
     L = factor(K)
+    assert np.allclose(L @ L.T, K, rtol=0.0, atol=1e-12 * K.diagonal().max())
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("rows", [1, 60])  # fewer than features, or more
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+def test_rows_are_a_factor_of_their_products(layout: Any, rows: int, intercept: Any) -> None:
+    given = layout(X[:rows])
+    problem, _ = make_kernel_problem(
+        given, Kernel("linear"), LABELS[:rows], make_loss("hinge"), C=1.0, intercept=intercept
+    )
+    L, K = factor_of(problem), X[:rows] @ X[:rows].T + problem.offset
     assert np.allclose(L @ L.T, K, rtol=0.0, atol=1e-12 * K.diagonal().max())
 
 

@@ -202,6 +202,11 @@ class RowTable:
         slots[missing] = np.arange(first, last)
         marks[HELD] = last
 
+    def rows(self, points: np.ndarray) -> np.ndarray:
+        """A copy of the rows of distinct points, shape (points, n)."""
+        self.fetch(points)
+        return self.table.values[self.table.slots[points]]
+
     def sums(self, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """``sum_j coefficients[j] k(x_i, x_points[j])`` for all points i, shape (n,) or (n, outputs)."""
         self.fetch(points)

@@ -11,7 +11,10 @@ Source: Fine and Scheinberg (2001), "Efficient SVM training using low-rank kerne
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from scipy import sparse
 from scipy.linalg.lapack import dpstrf
 
 from saddlesvm.problem.array_losses import has_array_methods
@@ -21,7 +24,6 @@ from saddlesvm.problem.kernel_certificate import nearest_feasible
 from saddlesvm.problem.loss import has_bounded_slopes, is_smooth
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.newton import SmallNewton
@@ -31,7 +33,7 @@ __all__ = ["can_finish", "linear_dual", "work_of"]
 RANK = 1e-14  # share of the largest kernel value of a point with itself below which a pivot counts as zero
 NEWTON_STEPS = 20.0  # that the linear problem takes, mostly
 PRODUCT = 0.05  # time of a multiplication in a matrix product, relative to one in a pair step
-FIXED = 50_000.0  # pair steps that are as much work as the calls of a Newton step on nothing
+FIXED = 2e6  # updates of slopes, in pair steps, that take as long as twenty Newton steps on nothing
 MOST_STEPS = 300  # Newton's method with a squared loss takes some 20 more for each factor of 100 in C
 
 
@@ -44,7 +46,13 @@ def can_finish(problem: KernelProblem) -> bool:
 
 def work_of(problem: KernelProblem) -> float:
     """Pair steps that are as much work as the finish: ``n r^2`` multiplications a Newton step, ``n`` a pair step."""
-    return FIXED + NEWTON_STEPS * PRODUCT * float(problem.n) ** 2
+    rank = min(problem.n, problem.X.shape[1]) if is_linear(problem) else problem.n
+    return FIXED / problem.n + NEWTON_STEPS * PRODUCT * float(rank) ** 2
+
+
+def is_linear(problem: KernelProblem) -> bool:
+    """Whether the kernel matrix is that of the rows' own products."""
+    return problem.kernel.metric == "linear"
 
 
 def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | None:
@@ -57,17 +65,26 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
     relative_gap : float
         To come to, if rounding allows.
     """
-    assert problem.gram is not None
     weights = problem.weights if problem.weights.size else None
     own: Intercept = problem.intercept if problem.intercept.constrained else Absent()
-    rows = as_rows(factor(problem.gram + problem.offset), own.scale)  # a regularized intercept is a part of the kernel
+    rows = as_rows(factor_of(problem), own.scale)  # a regularized intercept is a part of the kernel
     linear = make_problem(rows, problem.y, problem.loss, C=problem.C, weights=weights, intercept=own)
     solver = SmallNewton() if is_smooth(problem.loss) else InteriorPoint()
     state = solver.init(linear, 0)
-    budget = Budget(problem.n, relative_gap)
-    while not state.stuck and state.estimate > relative_gap and state.steps < MOST_STEPS and not time_is_up():
-        state = solver.step(linear, state, budget)
+    state = solver.step(linear, state, Budget(MOST_STEPS * problem.n, relative_gap))
     return nearest_feasible(problem, problem.C * state.alpha) if np.isfinite(state.alpha).all() else None
+
+
+def factor_of(problem: KernelProblem) -> np.ndarray:
+    """L, shape (n, r), with ``L L'`` the kernel matrix of the problem, but for rounding: the rows themselves, where the
+    kernel is their product and they are short."""
+    X = problem.X
+    if not is_linear(problem) or X.shape[1] >= problem.n:
+        assert problem.gram is not None
+        return factor(problem.gram + problem.offset)
+    rows = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    extra = np.full((problem.n, 1), math.sqrt(problem.offset))
+    return np.ascontiguousarray(np.hstack([rows, extra]) if problem.offset else rows)
 
 
 def factor(gram: np.ndarray) -> np.ndarray:

@@ -28,23 +28,25 @@ def solved_within(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     problem : KernelProblem
-        Without views and groups, its matrix held whole.
+        Without views and groups, with a table of kernel rows.
     beta : ndarray of shape (n,)
         A feasible dual point.
     """
-    assert problem.gram is not None
+    held = problem.table
+    assert held is not None
     beta, (low, high), ridge = beta.copy(), problem.box(), problem.ridge()
     if problem.tube:  # the slope jumps at zero: each variable stays on its side
         low, high = np.where(beta > 0.0, 0.0, low), np.where(beta < 0.0, 0.0, high)
     total = problem.C * getattr(problem.intercept, "total", 0.0)
-    largest, full = float(problem.gram.diagonal().max()) + problem.offset, 0
+    largest, full = float(held.table.diagonal.max()) + problem.offset, 0
     while full < TURNS:
         free = np.flatnonzero((beta > low) & (beta < high) & ((beta != 0.0) | (problem.tube == 0.0)))
         if free.size == 0:
             break
-        f = problem.gram[free] @ beta + problem.offset * beta.sum()
+        rows = held.rows(free)
+        f = rows @ beta + problem.offset * beta.sum()
         wish = problem.y[free] - f - ridge[free] * beta[free] - problem.tube * np.sign(beta[free])
-        K = problem.gram[np.ix_(free, free)] + problem.offset
+        K = rows[:, free] + problem.offset
         K.flat[:: free.size + 1] += ridge[free] + RIDGE * largest
         lacking = total - float(beta.sum()) if problem.intercept.constrained else None
         step = best_step(K, wish, lacking)
