@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import make_classification
+from sklearn.datasets import make_blobs, make_classification
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
@@ -169,6 +169,22 @@ def test_rows_are_set_aside_and_the_certificate_covers_them(intercept):
     result = solved(problem, 1e-6, block=64, working_set=256)
     reference = solved(problem, 1e-6, shrinking=False)
     assert abs(result.certificate.primal - reference.certificate.primal) <= bound_on_difference(result, reference)
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+def test_steps_on_the_rows_that_count_never_lower_the_dual(intercept):
+    X, classes = make_blobs(random_state=0, n_samples=21, centers=2)
+    y = np.where(classes > 0, 1.0, -1.0)
+    problem, _ = make_kernel_problem(X, Kernel("linear"), y, Hinge(), C=1.0, intercept=intercept)
+    solver = KernelDecomposition()
+    state = solver.init(problem, 0)
+    for _ in range(4):
+        solver.improve_all(problem, state, 1e-3)
+        before = evaluate_kernel(problem, KernelPoint(state.beta)).certificate
+        solver.improve_active(problem, state)
+        after = evaluate_kernel(problem, KernelPoint(state.beta)).certificate
+        assert after.dual >= before.dual - before.rounding
+        assert np.allclose(state.f, problem.margins(state.beta), rtol=0.0, atol=1e-10)
 
 
 def test_rows_set_aside_wrongly_come_back(data):

@@ -248,7 +248,8 @@ class KernelDecomposition(SolverBase):
         if active.size > SHRINK_BELOW * problem.n:
             return
         before = state.beta[active]
-        state.beta[active] = self.solve_set(problem, state, active, held.table.values, held.table.slots[active], active)
+        slots = held.table.slots[active]
+        state.beta[active] = self.solve_set(problem, state, active, held.table.values, slots, active, problem.offset)
         delta = state.beta[active] - before
         moved = np.flatnonzero(delta)
         state.f += held.sums(active[moved], delta[moved]) + problem.offset * delta.sum()
@@ -262,6 +263,7 @@ class KernelDecomposition(SolverBase):
         table: np.ndarray,
         slots: np.ndarray,
         columns: np.ndarray,
+        offset: float = 0.0,
     ) -> np.ndarray:
         """The best coefficients of a working set, shape (m,), all others as they are.
 
@@ -273,13 +275,15 @@ class KernelDecomposition(SolverBase):
             Kernel rows by slot.
         slots, columns : int ndarray of shape (m,)
             Where the kernel row of each is, and its place in the others.
+        offset : float
+            Added to the kernel values of the table.
         """
         beta, ridge = state.beta[rows], state.ridge[rows]
         g = state.f[rows] + ridge * beta - problem.y[rows]
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         starts = np.searchsorted(problem.side_of[rows], np.arange(len(problem.sides) + 1))
         K = submatrix(table, slots, columns)
-        small = plain(K, ridge, (state.low[rows], state.high[rows]), problem.tube, starts)
+        small = plain(K, ridge, (state.low[rows], state.high[rows]), problem.tube, starts)._replace(offset=offset)
         state.inner_steps += ascend(small, g, beta, INNER_ACCURACY * state.violation, INNER_STEPS)
         return beta
 
