@@ -13,8 +13,7 @@ from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.class_rows import by_class, new_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.joint_course import ASCENT, FINISH, Course
+from saddlesvm.solvers.crammer_singer import ASCENT, FINISH, CrammerSinger
 from saddlesvm.solvers.second_order import joint
 from saddlesvm.solvers.second_order.joint import JointFinish
 from saddlesvm.solvers.second_order.joint_kernels import (
@@ -185,7 +184,8 @@ def test_the_ascent_goes_on_where_the_finish_keeps_no_promise():
     problem, solver = rows_of(BEST_RIVAL, C=5.0), CrammerSinger()
     state = solver.init(problem, 0)
     state = solver.step(problem, state, Budget(problem.members.size))
-    state.course.phase, state.course.promised, state.course.gap_then = FINISH, 1e-12, 1e-12
+    solver.change(problem, state, FINISH, "tried")
+    state.course.begin(1e-12, 1e-12)
     state = solver.step(problem, state, Budget(1, 1e-9))
     assert state.phase == ASCENT
     assert "changing back" in state.remark
@@ -196,14 +196,17 @@ def test_the_ascent_goes_on_where_the_finish_keeps_no_promise():
 
 def test_predictions_hand_over_where_the_ascent_is_slow_only():
     problem = rows_of(BEST_RIVAL, n=3000)
-    alpha = np.zeros((problem.y.size, CLASSES))
-    slow, fast = Course(), Course()
+    solver, budget = CrammerSinger(), Budget(1, 1e-6)
+    slow, fast = (solver.init(problem, 0) for _ in range(2))
     for epoch in range(1, 41):
-        slow.note(epoch, 1e-2 * 0.999**epoch)
-        fast.note(epoch, 0.5**epoch)
-    assert "Newton steps" in slow.hands_over(problem, alpha, 40.0, 1e-6)
-    assert fast.hands_over(problem, alpha, 40.0, 1e-13) == ""
-    assert slow.next_look > 40.0
+        slow.course.add(epoch, 1e-2 * 0.999**epoch)
+        fast.course.add(epoch, 0.5**epoch)
+    assert "Newton steps" in solver.finish_due(problem, slow, 1e-6)
+    assert solver.finish_due(problem, fast, 1e-13) == ""
+    slow.base_epochs = slow.epochs = 40.0
+    slow = solver.step(problem, slow, budget)
+    assert slow.phase == FINISH
+    assert slow.course.next_prediction > 40.0
 
 
 def test_separable_classes_need_no_finish():

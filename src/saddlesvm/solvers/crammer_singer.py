@@ -9,7 +9,9 @@ sum zero; the top-k hinge also asks for ``a_k >= -s_i / k`` of rivals (:mod:`sad
 rivals are the classes other than its own. The solver sets aside a rival that sits at its bound with a slope below that
 of every class off its bound, and a row that has no rival left. All rivals and rows come back before the end.
 
-Where Newton's method is predicted to reach the end sooner, it finishes (:mod:`saddlesvm.solvers.joint_course`).
+The work that the ascent has left is predicted from how fast its gap falls, and that of Newton's method
+(:mod:`saddlesvm.solvers.second_order.joint`) from the sizes of the problem. Where Newton's method is predicted to reach
+the end sooner, it finishes. All predictions count operations, and never read the clock.
 
 Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale multi-class
 linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and others (2008), LIBLINEAR, appendix E.
@@ -17,7 +19,6 @@ linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,11 +34,15 @@ from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import seeded, shuffle
+from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState
+from saddlesvm.solvers.automatic.predictions import NEXT_PREDICTION, fall_rate, in_words, left_at
 from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, nothing
-from saddlesvm.solvers.joint_course import ASCENT, FINISH, Course, finish_fits
+from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest, take_rivals
-from saddlesvm.solvers.second_order.joint import JointFinish
+from saddlesvm.solvers.second_order.joint import JointNewton, finish_fits, step_cost, steps_between
 
+ASCENT, FINISH = "crammer_singer", "Newton"
+FIRST_PREDICTION = 4.0  # epochs
 # The running figures of a pass.
 METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
 SETTLED = 1e-12  # difference of the largest and smallest slope up to which a block counts as optimal
@@ -192,8 +197,8 @@ def ascend(
 
 
 @dataclass
-class JointState(State):
-    """The state of a run: ``w`` holds the weights of all classes in the layout of the rows.
+class AscentState(State):
+    """The state of the ascent: ``w`` holds the weights of all classes in the layout of the rows.
 
     Attributes
     ----------
@@ -204,14 +209,10 @@ class JointState(State):
         How many classes each row still works on.
     scored : int
         Scores ``x_i . w_k`` computed so far; n K of them are an epoch.
-    known : float
-        The last gap seen over all rows.
+    known, known_at : float
+        The last gap over all rows, and its epoch.
     whole : bool
         Whether the current pass goes over all classes of all rows.
-    course : Course
-        Whether the ascent or its finish is at work; `alpha` and `w` are then the finish's best dual point and its pull.
-    finish : JointFinish, optional
-        The finish at work.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
@@ -223,39 +224,29 @@ class JointState(State):
     position: int = 0
     scored: int = 0
     known: float = np.inf
+    known_at: float = 0.0
     whole: bool = True
-    course: Course = field(default_factory=Course, metadata={"prefix": "course_"})
-    finish: JointFinish | None = field(default=None, repr=False, metadata={"prefix": "finish_"})
-
-    @property
-    def phase(self) -> str:
-        """The phase that is at work."""
-        return self.course.phase
 
     def check_restored(self, problem: Any) -> None:
         self.check_positions(problem, max(self.active - 1, 0))
         K = self.classes.shape[1]
         demand(((self.counts >= 0) & (self.counts <= K)).all(), "its counts of classes are out of range")
         demand((np.sort(self.classes, axis=1) == np.arange(K)).all(), "its classes of a row are no permutation")
-        demand(self.phase in (ASCENT, FINISH), f"its phase is {self.phase[:40]!r}")
+
+    def call_back(self) -> None:
+        """Make all classes of all rows active again."""
+        self.active, self.position, self.whole = self.order.size, 0, True
+        self.counts[:] = self.classes.shape[1]
 
 
 @dataclass(frozen=True)
-class CrammerSinger(SolverBase):
-    """Dual ascent over one row's block of variables, for :class:`~saddlesvm.problem.crammer_singer.JointProblem`.
+class JointAscent(SolverBase):
+    """Dual ascent over one row's block of variables, for :class:`~saddlesvm.problem.crammer_singer.JointProblem`."""
 
-    It solves the hinges of the best rival and of the top k; where the ascent would take long, Newton's method finishes.
-
-    Parameters
-    ----------
-    shrinking : bool, default=True
-        Set aside the classes of a row, and the rows, whose variables sit at their bounds.
-    """
-
-    name: ClassVar[str] = "crammer_singer"
+    name: ClassVar[str] = ASCENT
     shrinking: bool = True
 
-    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointState:
+    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> AscentState:
         """Begin at zero or at the given dual point, with all rows and classes active."""
         n, K = problem.y.size, problem.n_classes
         alpha = np.zeros((n, K)) if start is None or start.alpha is None else np.array(start.alpha, dtype=np.float64)
@@ -266,7 +257,7 @@ class CrammerSinger(SolverBase):
             by_class(problem.X, W)[:] = joint_weights(problem, alpha)
         classes = np.empty((n, K), dtype=np.int16 if K < 2**15 else np.int32)
         classes[:] = np.arange(K)
-        return JointState(
+        return AscentState(
             w=W,
             alpha=alpha,
             classes=classes,
@@ -277,26 +268,16 @@ class CrammerSinger(SolverBase):
             active=problem.members.size,
         )
 
-    def step(self, problem: JointProblem, state: JointState, budget: Budget) -> JointState:
-        """Do the ascent's or the finish's next step, and make a prediction when one is due."""
-        if state.phase == FINISH:
-            return self._finish(problem, state, budget.relative_gap)
-        n, course = state.order.size, state.course
-        until = max(1, round((course.next_look - state.epochs) * n))
-        state = self._ascend(problem, state, Budget(min(budget.rows, until), budget.relative_gap))
-        if budget.relative_gap > 0.0 and state.epochs >= course.next_look - 1e-9:
-            why = course.hands_over(problem, state.alpha, state.epochs, budget.relative_gap)
-            if why:
-                state.remark = why
-                self._begin_finish(state)
-        return state
+    def step(self, problem: JointProblem, state: AscentState, budget: Budget) -> AscentState:
+        """Pass over the active rows and classes; compute at most as many scores as ``budget.rows`` rows have.
 
-    def _ascend(self, problem: JointProblem, state: JointState, budget: Budget) -> JointState:
-        """Pass over the active rows and classes; compute at most as many scores as ``budget.rows`` rows have."""
+        The step ends with a pass over all classes of all rows, whose gap is then known.
+        """
         n, K = state.order.size, problem.n_classes
         left = budget.rows * K
         at_once = max(K, int(SCORED_VALUES / problem.values_per_row))
-        while left > 0:
+        done = passes = 0
+        while left > 0 and not (done and time_is_up()):
             state.position, state.active, done, passes = ascend(
                 problem.terms,
                 Lists(problem.codes, state.order, state.random, state.classes, state.counts),
@@ -309,94 +290,112 @@ class CrammerSinger(SolverBase):
             )
             left -= done
             state.scored += done
-            if passes:
-                state.estimate = float(state.meters["estimate"][0])
-                if state.whole:
-                    state.known, state.whole = state.estimate, False
-                    state.course.note(state.scored / (n * K), state.known)
-                elif state.meters["spread"][0] <= SETTLED or state.estimate <= RECHECK * state.known:
-                    self._call_back(state)
-                if state.estimate <= budget.relative_gap:
-                    break
-            if time_is_up():
+            if not passes:
+                continue
+            state.estimate = float(state.meters["estimate"][0])
+            if state.whole:
+                state.known, state.known_at, state.whole = state.estimate, state.scored / (n * K), False
+                break
+            if state.meters["spread"][0] <= SETTLED or state.estimate <= RECHECK * state.known:
+                state.call_back()
+            if state.estimate <= budget.relative_gap:
                 break
         state.epochs, state.rows_touched = state.scored / (n * K), state.scored // K
         return state
 
-    @staticmethod
-    def _begin_finish(state: JointState) -> None:
-        """Let the finish go on from the present dual point."""
-        state.course.phase, state.position, state.finish = FINISH, 0, None
-
-    def _finish(self, problem: JointProblem, state: JointState, target: float) -> JointState:
-        """A Newton step; hand back where the finish has done far more than promised and shows nothing for it."""
-        n, K, course = state.order.size, problem.n_classes, state.course
-        finish = state.finish
-        if finish is None:
-            finish = state.finish = JointFinish(problem, state.alpha, course.q)
-        finish.step(target)
-        state.alpha, state.w = finish.best.alpha, new_weights(problem.X, K, np.float64)
-        by_class(problem.X, state.w)[:] = finish.pull
-        state.scored += n * K
-        state.epochs, state.rows_touched = state.scored / (n * K), state.scored // K
-        state.estimate, state.proven, state.active = finish.estimate, True, max(1, int((finish.counts > 0).sum()))
-        course.q = finish.q
-        if course.broken(finish.cost, finish.estimate):
-            state.alpha, state.finish, state.proven = state.alpha.copy(), None, False
-            state.remark = f"epoch {state.epochs:.0f}: {finish.steps} Newton steps made no headway: changing back"
-            course.begin_ascent(state.epochs)
-            self._call_back(state)
-        return state
-
-    def on_stall(self, problem: JointProblem, state: JointState) -> JointState | None:
-        """Let the finish go on where the ascent stalls."""
-        if state.phase == FINISH or state.course.patience > 1.0 or not finish_fits(problem):
-            return None
-        state.course.promised, state.course.spent = np.inf, 0.0
-        self._begin_finish(state)
-        return state
-
-    @staticmethod
-    def _call_back(state: JointState) -> None:
-        """Make all classes of all rows active again."""
-        state.active, state.position, state.whole = state.order.size, 0, True
-        state.counts[:] = state.classes.shape[1]
-
-    def like(self, problem: JointProblem, state: JointState, stored: Mapping[str, Any]) -> JointState:
-        """A state with a finish where the stored one has one."""
-        if "finish_q" in stored:
-            state.finish = JointFinish(problem, state.alpha).with_inverse(stored, "finish_")
-        return state
-
-    def resumed(self, problem: JointProblem, state: JointState) -> JointState:
-        """Let the finish compute again what follows from its scores."""
-        if state.finish is not None:
-            state.finish.renew()
-        return state
-
-    def solution(self, problem: JointProblem, state: JointState) -> Point:
-        """The last iterate of the ascent, or the finish's best points."""
-        if state.finish is not None:
-            return Point(state.finish.best.w, state.alpha)
+    def solution(self, problem: JointProblem, state: AscentState) -> Point:
+        """The last iterate."""
         return Point(by_class(problem.X, state.w), state.alpha, tracks=True)
 
-    def last_point(self, problem: JointProblem, state: JointState) -> Point:
-        """The last iterate of the ascent or of the finish."""
-        finish = state.finish
-        return self.solution(problem, state) if finish is None else Point(finish.W, finish.alpha)
-
-    def certified(self, problem: Any, state: JointState, evaluation: Evaluation) -> JointState:
+    def certified(self, problem: Any, state: AscentState, evaluation: Evaluation) -> AscentState:
         """Take the rebuilt weights over; call all classes back when the gap is far above what the active ones show."""
-        if state.phase == FINISH:
-            return state
-        state.known = evaluation.certificate.relative_gap
-        state.course.note(state.epochs, state.known)
+        state.known, state.known_at = evaluation.certificate.relative_gap, state.epochs
         if state.known > 2.0 * state.estimate:
-            self._call_back(state)
-        if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
+            state.call_back()
+        if state.known < FINE_GAP and state.w.dtype != np.float64:
             state.w = state.w.astype(np.float64)
         W = by_class(problem.X, state.w)
         W[:, :-1] = evaluation.coef
         if problem.scale:
             W[:, -1] = evaluation.intercept / problem.scale
+        return state
+
+
+@dataclass
+class JointState(ChosenState):
+    """The state of a run; `q` is the proximity of the finish when it was last at work."""
+
+    phase: str = ASCENT
+    q: float = 0.0
+
+
+@dataclass(frozen=True)
+class CrammerSinger(Choosing):
+    """Dual ascent over one row's block of variables, for :class:`~saddlesvm.problem.crammer_singer.JointProblem`.
+
+    It solves the hinges of the best rival and of the top k; where the ascent would take long, Newton's method finishes.
+
+    Parameters
+    ----------
+    shrinking : bool, default=True
+        Set aside the classes of a row, and the rows, whose variables sit at their bounds.
+    """
+
+    name: ClassVar[str] = ASCENT
+    phases: ClassVar[tuple[str, ...]] = (ASCENT, FINISH)
+    shrinking: bool = True
+
+    def at_work(self, problem: JointProblem, state: JointState) -> Any:
+        """The solver at work."""
+        return JointNewton(state.q) if state.phase == FINISH else JointAscent(self.shrinking)
+
+    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointState:
+        """Begin at zero or at the given dual point, with the ascent."""
+        state = JointState(w=nothing(), seed=seed)
+        state.inner = self.at_work(problem, state).init(problem, seed, start)
+        state.course.next_prediction = FIRST_PREDICTION
+        state.update()
+        return state
+
+    def step(self, problem: JointProblem, state: JointState, budget: Budget) -> JointState:
+        """Do the ascent's or the finish's next step, and make a prediction when one is due."""
+        course, target = state.course, budget.relative_gap
+        if state.phase == FINISH:
+            self.work(problem, state, budget)
+            state.q = state.inner.q
+            self.change_back(problem, state, ASCENT, state.inner.cost)
+            return state
+        until = max(1, round((course.next_prediction - state.epochs) * problem.members.size))
+        self.work(problem, state, Budget(min(budget.rows, until), target))
+        state.add_estimate()
+        if target > 0.0 and state.epochs >= course.next_prediction - 1e-9:
+            course.next_prediction = NEXT_PREDICTION * max(state.epochs, FIRST_PREDICTION)
+            why = self.finish_due(problem, state, target)
+            if why:
+                self.change(problem, state, FINISH, why)
+        return state
+
+    @staticmethod
+    def finish_due(problem: JointProblem, state: JointState, target: float) -> str:
+        """Compare the work that either has left; why the ascent hands over to the finish, or nothing."""
+        course = state.course
+        rate = fall_rate(course.seen)
+        if rate is None or state.epochs < course.rests_until or not finish_fits(problem):
+            return ""
+        gap = float(course.seen[-1, 1])
+        if gap <= target:
+            return ""
+        left, steps = left_at(rate, gap, target), steps_between(gap, target)
+        here, there = left * joint_epoch_cost(problem), steps * step_cost(problem, state.alpha)
+        if here <= there:
+            return ""
+        course.begin(there, gap)
+        return f"gap {gap:.1e}, {in_words(left)}, or about {steps:.0f} Newton steps: changing over"
+
+    def on_stall(self, problem: JointProblem, state: JointState) -> JointState | None:
+        """Let the finish go on where the ascent stalls."""
+        if state.phase == FINISH or state.course.patience > 1.0 or not finish_fits(problem):
+            return None
+        state.course.begin(np.inf, state.estimate)
+        self.change(problem, state, FINISH, "no progress: changing over")
         return state

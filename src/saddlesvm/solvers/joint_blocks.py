@@ -39,8 +39,8 @@ from saddlesvm.runtime.randomness import draw, seeded
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import FINE_GAP, Place, nothing
 from saddlesvm.solvers.blocks import KEPT_BYTES, KEPT_FALL, SEEDS, Another, Blocks, BlocksState
+from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.crammer_singer import METERS, Lists, ascend
-from saddlesvm.solvers.joint_course import epoch_cost
 from saddlesvm.solvers.second_order.joint import JointFinish
 
 CLASS_BYTES = 80  # bytes of a kept row for each class: its variables, and what Newton's method needs of it
@@ -170,7 +170,7 @@ class JointBlocks(Blocks):
         own = np.arange(alpha.shape[0]), local.codes
         before = objectives(problem.C, Sums(0.0, -float(alpha[own].sum()), 0.0, problem.regularizer.conjugate(W)))[1]
         finish = JointFinish(local, alpha, fixed=W - joint_weights(local, alpha), memory=self.memory)
-        cost, most = 0.0, EPOCHS * epoch_cost(problem)
+        cost, most = 0.0, EPOCHS * joint_epoch_cost(problem)
         while finish.steps < (FEWEST_STEPS if cost > most else MOST_STEPS) and not time_is_up():
             best = finish.best
             if best.primal - best.dual <= enough:

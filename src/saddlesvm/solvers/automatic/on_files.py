@@ -23,10 +23,10 @@ from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.memory_plan import matrix_bytes
-from saddlesvm.runtime.durable import demand, growing
+from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import draw
 from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.automatic.predictions import fall_rate, in_words, left_at
+from saddlesvm.solvers.automatic.predictions import Course, fall_rate, in_words, left_at
 from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.blocks import MOST_VISITS, SEEDS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
@@ -61,12 +61,12 @@ class OnFilesState(BlocksState, FilesState, ActiveSetState):
     ----------
     phase : str
         The solver at work.
-    seen : ndarray of shape (k, 2)
-        Sweeps and gaps of coordinate descent.
+    course : Course
+        Its gaps are those of coordinate descent, sweep by sweep.
     """
 
     phase: str = DESCENT
-    seen: np.ndarray = growing(0, 2)
+    course: Course = field(default_factory=Course, metadata={"prefix": "course_"})
 
     def check_restored(self, problem: Any) -> None:
         super().check_restored(problem)
@@ -128,12 +128,12 @@ class AutoOnFiles(OverFiles):
     ) -> None:
         """Note the gaps, and change over where the sweeps that are left take longer than those of Newton's method."""
         for state in states:
-            state.seen = np.vstack([state.seen, [state.sweeps, max(state.estimate, np.finfo(float).tiny)]])
+            state.course.add(state.sweeps, max(state.estimate, np.finfo(float).tiny))
         again = any(state.active_set.ended for state in states)
         if again or states[0].sweeps < FEWEST or min(targets) <= 0.0 or not self.may_change(problems):
             return
         open_ones = [(state, target) for state, target in zip(states, targets, strict=True) if state.estimate > target]
-        here = max((sweeps_left(state.seen, target) for state, target in open_ones), default=0.0)
+        here = max((sweeps_left(state.course.seen, target) for state, target in open_ones), default=0.0)
         powers = max((math.log10(state.estimate / target) for state, target in open_ones), default=0.0)
         there = (SWEEPS if is_smooth(problems[0].loss) else ACTIVE_SET_SWEEPS) + EACH_POWER * powers
         wide = self._is_wide(problems)

@@ -12,14 +12,15 @@ import numpy as np
 
 from saddlesvm.problem.loss import Loss, Shape, traits_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.durable import Group
+from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.costs import epoch_cost, lead, values_cost
 from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
 # Cost of a Newton step: passes over the data, seconds per row on top (for any loss), seconds per step on top.
 PASSES, TERMS, CALLS = 1.3, 1e-8, 1e-4
 AGAIN = 0.4  # share of the first factor's cost that each later one takes: it keeps rows whose share changed little
-LOOK = 1e-4  # seconds per prediction
+PREDICTION = 1e-4  # seconds per prediction
+NEXT_PREDICTION = 1.25  # factor from the epoch of one later prediction to the epoch of the next
 # Newton steps: the least number, and the steps per power of ten that the gap falls by.
 STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
 # The first choice, for smooth losses on many more rows than features, compares two predictions. For coordinate descent:
@@ -35,11 +36,15 @@ SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the chang
 
 
 @dataclass
-class Promise(Group):
-    """A prediction, and the measurements since.
+class Course(Group):
+    """The course of a run: the gaps so far, the prediction for the finish, and the measurements since.
 
     Attributes
     ----------
+    seen : ndarray of shape (k, 2)
+        Epochs and relative gaps of the first solver, over all rows, from which its rate is measured.
+    next_prediction : float
+        Epoch of the next prediction.
     promised, spent : float
         The work predicted for the finish, and the work it has done since the change-over or the last progress.
     gap_then, primal_then : float
@@ -50,12 +55,19 @@ class Promise(Group):
         Epoch before which no prediction changes over to the finish again.
     """
 
+    seen: np.ndarray = growing(0, 2)
+    next_prediction: float = 0.0
     promised: float = 0.0
     spent: float = 0.0
     gap_then: float = np.inf
     primal_then: float = np.inf
     patience: float = 1.0
     rests_until: float = 0.0
+
+    def add(self, epochs: float, gap: float) -> None:
+        """Remember the gap at an epoch."""
+        if 0.0 < gap < np.inf and (not self.seen.size or epochs > self.seen[-1, 0]):
+            self.seen = np.vstack([self.seen, [epochs, gap]])
 
     def begin(self, work: float, gap: float) -> None:
         """The finish begins at this gap, and is predicted to take so much work."""
@@ -108,9 +120,9 @@ def steps_cost(first: float, passes: float, steps: float) -> float:
     return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
 
 
-def look_cost(problem: Problem) -> float:
+def prediction_cost(problem: Problem) -> float:
     """Cost of a prediction in epochs, at least one: predictions must not take longer than the work they predict."""
-    return max(1.0, LOOK / epoch_cost(problem))
+    return max(1.0, PREDICTION / epoch_cost(problem))
 
 
 def passes_cost(problem: Problem) -> float:

@@ -26,11 +26,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import square
@@ -39,6 +41,7 @@ from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import stored
 from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
@@ -69,10 +72,11 @@ BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
 CALLS = 3e-4  # seconds of a Newton step that the calls take
 LOOKS_OF_A_STEP = 4.0  # times that a Newton step finds the thresholds of all rows
 TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is known yet
+MOST_BLOCKS = 20_000_000  # rows times classes up to which their scores and variables are kept in memory
 STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten that the gap falls by
 
 
-class JointFinish(Standing):
+class JointFinish(Standing, State):
     """The state of the finish of a joint problem; its best primal point has shape (K, d + 1).
 
     Parameters
@@ -99,7 +103,7 @@ class JointFinish(Standing):
     """
 
     __stored__ = stored(
-        "q", "centre", "W", "Z", "pull", "inner", "steps", "iterations", "cost", "stuck",
+        "w", "q", "centre", "W", "Z", "pull", "inner", "steps", "iterations", "cost", "stuck", "rows_touched", "epochs",
         best={"prefix": "best_"}, inverse={"prefix": "inverse_"},
     )  # fmt: skip
 
@@ -125,20 +129,17 @@ class JointFinish(Standing):
         self.Z = self._scores(self.W)
         self.pull, self.iterations, self.cost = self.W, 0, 0.0
         self.inverse: Inverse | None = None
-        self._look()
+        self.proven = True
+        self.evaluate()
 
-    def with_inverse(self, held: Mapping[str, Any], prefix: str) -> JointFinish:
+    def with_inverse(self, held: Mapping[str, Any]) -> JointFinish:
         """Itself, with a preconditioner of the kind that a stored finish has."""
-        if f"{prefix}inverse_factors" in held:
+        if "inverse_factors" in held:
             nothing = np.zeros(self.problem.y.size)
             self.inverse = ClassFactors(self.problem, lambda k: nothing, np.random.default_rng(0))
-        elif f"{prefix}inverse_inverse" in held:
+        elif "inverse_inverse" in held:
             self.inverse = Diagonal(self.problem, new_weights(self.problem.X, self.problem.n_classes, np.float64))
         return self
-
-    def renew(self) -> None:
-        """Compute again what follows from the centre and the scores, which a checkpoint does not hold."""
-        self._look()
 
     @property
     def free_rows(self) -> FreeRows:
@@ -147,16 +148,11 @@ class JointFinish(Standing):
 
     def step(self, target: float) -> None:
         """Move the centre where that is due, and make a Newton step, unless the gap is at most `target`."""
-        self.move_centre(lambda stepped: self._look(), target, GROWTH, least=LEAST_PROXIMITY)
+        self.move_centre(lambda stepped: self.evaluate(), target, GROWTH, least=LEAST_PROXIMITY)
         if self.estimate <= target:
             return
         self._go(self._direction())
-        self._look()
-
-    @property
-    def estimate(self) -> float:
-        """The relative gap between the best points so far."""
-        return self.best.relative_gap
+        self.evaluate()
 
     def _scores(self, W: np.ndarray) -> np.ndarray:
         """``x_i . w_k`` in float64, shape (n_all, K); W has shape (K, d + 1)."""
@@ -177,8 +173,8 @@ class JointFinish(Standing):
         problem = self.problem
         return SmoothedRows(problem.joint, problem.codes, problem.all_weights, self.centre, self.q)
 
-    def _look(self) -> None:
-        """The rows' variables at the scores, the gradient, and what they prove."""
+    def evaluate(self) -> None:
+        """Compute the rows' variables at the scores, the gradient, and both objectives."""
         problem, C = self.problem, self.problem.C
         respond(self._smoothed(), self.Z, self.alpha, self.classes, self.counts, self.sums)
         paid, gained, coupled = self.sums.view(np.float64).tolist()
@@ -191,6 +187,7 @@ class JointFinish(Standing):
         sums = Sums(paid, -gained, charged, 0.5 * square(V))
         if self.best.keep(objectives(C, sums), self.W, self.alpha):
             self.pull = V
+        self.estimate, self.active = self.best.relative_gap, max(1, int(np.count_nonzero(self.counts)))
 
     def _direction(self) -> np.ndarray:
         """An approximate solution of the Newton equations, shape (K, d + 1)."""
@@ -271,6 +268,51 @@ class JointFinish(Standing):
                 t = 0.5 * (least + most) if most < np.inf else 2.0 * least
         self.W = self.W + t * direction
         self.Z += t * change
+
+
+@dataclass(frozen=True)
+class JointNewton(SolverBase):
+    """The second-order finish as a solver: an epoch is a Newton step."""
+
+    name: ClassVar[str] = "joint_newton"
+    q: float = 0.0
+
+    def init(self, problem: JointProblem, seed: int, start: Point) -> JointFinish:
+        """Begin at a dual feasible point."""
+        assert start.alpha is not None
+        state = JointFinish(problem, start.alpha, self.q)
+        state.w = _as_rows_have(problem, state.pull)
+        return state
+
+    def step(self, problem: JointProblem, state: JointFinish, budget: Budget) -> JointFinish:
+        """Do a Newton step."""
+        state.step(budget.relative_gap)
+        state.w = _as_rows_have(problem, state.pull)
+        state.rows_touched += problem.members.size
+        state.epochs += 1.0
+        return state
+
+    def like(self, problem: JointProblem, state: JointFinish, stored: Mapping[str, Any]) -> JointFinish:
+        """A state with a preconditioner of the kind that the stored one has."""
+        return state.with_inverse(stored)
+
+    def resumed(self, problem: JointProblem, state: JointFinish) -> JointFinish:
+        """Compute again what follows from the centre and the scores, which a checkpoint does not hold."""
+        state.evaluate()
+        return state
+
+    def solution(self, problem: JointProblem, state: JointFinish) -> Point:
+        """The best points so far."""
+        return Point(state.best.w, state.best.alpha)
+
+    def last_point(self, problem: JointProblem, state: JointFinish) -> Point:
+        """The last iterate."""
+        return Point(state.W, state.alpha)
+
+
+def finish_fits(problem: JointProblem) -> bool:
+    """Whether the memory has room for the finish."""
+    return problem.y.size * problem.n_classes <= MOST_BLOCKS
 
 
 def _as_rows_have(problem: JointProblem, W: np.ndarray) -> np.ndarray:
