@@ -22,7 +22,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from saddlesvm.cli.dask import as_dask
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.active_set import ActiveSetRounds
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training

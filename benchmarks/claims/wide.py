@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cluster import newton
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training

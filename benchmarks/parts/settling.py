@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.active_set import ActiveSetRounds
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.problem.losses import Hinge

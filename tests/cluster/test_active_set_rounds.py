@@ -10,7 +10,7 @@ import pytest
 
 from saddlesvm.cluster.active_set import ActiveSetRounds, room_for, rows_sent, search_part
 from saddlesvm.cluster.asking import Asked, together
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.one_worker import OneWorker

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.mixing import DEALT, alike, census, dealt, joined, mixed
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Training

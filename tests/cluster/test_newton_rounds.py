@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.asking import Asked, together
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.newton import NewtonRounds, is_suited, look_at
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Solution, Training

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.places import Places, added, at, touched, whole, without_zeros
 from saddlesvm.cluster.rounds import Rounds, Training

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.part import Order, Part, Report, improve, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.fit.limits import Limits

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.mixing import dealt, joined
 from saddlesvm.cluster.part import Part, count_right, counted_together, make_part

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.active_set import ActiveSetRounds
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.one_worker import OneWorker, Order, fit_there
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Training

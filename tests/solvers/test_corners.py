@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training

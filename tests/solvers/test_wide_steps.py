@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster import newton
-from saddlesvm.cluster.in_process import InProcess
+from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.part import make_part

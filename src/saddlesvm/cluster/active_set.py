@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.cluster.asking import Asked, AskingRounds, Found, findings_of
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import ROW_SIZES, Engine, Training
+from saddlesvm.cluster.rounds import ROW_SIZES, Training
 from saddlesvm.cluster.tasks import ANY_TIME, Answer, Until, measured, working_until
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import Intercept, make_intercept

@@ -21,23 +21,9 @@ from typing import Any
 import numpy as np
 from distributed import Client, KilledWorker, wait
 
-from saddlesvm.cluster.part import (
-    Order,
-    Report,
-    RoundSums,
-    duals_of,
-    first_duals,
-    improve,
-    places_of,
-    report_of,
-    sums_of,
-    sums_together,
-    total,
-    vectors_together,
-    weights_of,
-)
-from saddlesvm.cluster.places import at, whole
-from saddlesvm.cluster.rounds import Late, Pick, Stopped, Task
+from saddlesvm.cluster.engine import Combine, Engine, Late, Pick, Stopped, Task
+from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals
+from saddlesvm.cluster.places import at
 from saddlesvm.cluster.tasks import Answer, halt
 
 BRANCHES = 8  # reports that one task adds up
@@ -101,7 +87,7 @@ class Left:
         self.made = None
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """Carries out rounds on a cluster.
 
     Parameters
@@ -114,38 +100,36 @@ class DaskEngine:
     """
 
     def __init__(self, client: Client, parts: list[Any], problems: int, kept: dict[Any, Left] | None = None) -> None:
-        self.client, self.rows, self.problems = client, parts, problems
-        self.parts, self.restarts, self.done, self.sent = len(parts), 0, 0, 0
+        super().__init__(parts, problems)
+        self.client, self.done = client, 0
         self.kept: list[Any] = []
         self.there: dict[Any, Left] = {} if kept is None else kept
         self.shared: list[Any] = []
         self.stop = threading.Event()  # set by Ctrl-C
-        self.name, self.end, self.has_model = uuid.uuid4().hex, float("inf"), False
+        self.name = uuid.uuid4().hex
         self.halted_at: float | None = None
         self.known: set[str] = set()  # workers that partitions were dealt out to
 
     @cached_property
     def duals(self) -> list[Any]:
         """The dual variables of the partitions, as futures; zero at first."""
-        duals = [self.submit(first_duals, part, self.problems) for part in self.rows]
+        duals = super().duals
         self.kept = list(duals)
         return duals
 
-    def submit(self, function: Any, *arguments: Any) -> Any:
+    def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """A task that may run anywhere, and again."""
-        return self.client.submit(function, *arguments, pure=False, retries=2)
+        return self.client.submit(work, *arguments, pure=False, retries=2)
+
+    def together(self, results: list[Any], combine: Combine) -> Any:
+        """The result of `combine`, added up on the workers."""
+        return self.result(self.tree(results, combine))
 
     def improve(self, W: np.ndarray, order: Order) -> Answer:
         """Do one round; after a loss return an empty report, and raise `restarts` by one."""
         try:
             self.welcome()
-            given = self.share(W)
-            both = [
-                self.submit(improve, part, duals, w, order)
-                for (part, duals), w in zip(self.pairs(), given, strict=True)
-            ]
-            self.duals = [self.submit(duals_of, one) for one in both]
-            report: Answer = self.result(self.tree([self.submit(report_of, one) for one in both], total))
+            report = super().improve(W, order)
             self.done += 1
             if self.done % KEEP_EVERY == 0:
                 self.keep()
@@ -154,14 +138,10 @@ class DaskEngine:
             self.recover(loss)
             return Answer(Report(np.zeros_like(W), RoundSums.none(len(W))), 0, 0.0, 0.0, 0)
 
-    def pairs(self) -> list[tuple[Any, Any]]:
-        """Each partition with its dual variables."""
-        return list(zip(self.rows, self.duals, strict=True))
-
     @cached_property
     def places(self) -> list[np.ndarray]:
         """The places of w that each partition has."""
-        return list(self.client.gather([self.submit(places_of, part) for part in self.rows]))
+        return list(self.client.gather(super().places))
 
     def share(self, W: np.ndarray) -> list[Any]:
         """Put what each partition needs of w on a worker; keep it while Dask may compute a result again from it.
@@ -190,41 +170,34 @@ class DaskEngine:
         fresh = []
         for part, duals in zip(self.rows, self.kept, strict=True):
             there = duals.status == "finished"
-            fresh.append(duals if there else self.submit(first_duals, part, self.problems))
+            fresh.append(duals if there else self.run(first_duals, part, self.problems))
         self.duals = fresh
 
     def weights(self, order: Order) -> np.ndarray:
         """``w`` of the dual variables; after a loss, of those that are left."""
         while True:
             try:
-                shares = [self.submit(weights_of, part, duals, order) for part, duals in self.pairs()]
-                return whole(self.result(self.tree(shares, vectors_together)))
+                return super().weights(order)
             except Exception as loss:
                 self.recover(loss)
 
     def sums(self, W: np.ndarray, order: Order) -> RoundSums:
         """The sums of the certificate; after a loss, which raises `restarts` by one, they mean nothing."""
         try:
-            given = self.share(W)
-            shares = [
-                self.submit(sums_of, part, duals, w, order)
-                for (part, duals), w in zip(self.pairs(), given, strict=True)
-            ]
-            sums: RoundSums = self.result(self.tree(shares, sums_together))
-            return sums
+            return super().sums(W, order)
         except Exception as loss:
             self.recover(loss)
             return RoundSums.none(len(W))
 
-    def total(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
+    def total(self, work: Task, together: Combine, given: Any) -> Any:
         """The result of `together` on the answers of `work` for all partitions, a few at a time; after a loss anew."""
         return self.returned(self.persist(work, together, given), None)
 
-    def persist(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Left:
-        """The same, left on the workers for :meth:`told` and :meth:`map_each`."""
+    def persist(self, work: Task, together: Combine, given: Any) -> Left:
+        """The same, left on the workers for :meth:`returned` and :meth:`map_each`."""
         return Left(functools.partial(self.spread, work, together, given))
 
-    def persist_there(self, work: Task, together: Callable[[list[Any]], Any]) -> Left:
+    def persist_there(self, work: Task, together: Combine) -> Left:
         """The same, made once for all fits over these partitions."""
         if work not in self.there:
             self.there[work] = self.persist(work, together, None)
@@ -232,7 +205,7 @@ class DaskEngine:
 
     def returned(self, left: Left, what: Callable[[Any], Any] | None) -> Any:
         """`what` of something left there; all of it without `what`."""
-        return self.surely(lambda: self.result(self.submit(what, left.future) if what else left.future), left)
+        return self.surely(lambda: self.result(self.run(what, left.future) if what else left.future), left)
 
     def map_each(
         self, left: Left, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
@@ -240,17 +213,17 @@ class DaskEngine:
         """For each place and what is given for it: ``what(pick(left, place), given)``, side by side."""
 
         def all_of() -> list[Any]:
-            picked = [self.submit(pick, left.future, place) for place, _ in given]
-            tasks = [self.submit(what, one, posed) for one, (_, posed) in zip(picked, given, strict=True)]
+            picked = [self.run(pick, left.future, place) for place, _ in given]
+            tasks = [self.run(what, one, posed) for one, (_, posed) in zip(picked, given, strict=True)]
             return [self.result(task, listens=True) for task in tasks]
 
         return list(self.surely(all_of, left))
 
-    def spread(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
+    def spread(self, work: Task, together: Combine, given: Any) -> Any:
         """The task whose result is what `together` makes of the answers of `work`."""
         self.welcome()
         [shared] = self.client.scatter([given], hash=False)
-        return self.tree([self.submit(work, part, shared) for part in self.rows], together)
+        return self.tree([self.run(work, part, shared) for part in self.rows], together)
 
     def welcome(self) -> None:
         """Give workers that have joined since copies of their share of the partitions: Dask sends tasks to the rows."""
@@ -281,11 +254,11 @@ class DaskEngine:
             raise loss
         self.restarts += 1
 
-    def tree(self, reports: list[Any], together: Callable[[list[Any]], Any]) -> Any:
+    def tree(self, reports: list[Any], together: Combine) -> Any:
         """The result of `together` on reports, a few at a time, on the workers that hold them."""
         while len(reports) > 1:
             groups = [reports[k : k + BRANCHES] for k in range(0, len(reports), BRANCHES)]
-            reports = [self.submit(together, group) if len(group) > 1 else group[0] for group in groups]
+            reports = [self.run(together, group) if len(group) > 1 else group[0] for group in groups]
         return reports[0]
 
     def result(self, future: Any, listens: bool = False) -> Any:

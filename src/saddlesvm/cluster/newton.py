@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.cluster.asking import Asked, AskingRounds, Found, findings_of
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Engine, Training
+from saddlesvm.cluster.rounds import Training
 from saddlesvm.cluster.tasks import Answer, measured
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.mixing import joined
 from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Engine, Rounds, Training
+from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.cluster.tasks import Answer, Until, combined, measured, working_until
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit

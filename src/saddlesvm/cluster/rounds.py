@@ -1,8 +1,8 @@
 """The rounds: every partition proposes a change, and the round takes a share of it that never lowers a dual objective.
 
 A round sends w to the partitions and gets back the sum of their proposals and a few other sums, from which it computes
-the certificate of the point that it began with. An :class:`Engine` carries out the round, by tasks of a cluster or in
-one process; nothing here knows where the rows are.
+the certificate of the point that it began with. An :class:`~saddlesvm.cluster.engine.Engine` carries out the round, by
+tasks of a cluster or in one process; nothing here knows where the rows are.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from saddlesvm.cluster.part import Order, Part, Report, RoundSums
+from saddlesvm.cluster.engine import Engine, Late, Stopped
+from saddlesvm.cluster.part import Order, Report, RoundSums
 from saddlesvm.cluster.places import whole
 from saddlesvm.cluster.tasks import Answer, Until
 from saddlesvm.fit.limits import Limits
@@ -34,60 +35,9 @@ from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, RowSizes
 from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
 
-Task = Callable[[Part, Any], Any]  # work for one partition
-Pick = Callable[[Any, int], Any]  # of what is left there, what is for one place
 ROW_SIZES = len(RowSizes._fields)
 LEAST_SECONDS = 0.01  # for a task, however late it is
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled
-
-
-class Late(Exception):
-    """A wait that was given up because the time of the fit is over."""
-
-
-class Stopped(KeyboardInterrupt):
-    """A wait that was given up because Ctrl-C asked the rounds to end; another Ctrl-C is a plain KeyboardInterrupt."""
-
-
-class Engine(Protocol):
-    """Carries out a round wherever the partitions are, and keeps their dual variables there."""
-
-    parts: int
-    restarts: int
-    sent: int  # bytes of w that a partition got in the last round, in the mean
-    name: str  # of the fit, for tasks that end when it is halted
-    end: float  # the perf_counter at which the time of the fit is over
-    has_model: bool  # whether there is one to return where a round is given up
-
-    @property
-    def threads(self) -> int:
-        """Tasks that may run at the same time."""
-
-    def improve(self, W: np.ndarray, order: Order) -> Answer:
-        """One round: a :class:`~saddlesvm.cluster.part.Report`, with what it cost."""
-
-    def weights(self, order: Order) -> np.ndarray:
-        """``w`` of the dual variables, anew from the rows; shape (problems, d + 1)."""
-
-    def sums(self, W: np.ndarray, order: Order) -> RoundSums:
-        """The sums of the certificate of W and the dual variables."""
-
-    def total(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
-        """The result of `together` on the answers of `work` for all partitions; neither changes what it gets."""
-
-    def persist(self, work: Task, together: Callable[[list[Any]], Any], given: Any) -> Any:
-        """The same, left where the rows are; what it is, :meth:`returned` and :meth:`map_each` know."""
-
-    def persist_there(self, work: Task, together: Callable[[list[Any]], Any]) -> Any:
-        """The same, made once for all fits over these partitions."""
-
-    def returned(self, left: Any, what: Callable[[Any], Any]) -> Any:
-        """`what` of something left there, which it does not change."""
-
-    def map_each(
-        self, left: Any, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
-    ) -> list[Any]:
-        """For each place and what is given for it: ``what(pick(left, place), given)``, carried out there."""
 
 
 @dataclass(frozen=True)
