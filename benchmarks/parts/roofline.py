@@ -23,12 +23,13 @@ import numpy as np
 
 from benchmarks.common import embedding_like, text_like
 from saddlesvm.data.inputs import finite_norms
-from saddlesvm.lab.machine import memory, processor, usable_cores
+from saddlesvm.lab.machine import memory, processor
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import Dense, Rows, as_rows, n_rows, n_values
 from saddlesvm.rows.prefetch import row_ahead
 from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.threads import usable_cores
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
 

@@ -186,7 +186,7 @@ def plainly(data: bytes) -> Any:
 @pytest.mark.parametrize("size", [0, 1, 1000, 100_001, 1_200_000])
 def test_bzip2_in_parallel_is_bzip2(monkeypatch: pytest.MonkeyPatch, size: int, piece: int) -> None:
     monkeypatch.setattr(parallel_bz2, "PIECE", piece)
-    monkeypatch.setattr(parallel_bz2, "_cores", lambda: 3)
+    monkeypatch.setattr(parallel_bz2, "usable_cores", lambda: 3)
     random = np.random.default_rng(size)
     text = random.integers(0, 50, size // 3, dtype=np.uint8).tobytes() * 3
     data = bz2.compress(text, 1)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, Store
-from saddlesvm.data import StoreWriter, atomic, parallel_bz2
+from saddlesvm.data import StoreWriter, atomic
 from saddlesvm.lab import machine
 from saddlesvm.rows import files, memory_plan
 from saddlesvm.runtime import kernel_cache
+from saddlesvm.runtime.threads import usable_cores
 from saddlesvm.solvers.threaded import cores
 from support import matrix
 
@@ -54,7 +55,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def test_memory_and_cores_are_guessed(elsewhere: None) -> None:
     assert memory_plan.available_memory() == 2**62
-    assert machine.usable_cores() == parallel_bz2._cores() == os.cpu_count()
+    assert usable_cores() == os.cpu_count()
     assert machine.processor()
     assert cores._core_finder()() == -1
     assert kernel_cache._is_trusted(12345)

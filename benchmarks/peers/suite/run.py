@@ -29,7 +29,8 @@ from peers import PEERS
 from task import Peer
 
 from saddlesvm.data import DataError
-from saddlesvm.lab.machine import memory, processor, usable_cores
+from saddlesvm.lab.machine import memory, processor
+from saddlesvm.runtime.threads import usable_cores
 
 TIGHTEST = 1e-9  # gap that the fit which gives the bound is asked for
 TARGET = min(results.TARGETS)

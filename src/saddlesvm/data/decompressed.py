@@ -12,20 +12,52 @@ import lzma
 from collections.abc import Callable
 from typing import IO, Any
 
-__all__ = ["open_bz2", "open_xz"]
+__all__ = ["OverFile", "open_bz2", "open_xz"]
 
 PIECE = 1 << 18
 MEMORY = 1 << 27  # bytes: twice what the dictionary of the highest preset takes
 PADDING = 4  # bytes: zeros after an xz stream come in multiples of this
 
 
-class Decompressed(io.RawIOBase):
-    """The streams of a file, one after the other; to be read from one end to the other.
+class OverFile(io.RawIOBase):
+    """A file made from another while it is read, from one end to the other; closed with that one.
+
+    Parameters
+    ----------
+    file : binary file
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def piece(self, size: int) -> bytes | memoryview:
+        """At most `size` bytes more; none at the end."""
+        raise NotImplementedError
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a part of `buffer`; 0 at the end. Raises what :meth:`piece` does."""
+        data = self.piece(len(buffer)) if len(buffer) else b""
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file below too."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+class Decompressed(OverFile):
+    """The streams of a file, one after the other.
 
     Parameters
     ----------
     raw : binary file
-        At the beginning of the first stream. Closed with this one.
+        At the beginning of the first stream.
     make : callable
         Gives a new decompressor, as `bz2` and `lzma` have them.
     padding : int
@@ -33,16 +65,13 @@ class Decompressed(io.RawIOBase):
     """
 
     def __init__(self, raw: IO[bytes], make: Callable[[], Any], padding: int = 0) -> None:
-        self._raw, self._make, self._padding = raw, make, padding
+        super().__init__(raw)
+        self._make, self._padding = make, padding
         self._engine = make()
         self._input = b""
 
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a part of `buffer`; 0 at the end.
+    def piece(self, size: int) -> bytes:
+        """The next decompressed bytes.
 
         Raises
         ------
@@ -51,26 +80,22 @@ class Decompressed(io.RawIOBase):
         OSError, lzma.LZMAError
             A stream is damaged, or something else stands behind it.
         """
-        while len(buffer):
-            if self._engine.eof and not self._next_stream():
-                return 0
+        data = b""
+        while not data and not (self._engine.eof and not self._next_stream()):
             if not self._input and self._engine.needs_input:
-                self._input = self._raw.read(PIECE)
+                self._input = self._file.read(PIECE)
                 if not self._input:
                     raise EOFError("the compressed data end too early")
-            data, self._input = self._engine.decompress(self._input, len(buffer)), b""
-            if data:
-                buffer[: len(data)] = data
-                return len(data)
-        return 0
+            data, self._input = self._engine.decompress(self._input, size), b""
+        return data
 
     def _next_stream(self) -> bool:
         """Make ready for what stands behind the end of a stream, if anything does."""
-        rest = self._engine.unused_data or self._raw.read(PIECE)
+        rest = self._engine.unused_data or self._file.read(PIECE)
         zeros = 0
         while self._padding and rest and not rest.strip(b"\0"):
             zeros += len(rest)
-            rest = self._raw.read(PIECE)
+            rest = self._file.read(PIECE)
         if self._padding:
             zeros += len(rest) - len(rest.lstrip(b"\0"))
             rest = rest.lstrip(b"\0")
@@ -79,12 +104,6 @@ class Decompressed(io.RawIOBase):
         if rest:
             self._engine, self._input = self._make(), rest
         return bool(rest)
-
-    def close(self) -> None:
-        """Close the compressed file too."""
-        if not self.closed:
-            self._raw.close()
-        super().close()
 
 
 def open_bz2(raw: IO[bytes]) -> IO[bytes]:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import bz2
 import io
-import os
 import re
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
-from saddlesvm.data.decompressed import open_bz2
-from saddlesvm.runtime.threads import threads_ahead
+from saddlesvm.data.decompressed import OverFile, open_bz2
+from saddlesvm.runtime.threads import threads_ahead, usable_cores
 
 __all__ = ["open_parallel_bz2"]
 
@@ -32,51 +30,37 @@ MOST_WORKERS = 16
 
 def open_parallel_bz2(raw: IO[bytes]) -> IO[bytes]:
     """Decompress a bzip2 file that is open at its beginning; from one end to the other, no seeking."""
-    workers = min(_cores(), MOST_WORKERS)
+    workers = min(usable_cores(), MOST_WORKERS)
     return open_bz2(raw) if workers < 2 else io.BufferedReader(_Decompressed(raw, workers), PIECE)
 
 
-def _cores() -> int:
-    """The number of cores that this process may use."""
-    with suppress(AttributeError):  # not on every system
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+class _Decompressed(OverFile):
+    """The decompressed file; where something is unusual, the rest of it in the ordinary way."""
 
-
-class _Decompressed(io.RawIOBase):
     def __init__(self, raw: IO[bytes], workers: int) -> None:
-        self._raw = raw
+        super().__init__(raw)
         self._parts: Generator[bytes, None, None] = _parts(raw, workers)
         self._left = memoryview(b"")
         self._given = 0
 
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a part of `buffer`; 0 at the end."""
-        while not self._left:
-            part = self._next()
-            if part is None:
-                return 0
+    def piece(self, size: int) -> memoryview:
+        """The next decompressed bytes."""
+        while not self._left and (part := self._next()) is not None:
             self._left = memoryview(part)
-        count = min(len(buffer), len(self._left))
-        buffer[:count] = self._left[:count]
-        self._left = self._left[count:]
-        self._given += count
-        return count
+        data, self._left = self._left[:size], self._left[size:]
+        self._given += len(data)
+        return data
 
     def _next(self) -> bytes | None:
         try:
             return next(self._parts, None)
         except (OSError, ValueError, EOFError):
             self._parts.close()
-            self._parts = _plain_parts(self._raw, self._given)
+            self._parts = _plain_parts(self._file, self._given)
             return next(self._parts, None)
 
     def close(self) -> None:
-        """Stop decompressing; the file below stays open."""
+        """Stop decompressing, and close the file below."""
         self._parts.close()
         super().close()
 

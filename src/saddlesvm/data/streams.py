@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
-from saddlesvm.data.decompressed import PIECE, open_bz2, open_xz
+from saddlesvm.data.decompressed import PIECE, OverFile, open_bz2, open_xz
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.parallel_bz2 import open_parallel_bz2
 from saddlesvm.data.sources import refuse_special
@@ -54,39 +54,29 @@ class _Gzip(gzip.GzipFile):
             raw.close()
 
 
-class _Lines(io.RawIOBase):
+class _Lines(OverFile):
     """Decompressed text, refused where a line is longer than :data:`LONGEST_LINE`: a small file may hold a huge one."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
-        self._file, self._path, self._length = file, path, 0
+        super().__init__(file)
+        self._path, self._length = path, 0
 
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a part of `buffer`; 0 at the end.
+    def piece(self, size: int) -> bytes:
+        """The next bytes of the text.
 
         Raises
         ------
         DataError
             A line is too long.
         """
-        text = self._file.read(len(buffer))
+        text = self._file.read(size)
         self._length = len(text) - end if (end := text.rfind(b"\n") + 1) else self._length + len(text)
         if self._length > LONGEST_LINE:
-            size = f"{LONGEST_LINE >> 20} MB"
+            longest = f"{LONGEST_LINE >> 20} MB"
             raise DataError(
-                f"{self._path}: holds a line of more than {size}; decompress the file first if that is intended"
+                f"{self._path}: holds a line of more than {longest}; decompress the file first if that is intended"
             )
-        buffer[: len(text)] = text
-        return len(text)
-
-    def close(self) -> None:
-        """Close the file too."""
-        if not self.closed:
-            self._file.close()
-        super().close()
+        return text
 
 
 _COMPRESSED: dict[bytes, Opener] = {b"\x1f\x8b": _open_gzip, b"BZh": open_bz2, b"\xfd7zXZ\x00": open_xz}

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from saddlesvm.runtime.threads import usable_cores
+
 PACKAGES = ("saddlesvm", "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pandas", "matplotlib", "plotly")
 ENGINES = ("liblinear-official", "cyanure", "sklearn-contrib-lightning")
 Answer = TypeVar("Answer")
@@ -39,11 +41,6 @@ def processor() -> str:
         lines = []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(work: Callable[[Any], Answer], pieces: Iterable[Any]) -> list[Answer]:

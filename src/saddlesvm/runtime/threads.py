@@ -20,6 +20,11 @@ MOST_HELPERS = 64  # threads of this process that help others
 BLAS_WORTH = 0.02  # seconds of matrix work; with less, the threads of BLAS cost more than they save
 
 
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def blas_for(seconds: float) -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread if the work takes too few seconds to gain from more."""
     return nullcontext() if seconds > BLAS_WORTH else _blas().limit(limits=1, user_api="blas")

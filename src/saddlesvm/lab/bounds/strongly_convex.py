@@ -195,17 +195,12 @@ def freedman_random_bound(
 ) -> float:
     """:func:`freedman_average_bound` for an iterate drawn uniformly from 1 ... T, by Markov's inequality.
 
+    Other parameters as there.
+
     Parameters
     ----------
-    R, lam : float
-        Largest row norm, and lambda.
-    T : float
-        Iterations.
-    delta : float
-        Probability that the bound on the average regret fails.
     miss : float, default=0.5
         Probability over the draw of the iterate; the bound fails with probability at most ``delta + miss``.
-    projection : bool, default=False
     """
     between("miss", miss)
     return freedman_average_bound(R, lam, T, delta, projection=projection) / miss
