@@ -14,6 +14,8 @@ from saddlesvm.cli import main
 from saddlesvm.data import Store, StoreWriter, read
 from saddlesvm.data.blocks import Reading
 from saddlesvm.data.cache import CACHE, cached, from_cache
+from saddlesvm.data.errors import BeingWritten
+from saddlesvm.data.store_format import PARTIAL
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 TWO_SCALES = """
@@ -58,6 +60,25 @@ def test_a_store_that_is_replaced_while_its_arrays_are_opened_is_opened_again(ta
 
     assert np.array_equal(from_cache(table, Reading(), use), ROWS)
     assert scales == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_lock_on_a_folder_that_was_removed_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    folder, locked = tmp_path / f"rows{PARTIAL}", fcntl.flock
+
+    def lock_too_late(handle: int, how: int) -> None:
+        folder.rmdir()
+        if again:
+            folder.mkdir()
+        locked(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock_too_late)
+    with pytest.raises(BeingWritten, match="by another process"):
+        StoreWriter(tmp_path / "rows")
+    assert folder.exists() == again
 
 
 def test_processes_with_different_options_disturb_none_of_each_other(table: Path) -> None:

@@ -145,10 +145,14 @@ class StoreFolder:
             yield
             return
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = os.path.samestat(os.stat(folder), os.fstat(handle))  # another may have made it anew before
+            except (BlockingIOError, FileNotFoundError):
+                held = False
+            if not held:
+                raise self._being_written()
             yield
-        except BlockingIOError:
-            raise self._being_written() from None
         finally:
             os.close(handle)
 
