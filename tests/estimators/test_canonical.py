@@ -19,6 +19,7 @@ from saddlesvm.answers.long_gradient import long_gradient
 from saddlesvm.cli import parser as cli
 from saddlesvm.data import Store, load_bundled
 from saddlesvm.estimators.accountable import fingerprint
+from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.proofs import labels_of, rows_of
 from saddlesvm.estimators.proven import Data
 from saddlesvm.problem.losses import make_loss
@@ -171,6 +172,43 @@ def test_forgetting_and_learning_end_where_a_fit_ends(loss: str, multi_class: st
     whole = LinearSVC(**options).fit(np.vstack([X[kept], X[gone]]), np.append(HEART.y[kept], HEART.y[gone]))
     assert getattr(model, "digest_", "") == getattr(whole, "digest_", "")
     assert [json.loads(one)["what"] for one in model.log_] == ["forgot", "added"]
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"solver": "dcd"},
+        {"intercept": "free"},
+        {"fit_intercept": False},
+        {"lam": 1e-3},
+        {"class_weight": "balanced"},
+        {"penalty": "elasticnet", "l1_ratio": 0.2},
+        {"max_iter": 500},
+        {"sample_weight": True},
+    ],
+    ids=str,
+)
+def test_what_is_left_after_forgetting_is_certified(loss: str, options: dict[str, Any]) -> None:
+    notes = load_bundled("banknote")
+    weights = np.linspace(0.5, 2.0, len(notes.y)) if options.pop("sample_weight", False) else None
+    C = {} if "lam" in options else {"C": 0.1}
+    model = LinearSVC(loss=loss, random_state=0, **C, **options).fit(notes.X, notes.y, sample_weight=weights)
+    for gone in ([7], np.arange(100, 130)):
+        X, y = model._data.X, model._data.y
+        model.forget(gone)
+        left = np.setdiff1d(np.arange(len(y)), gone)
+        s = None if weights is None else weights[left]
+        weights = s
+        fresh = LinearSVC(loss=loss, random_state=0, tol=1e-5, **C, **options).fit(X[left], y[left], sample_weight=s)
+        assert model.certificate_.relative_gap <= model.tol
+        assert model.certificate_.dual <= fresh.certificate_.primal
+        assert fresh.certificate_.dual <= model.certificate_.primal
+        assert model.dual_coef_.shape == (1, len(left))
+        assert str(model.outcome_) == "certified"
+    again = certify_model(model, X[left], y[left], sample_weight=weights)[0]
+    assert again.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
 
 
 def test_rows_may_be_given_by_a_mask_with_weights_and_data_from_elsewhere(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ import numpy as np
 from saddlesvm.answers.curvature import plain_curvature
 from saddlesvm.answers.gradient import gradient_at, slope_at
 from saddlesvm.answers.long_gradient import long_gradient
-from saddlesvm.answers.nearer import FACTORS, can_come_nearer, nearer
+from saddlesvm.answers.nearer import FACTORS, can_come_nearer
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.rounding import SLACK
 from saddlesvm.problem.sums import margins
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 
@@ -121,13 +122,14 @@ def _long(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbourhoo
     """The neighbourhood with the radius of a gradient in long floats.
 
     Rows on a parabola keep their curvature. That of others falls by no more than ``e^-t`` on the way to the optimum,
-    with t at most M times the largest row times the radius known so far, and ``t / (1 - e^-t) <= 1 / (1 - t / 2)``.
+    with t at most M times the longest row times the radius known so far, and ``t / (1 - e^-t) <= 1 / (1 - t / 2)``.
     """
     steep = getattr(problem.loss, "steepening", None)
     exact = long_gradient(problem, w) if found.way == "curvature" else None
     if exact is None:
         return found
-    t = 0.0 if steep is None else steep() * float(found.curvature.row_norms(problem.X).max()) * found.radius
+    longest = SLACK * problem.row_sizes.longest / math.sqrt(found.curvature.floor)
+    t = 0.0 if steep is None else steep() * longest * found.radius
     if not t < 1.0:
         return found
     away = found.curvature.dual_norm(*exact) / (1.0 - 0.5 * t) * (1.0 + SUMMED)
@@ -137,7 +139,6 @@ def _long(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbourhoo
 def _by_gradient(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbourhood:
     """A narrower plain ball, by steps whose gradients are in long floats: for more features than a factor may have."""
     equations, plain = NewtonEquations(problem, FACTORS), plain_curvature(problem)
-    w = nearer(problem, w, 0.0)
     for _ in range(STEPS):
         exact = long_gradient(problem, w)
         if exact is None:

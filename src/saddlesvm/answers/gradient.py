@@ -113,10 +113,11 @@ def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 class Slope(NamedTuple):
-    """A gradient as it is computed, for steps: nothing is said of its rounding; of the members, shape (n,), the margins
-    and what their losses answer."""
+    """A gradient as it is computed, for steps: nothing is said of its rounding; the pull of the rows in it; of the
+    members, shape (n,), the margins and what their losses answer."""
 
     value: np.ndarray
+    pull: np.ndarray
     z: np.ndarray
     answers: Answers
 
@@ -125,7 +126,7 @@ def slope_at(problem: Problem, w: np.ndarray, z: np.ndarray) -> Slope:
     """The gradient at w by its margins: a pass over the rows."""
     answers = _answers(problem, z)
     pull = dual_weights(problem, problem.spread(answers.alpha))
-    return Slope(_of_penalty(problem, w, pull), z, answers)
+    return Slope(_of_penalty(problem, w, pull), pull, z, answers)
 
 
 def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:

@@ -25,7 +25,9 @@ ENOUGH = 1e-4  # how far, at most, the scores of the training rows may move: sco
 AIM = 0.5  # share of it that the gradient is shortened to, for its rounding counts, too
 MOST_STEPS = 30
 FORCING = 1e-2  # share of the gradient that a step leaves where the loss does not bend further; measured
+LOOSE = 0.25  # the most that a step leaves of it, where a longer gradient will do
 FALL, SLOW = 0.3, 3  # share of the gradient that a good step leaves at most; steps that were not good, to the end
+ROUNDED = 1e-13  # share of the rows' pull that a gradient is mostly rounding below
 LINE = 1e-3  # share of the slope along a step that its length leaves
 FACTORS = 1e9  # bytes that the factors of the equations may take, as those of a fit
 
@@ -63,20 +65,36 @@ def nearer(problem: Problem, w: np.ndarray, enough: float = ENOUGH) -> np.ndarra
     enough : float
         How far, at most, the scores of the training rows may move.
     """
+    longest = float(radii(problem.norms).max(initial=0.0))
+    return steps_from(problem, w, AIM * enough / longest if longest > 0.0 else math.inf)[0]
+
+
+def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray, Slope]:
+    """Weights whose gradient is no longer than `size`, and a pass over the rows there; or as near as steps come.
+
+    Parameters
+    ----------
+    problem : Problem
+        See :func:`can_come_nearer`.
+    w : ndarray of shape (d + 1,)
+        To begin at.
+    size : float
+    """
     equations, now = NewtonEquations(problem, FACTORS), slope_at(problem, w, margins(problem, w))
-    size, longest = float(np.linalg.norm(now.value)), float(radii(problem.norms).max(initial=0.0))
-    slow = 0
+    length, slow = float(np.linalg.norm(now.value)), 0
     for _ in range(MOST_STEPS):
-        if size * longest <= AIM * enough or slow == SLOW or not math.isfinite(size):
+        rounded = slow > 0 and length <= ROUNDED * float(np.linalg.norm(now.pull))
+        if length <= size or slow == SLOW or rounded or not math.isfinite(length):
             break
-        tau, moved, z = _step(problem, w, now, -equations.solve(problem.spread(now.answers.bend), now.value, FORCING))
+        forcing = min(max(FORCING, AIM * size / length), LOOSE)
+        tau, moved, z = _step(problem, w, now, -equations.solve(problem.spread(now.answers.bend), now.value, forcing))
         if tau == 0.0:
             break
         there = slope_at(problem, moved, z)
-        before, size = size, float(np.linalg.norm(there.value))
-        slow = slow + 1 if size > FALL * before else 0
+        before, length = length, float(np.linalg.norm(there.value))
+        slow = slow + 1 if length > FALL * before else 0
         w, now = moved, there
-    return w
+    return w, now
 
 
 def _step(problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

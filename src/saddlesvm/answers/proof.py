@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from saddlesvm.answers.active_set import has_margin, verified
 from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
 from saddlesvm.answers.labels import Labels, Rule, labels_between
-from saddlesvm.answers.nearer import can_come_nearer, neighbourhood_near
+from saddlesvm.answers.nearer import can_come_nearer, nearer, neighbourhood_near
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.answers.zeros import certain_zeros
 from saddlesvm.multiclass.splits import each_class
@@ -115,12 +116,18 @@ def proof_near(problems: Sequence[Problem], W: np.ndarray) -> Proof | None:
     W : ndarray of shape (k, d + 1)
         The model's weights; intercepts are divided by the virtual feature.
     """
-    if isinstance(problems[0], JointProblem) or not all(map(can_come_nearer, problems)):
+    if not have_steps(problems):
         return None
-    parts = []
-    for problem, w in zip(problems, W, strict=True):
-        found = neighbourhood_near(problem, w)
-        if found is None:
-            return None
-        parts.append(found)
+    parts = [neighbourhood_near(*given) for given in zip(problems, W, strict=True)]
+    return None if None in parts else Proof([one for one in parts if one], np.zeros((len(W), W.shape[1] - 1), bool))
+
+
+def proof_nearest(problems: Sequence[Problem], W: np.ndarray) -> Proof:
+    """The proof by steps from a model's weights, where there are such, to what rounding leaves of the gradient."""
+    parts = [neighbourhood_of(one, nearer(one, w, 0.0), math.inf) for one, w in zip(problems, W, strict=True)]
     return Proof(parts, np.zeros((len(W), W.shape[1] - 1), dtype=bool))
+
+
+def have_steps(problems: Sequence[Problem]) -> bool:
+    """Whether each of the problems has steps that lead near its optimum."""
+    return not isinstance(problems[0], JointProblem) and all(map(can_come_nearer, problems))

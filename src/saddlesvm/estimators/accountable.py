@@ -20,11 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import __version__
 from saddlesvm.answers.canonical import Rounded, digest, polished, rounded
+from saddlesvm.answers.followed import followed
+from saddlesvm.answers.proof import have_steps, proof_nearest
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.proofs import Proof, prove
-from saddlesvm.estimators.proven import Data, checked_data, closer
+from saddlesvm.estimators.proven import Data, checked_data, closer, problems_of, weights_of
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
@@ -34,6 +36,7 @@ from saddlesvm.problem.losses import loss_name, make_loss
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import WHOLE, Allowed, check
+from saddlesvm.solvers.automatic.auto import FINISH, Auto
 
 __all__ = ["Accountable"]
 
@@ -71,26 +74,33 @@ def make_canonical(model: Any, data: Data | None) -> None:
         return
     values = found.values
     W = np.column_stack([values[:, :-1], values[:, -1] / (problems[0].scale or 1.0)])
-    duals = [own.duals_of(k) / one.C if hasattr(own, "dual_coef_") else None for k, one in enumerate(problems)]
-    each = [
-        evaluate(one, Point(w, alpha), given_offset=True).certificate
-        for one, w, alpha in zip(problems, W, duals, strict=True)
-    ]
+    known = own is not model and hasattr(own, "dual_coef_")
+    duals = [own.duals_of(k) / one.C if known else None for k, one in enumerate(problems)]
+    each = [evaluate(one, Point(w, alpha), given_offset=True) for one, w, alpha in zip(problems, W, duals, strict=True)]
     vars(model).update({name: vars(own)[name] for name in HANDED_ON if name in vars(own)})
+    if own is model:
+        A = [one.C * found.alpha[None] for one, found in zip(problems, each, strict=True)]
+        model.dual_coef_ = A[0] if len(A) == 1 else sparse.vstack([sparse.csr_array(one) for one in A], format="csr")
     model.coef_ = values[:, :-1].reshape(np.shape(dense_weights(model.coef_)) if np.ndim(model.coef_) > 1 else -1)
     model.intercept_ = values[:, -1] if np.ndim(model.intercept_) else float(values[0, -1])
-    model.certificates_, model.certificate_ = each, Certificate.total(each)
+    model.certificates_ = [one.certificate for one in each]
+    model.certificate_ = Certificate.total(model.certificates_)
     model.digest_ = digest_of(model, found)
 
 
 def _rounded(model: Any, data: Data) -> tuple[Any, list[Any], Rounded]:
-    """A closer model, its problems, and the rounded weights."""
-    own, problems, known = closer(model, data)
+    """A model that is closer to the optimum, its problems, and the rounded weights; the model itself where steps from
+    its weights lead there."""
+    own, problems = model, problems_of(model, data)
+    if problems is not None and have_steps(problems):
+        known = proof_nearest(problems, weights_of(model, problems))
+    else:
+        own, problems, known = closer(model, data)
     if isinstance(problems[0], JointProblem):
         raise ValueError(f"canonical is for multi_class 'ovr' and 'ovo'; got {model.multi_class!r}")
     found = rounded(*known.weight_bounds(), model.canonical)
     if found.ambiguous:
-        W = np.column_stack([dense_weights(own.coef_), np.ravel(own.intercept_) / (problems[0].scale or 1.0)])
+        W = weights_of(own, problems) if own is not model else [part.center for part in known.parts]
         known.parts[:] = [polished(*given) for given in zip(problems, known.parts, W, strict=True)]
         found = rounded(*known.weight_bounds(), model.canonical)
     return own, problems, found
@@ -188,9 +198,36 @@ def fit_on(model: Any, data: Data, kept: np.ndarray | slice, added: int, entry: 
     """
     before = list(getattr(model, "log_", ()))
     start = _start(model, data, kept, added)
-    model.fit(data.X, data.y, sample_weight=data.sample_weight, **start)
+    if not (start and _follow(model, data, start)):
+        model.fit(data.X, data.y, sample_weight=data.sample_weight, **start)
     told = entry | {"left": int(data.X.shape[0]), "digest": getattr(model, "digest_", None)}
     model.log_ = np.array([*before, json.dumps(told)])
+
+
+def _follow(model: Any, data: Data, start: dict[str, Any]) -> bool:
+    """Whether the optimum of the changed rows is certified from the start, by a few passes over them; the model is then
+    the one of these rows. Models whose options ask for the course of a fit, or for more than weights, have a fit."""
+    asked = (model.max_iter, model.max_time, model.checkpoint, model.callbacks or None)
+    plain = all(one is None for one in asked) and model.keep == "best" and model.gap == 0.0
+    plain = plain and not getattr(model, "probability", False) and made_automatic(model.C) is None
+    if not plain or not isinstance(model._made_solver(), Auto):
+        return False
+    problems = problems_of(model, data)
+    if problems is None or len(problems) != len(model.certificates_):
+        return False
+    found, duals, W = [], start.get("dual_coef_init"), weights_of(model, problems)
+    for k, (problem, w, old) in enumerate(zip(problems, W, model.certificates_, strict=True)):
+        alpha = None if duals is None else dense_weights(duals[[k]])[0] / problem.C
+        one = followed(problem, w, alpha, model.tol * abs(old.primal) / problem.unit)
+        if one is None or not one.certificate.relative_gap <= model.tol:
+            return False
+        found.append(one)
+    model.take_over(found, problems, sorted(vars(model).get("phases_", {})))
+    vars(model).pop("_stream", None)
+    model._data = data
+    if model.canonical is not None:
+        make_canonical(model, data)
+    return True
 
 
 def _start(model: Any, data: Data, kept: np.ndarray | slice, added: int) -> dict[str, Any]:
@@ -198,12 +235,13 @@ def _start(model: Any, data: Data, kept: np.ndarray | slice, added: int) -> dict
     weights; nothing where the problem has another shape."""
     split = getattr(model, "multi_class", "ovr")
     classes = getattr(model, "classes_", None)
-    whole = has_columns(data.y) or classes is None or np.unique(data.y).size == classes.size
+    whole = has_columns(data.y) or classes is None or inputs.encoded(np.asarray(data.y))[0].size == classes.size
     if split not in (*SPLITS, "multinomial") or not whole:
         return {}
     weights = {"coef_init": np.atleast_2d(model.coef_), "intercept_init": np.atleast_1d(model.intercept_)}
     duals, same = getattr(model, "dual_coef_", None), model.lam is None and not getattr(model, "class_weight", None)
-    wanted = same and split in SPLITS and not is_smooth(model.check_options()) and duals is not None
+    wanted = same and split in SPLITS and duals is not None
+    wanted = wanted and not (is_smooth(model.check_options()) and FINISH in vars(model).get("phases_", {}))
     if not (wanted and holds_square(model._penalty().penalty) and model._made_solver().begins_at_duals):
         return weights
     A = sparse.csr_array(duals)[:, kept] if sparse.issparse(duals) else np.asarray(duals)[:, kept]

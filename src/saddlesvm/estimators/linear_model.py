@@ -28,7 +28,7 @@ from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.given_start import GivenStart, GivenWeights
 from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import OfSomeRows, SubProblem
-from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.losses import Loss
@@ -334,14 +334,19 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         posed, ready
             As in :meth:`fit_part`.
         """
-        results = []
-        for sub, left_out in zip(posed.problems, near, strict=True):
-            problem = self.part_problem(sub, posed, ready)
-            found = evaluate(problem, Point(left_out.improved(problem, self.tol)))
-            duals = problem.C * found.alpha[None]
-            kept = duals if len(posed.problems) == 1 else sparse.csr_array(duals)
-            results.append(FitResult.of(found, kept, self.tol, FINISH))
-        self._fitted_C = problem.C
+        problems = [self.part_problem(sub, posed, ready) for sub in posed.problems]
+        found = [evaluate(one, Point(own.improved(one, self.tol))) for own, one in zip(near, problems, strict=True)]
+        self.take_over(found, problems, [FINISH])
+
+    @internal
+    def take_over(self, found: Sequence[Evaluation], problems: Sequence[Problem], phases: Sequence[str]) -> None:
+        """Keep models that were certified without a fit, one a sub-problem, as the results of these phases of a fit."""
+        alone, results = len(found) == 1, []
+        for one, problem in zip(found, problems, strict=True):
+            duals = problem.C * one.alpha[None]
+            kept = FitResult.of(one, duals if alone else sparse.csr_array(duals), self.tol, FINISH)
+            results.append(replace(kept, phases=dict.fromkeys(phases, 0.0)))
+        self._fitted_C = self.posed_C(problem.y.size)
         self._keep(results)
 
     def _fits(

@@ -399,12 +399,11 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
             if len(labelled) != self.classes_.size:
                 raise ValueError(f"y has {len(labelled)} columns; the model knows {self.classes_.size} labels")
             return Training([make() for make in labelled], self.check_options(), weights)
-        labels = inputs.check_labels(y, n)
+        found, codes = inputs.encoded(inputs.check_labels(y, n))
         known = self.classes_.tolist()
-        for unlike, what in ((np.setdiff1d(labels, known), "holds"), (np.setdiff1d(known, labels), "does not hold")):
+        for unlike, what in ((np.setdiff1d(found, known), "holds"), (np.setdiff1d(known, found), "does not hold")):
             if unlike.size:
                 raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
-        codes = np.searchsorted(self.classes_, labels)
         weights, factors = self._weights(sample_weight, codes, self.multi_class)
         makers = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
         loss = splits.loss_for(self.multi_class, self.check_options())

@@ -316,15 +316,19 @@ class Closer(NamedTuple):
 
 def proof_of_data(model: Any, data: Data) -> Proof:
     """The proof of a fitted model: by a few steps from its weights, or by those of a copy that is trained on."""
-    own = _copy(model)
-    posed = own.training_problems(data.y, data.sample_weight, data.X.shape[0])
-    ready = own.rows_for_parts(data.X, len(posed.problems))
-    if ready is not None:
-        problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
-        found = proof_near(problems, _weights(model, problems)) if len(problems) == len(model.certificates_) else None
+    problems = problems_of(_copy(model), data)
+    if problems is not None and len(problems) == len(model.certificates_):
+        found = proof_near(problems, weights_of(model, problems))
         if found is not None:
             return found
     return closer(model, data, enough=WORTH).proof
+
+
+def problems_of(model: Any, data: Data) -> list[Problem] | None:
+    """The problems that a model, which knows its classes, poses on some data; None for rows that are not in memory."""
+    posed = model.training_problems(data.y, data.sample_weight, data.X.shape[0])
+    ready = model.rows_for_parts(data.X, len(posed.problems))
+    return None if ready is None else [model.part_problem(sub, posed, ready) for sub in posed.problems]
 
 
 def _copy(model: Any, tol: float = CLOSE) -> Any:
@@ -338,7 +342,7 @@ def _copy(model: Any, tol: float = CLOSE) -> Any:
     return own
 
 
-def _weights(model: Any, problems: list[Problem]) -> np.ndarray:
+def weights_of(model: Any, problems: list[Problem]) -> np.ndarray:
     """The weights of a fitted model, shape (k, d + 1): an intercept is divided by the virtual feature."""
     return np.column_stack([dense_weights(model.coef_), np.ravel(model.intercept_) / (problems[0].scale or 1.0)])
 
@@ -349,16 +353,13 @@ def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0) -> C
     own = _copy(model, tol)
     if all(name in vars(model) for name in ("_fitted_C", "_phases", "certificate_")):
         own.begin_at(model.coef_, model.intercept_, vars(model).get("dual_coef_"), model._fitted_C, model)
-    n = data.X.shape[0]
-    posed = own.training_problems(data.y, data.sample_weight, n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         own.fit(data.X, data.y, sample_weight=data.sample_weight)
-    ready = own.rows_for_parts(data.X, len(posed.problems))
-    if ready is None:
+    problems = problems_of(own, data)
+    if problems is None:
         raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")
-    problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
-    W = _weights(own, problems)
+    W = weights_of(own, problems)
     known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
     duals = [own.duals_of(k) if known else None for k in range(len(problems))]
     return Closer(own, problems, proof_of(problems, W, own.certificates_, duals, enough))

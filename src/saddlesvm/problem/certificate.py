@@ -259,7 +259,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     alpha = problem.intercept.balanced(problem.pointwise, problem.members, point.alpha)
     if point.w is not None and not point.tracks:
         w = np.asarray(point.w, dtype=np.float64)
-        return _against_dual(problem, w, *_offset_margins(problem, w, given_offset), alpha)
+        return against_dual(problem, w, *_offset_margins(problem, w, given_offset), alpha)
     glance = point.tracks and not free and not exact
     kept = glance or (point.tracks and not free and point.w.dtype == np.float64)  # type: ignore[union-attr]
     running = np.asarray(point.w, dtype=np.float64) if kept else dual_weights(problem, alpha)
@@ -290,12 +290,15 @@ def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Eval
     alpha = np.zeros(problem.y.size)
     dual_of_margins(problem.pointwise, problem.members, z, offset, alpha)
     alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
-    return _against_dual(problem, w, z, offset, alpha)
+    return against_dual(problem, w, z, offset, alpha)
 
 
-def _against_dual(problem: Problem, w: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Evaluation:
-    """Certify w with a dual point of its own, scaled for the best bound."""
-    centred, pull = _centred(problem, z, offset), dual_weights(problem, alpha)
+def against_dual(
+    problem: Problem, w: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray, pull: np.ndarray | None = None
+) -> Evaluation:
+    """Certify w, with margins z but for the offset, by a dual point of its own, scaled for the best bound; `pull` is
+    ``v(alpha)``, where a pass over the rows has found it."""
+    centred, pull = _centred(problem, z, offset), dual_weights(problem, alpha) if pull is None else pull
     factor = best_scale(problem, alpha, pull, terms=centred[0]) if problem.intercept.homogeneous else 1.0
     alpha = factor * alpha
     return _evaluation(problem, Point(w, alpha), Seen(loss_sums(*centred, alpha), centred, offset), factor * pull)
