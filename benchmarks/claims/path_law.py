@@ -1,4 +1,4 @@
-"""Whether any single fit contradicts what a certified path claims: the second table of docs/paths.md.
+"""Whether any single fit contradicts what a certified path claims: the second table of docs/measurements/paths.md.
 
 OMP_NUM_THREADS=1 python benchmarks/claims/path_law.py FOLDER                     # with a9a.bz2, rcv1-binary.bz2, ...
 OMP_NUM_THREADS=1 python benchmarks/claims/path_law.py FOLDER --only a9a --loss hinge --values 50 --seed 1

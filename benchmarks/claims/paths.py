@@ -1,4 +1,4 @@
-"""What certified paths and leave-one-out cost, and whether any fit contradicts a claim: the figures of docs/paths.md.
+"""What certified paths and leave-one-out cost, and whether any fit contradicts a claim (docs/measurements/paths.md).
 
 OMP_NUM_THREADS=1 python benchmarks/claims/paths.py FOLDER        # with a9a.bz2 and rcv1-binary.bz2
 """

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from .seeds import PATTERNS
 from .tally import Tally
 
 RECORDS = Path(__file__).with_name("held.jsonl")
+NEGATIVE = r"-[\d.]+ s taken"  # more was subtracted for a compilation than the fit took
 WHAT = {
     "model": "model files",
     "checkpoint": "checkpoints",
@@ -43,27 +45,27 @@ WHAT = {
     "injected": "calls of the system that fail",
     "differential": "one problem in every way",
 }
-JUDGED = "the line that says that kernels are being compiled was taken for an error: the judge's mistake"
-PROXIMITY = "a proximity that underflowed was divided by, in the joint machines' finish: it does not underflow since"
-OVERWRITTEN = "the bound was that of a dual point that the solver had gone on from; that point is returned since"
+JUDGED = "the judge took the line about compilation for an error; the judge is mended"
+PROXIMITY = "the finish of the joint machines divided by a proximal weight that underflowed; it no longer underflows"
+OVERWRITTEN = "the bound belonged to a dual point that the solver had left; the fit now returns this point"
 # What records call a failure, by campaign and case: what it was, and what became of it.
 MENDED = (
     {
-        "model 1138": "text with a code point that does not exist crashed `saddlesvm info`: refused since, a kept case",
-        "checkpoint 3550": "dual variables of the other byte order ended in a traceback: refused since, a kept case",
+        "model 1138": "text with an invalid code point crashed `saddlesvm info`; it is now refused, and kept as a test",
+        "checkpoint 3550": "dual variables of the other byte order raised an error; now refused, and kept as a test",
         "liblinear 4416": JUDGED,
         "npz 1745": JUDGED,
-        "workers 43:27:": "a cancelled wait of Dask ended in an UnboundLocalError of Dask's: counted as a loss since",
+        "workers 43:27:": "a cancelled wait raised an UnboundLocalError in Dask; it now counts as a lost worker",
     }
     | dict.fromkeys(
         [f"case 22:{number}" for number in (422, 779, 797, 4030, 7033, 10404)],
-        "an objective that underflows was claimed to be zero, below what float64 can hold; its underflow counts since",
+        "an objective below the least float64 was reported as zero; rounding now includes underflow",
     )
     | {
-        "case 22:1866": "a glance of a joint machine ended in a traceback, `math domain error`: it does not since",
+        "case 22:1866": "a quick estimate of a joint machine raised `math domain error`; mended",
         "case 22:5876": OVERWRITTEN,
         "case 22:8589": OVERWRITTEN,
-        "case 40:69392": "the judge took the logarithm of 1 - 1e-265 in 120 digits: its mistake, mended since",
+        "case 40:69392": "the judge took the logarithm of 1 - 1e-265 in 120 digits; the judge is mended",
     }
     | dict.fromkeys([f"case 41:{number}" for number in (52, 13067, 13132, 20585)], PROXIMITY)
 )
@@ -161,7 +163,7 @@ def families(records: list[dict[str, Any]], campaign: str) -> str:
     names, ends = (sorted({key.partition(" ")[side] for key in total}) for side in (0, 2))
     cases, failed = sum(one["cases"] for one in own), sum(len(one["failures"]) for one in own)
     lines = [
-        f"{cases:,} fits, {failed} of them failed: a certificate was refuted, a fit raised, or the judge erred.",
+        f"{cases:,} fits; {failed} failures: a certificate was refuted, a fit raised an error, or the judge erred.",
         "",
         f"| family | {' | '.join(ends)} |",
         "|---" * (len(ends) + 1) + "|",
@@ -182,7 +184,7 @@ def counted(records: list[dict[str, Any]], *campaigns: str) -> str:
 def limits(records: list[dict[str, Any]]) -> str:
     """A line for each family that was held to a limit."""
     own = [key for one in records if one["campaign"] == "clocks" for key in one["outcomes"]]
-    return "\n".join(f"- {key}" for key in own) or "Not run yet."
+    return "\n".join(f"- {re.sub(NEGATIVE, 'seconds taken not known', key)}" for key in own) or "Not run yet."
 
 
 def failures(records: list[dict[str, Any]]) -> str:
@@ -214,53 +216,52 @@ def place_of(record: dict[str, Any]) -> str:
 
 TOP = """# What was tried and what held
 
-This page is made by `python -m tests.attack --page`, from the records of the campaigns that were really
-run. Each case has a seed and a number, and can be run again: `python -m tests.attack --only model
---seed 21 --first 1138 --count 1`."""
-FILES = """Sound files are damaged by a method: bits, bytes, numbers, words, members of archives, headers and
-values. A case holds where the file is refused with one line and exit code 2, or where it is read;
-memory is to stay within 64 MB and twice the size of the file, and no case may take more than a minute."""
-JUDGED_FITS = """Every registered estimator and option: classifications of two classes and many in every way,
-columns of labels and of targets, the l1 norm and mixtures, nu, novelties, kernels, landmarks, stores; C and lambda
-from 1e-8 to 1e8, weights over twelve powers of ten. Each problem is fitted by several solvers, to gaps loose and
-out of reach, and stopped by epochs, seconds and callbacks. A judge that shares no code with the package reads public
-attributes alone, and computes in 120 digits what is so: the objective of the model, the bound that the published dual
-variables prove, and whether any certificate's bound is above the objective of any model found for the same problem.
-`python -m tests.attack --only fits --seed S --count 20000` takes a new seed each time."""
-PROOFS = """The campaign before that one judged results within the package.
-Random problems near the limits of floating point: features over twelve powers of ten, identical rows,
-weights over twelve powers of ten, C and lambda from 1e-8 to 1e8, every loss, layout, precision,
-intercept and solver. A judge that shares no code with the package computes both objectives of what was
-returned in 120 digits. A certificate is refuted where they contradict it, or where another model of the
-same problem does."""
-KILLS = """Runs are killed (SIGKILL) before one of their writes, renames or removals, and begun again, until they
-come to their end. What they end with must be an undisturbed run's, to the last bit, and nothing may be
-left beside it."""
+The tests attack the package with damaged files, hostile problems, kills, failing system calls and time limits.
+This page has the results. `python -m tests.attack --page` makes it from the records of the runs. Each case has
+a seed and a number; for example, `python -m tests.attack --only model --seed 21 --first 1138 --count 1` runs
+one case again."""
+FILES = """Each case damages a sound file: bits, bytes, numbers, words, members of archives, headers or values.
+A case holds if the file is refused with one line and exit code 2, or if it is read. Memory must stay within 64
+MB and twice the size of the file, and no case may take more than a minute."""
+JUDGED_FITS = """The fits cover every registered estimator and option: two classes and many in every way,
+columns of labels and of targets, all penalties, nu, novelties, kernels, landmarks and stores; C and lambda from
+1e-8 to 1e8, and weights over twelve powers of ten. Each problem is fitted by several solvers, to loose gaps and
+to gaps out of reach, and stopped by epochs, seconds and callbacks. A judge that shares no code with the package
+reads public attributes only. It computes, in 120 digits, the objective of the model and the bound that the
+published dual variables prove, and tests whether a certificate's bound is above the objective of any model of
+the same problem. `python -m tests.attack --only fits --seed S --count 20000` takes a new seed each time."""
+PROOFS = """An earlier campaign judged results inside the package, on random problems near the limits of
+floating point: features over twelve powers of ten, identical rows, weights over twelve powers of ten, C and
+lambda from 1e-8 to 1e8, every loss, layout, precision, intercept and solver. A judge that shares no code with
+the package computes both objectives of the result in 120 digits. A certificate is refuted if these objectives,
+or another model of the same problem, contradict it."""
+KILLS = """Runs are killed (SIGKILL) before one of their writes, renames or removals, and started again until
+they end. The result must equal the result of an undisturbed run, to the last bit, and no other file may remain."""
 RESUMED = """Fits of every machine, place and solver are ended at each of their certificates and after random
-steps, and resumed from their checkpoints: the result is to be an undisturbed run's, to the last
+steps, and resumed from their checkpoints. The result must equal the result of an undisturbed run, to the last
 bit."""
-INJECTED = """Calls of the C library that write, read, sync, rename, open or map a file of a work
-fail in turn, with each error that they may have (no space, input/output error, too many open files,
-no memory, interrupted by a signal, or less than was asked for), and so does every allocation above
-1 MB. The work is to end as undisturbed or with one line, to leave the old file or the whole new one and
-nothing else, and to succeed when it is done once more. Models, checkpoints, stores, conversions and
-caches are written, and files of every format are read. Of a work that makes many calls of a kind, 60
-fail, evenly chosen; in the two runs of 2026-11-23 six and eight did."""
-DIFFERENTIAL = """The same problem, on the same numbers, by every solver, over dense and sparse rows in float64 and
-float32, with one and two threads, and block by block from stores, ended after 1, 5 or 200 epochs:
-no certificate's bound is to be above the objective of any of the models."""
-WORKERS = """One worker of three on a Dask cluster is killed at a random moment of a fit, and a new one takes its
-place. The fit is to end certified, with weights as near to those of a fit in memory as both certificates say
-they are; with other penalties and lambda, objectives."""
-CLOCKS = """Seconds of the processor, the compilation of kernels left out. A limit holds where no more than a tenth
-and 0.1 seconds are taken besides.
-Other work on the machine takes processor time away within the limit, so that less than was asked for
-may have been taken; a compilation that is under way at the limit is subtracted, which can leave 0."""
-END = """What these campaigns do not try: kills of the scheduler and of the client of a cluster; faults of
-the disk below the C library (a loss of power, a disk that says it has written what it has not);
-failing calls in the reports, in Dask's processes and in the kernel cache; small allocations that
-fail; fuzzing by coverage; mutants of the source; kernels with checked bounds, or as plain Python,
-beyond single tests; machines with other processors; macOS and Windows."""
+INJECTED = """Calls of the C library that write, read, sync, rename, open or map a file fail in turn, with each
+possible error (no space, input/output error, too many open files, no memory, interrupted by a signal, or fewer
+bytes than asked for). Every allocation above 1 MB fails in turn, too. The tasks write models, checkpoints,
+stores, conversions and caches, and read files of every format. A task must end as undisturbed or with a
+one-line error, leave the old file or the complete new file and nothing else, and succeed when it is repeated.
+If a task makes many calls of a kind, up to 60 of them fail, evenly chosen (six and eight in the two runs of
+2026-11-23). Each line has the number of cases, the call that failed, and the end of the task."""
+DIFFERENTIAL = """Every solver fits the same problem, over dense and sparse rows in float64 and float32, with
+one and two threads, and block by block from stores, and ends after 1, 5 or 200 epochs. No certificate's bound
+may be above the objective of any of these models."""
+WORKERS = """One of three workers of a Dask cluster is killed at a random moment of a fit, and a new worker
+takes its place. The fit must end certified, and its weights must be as near to the weights of a fit in memory
+as both certificates prove (with other penalties and with lambda, its objective)."""
+CLOCKS = """The figures are processor seconds without the compilation of kernels. A limit holds if a fit takes
+at most a tenth and 0.1 seconds more. Other work on the machine takes processor time away within the limit, so a
+fit may take less than it was given. A compilation during the limit is subtracted, which can leave nothing to
+report."""
+END = """The campaigns do not cover: kills of the scheduler and of the client of a cluster; faults of the disk
+below the C library (a loss of power, a disk that reports writes it has not made); failing calls in the reports,
+in Dask's processes and in the kernel cache; failures of small allocations; fuzzing by coverage; mutants of the
+source; kernels with checked bounds, or as plain Python, beyond single tests; other processors; macOS and
+Windows."""
 
 
 def write(page: Path, records: Path = RECORDS) -> None:
