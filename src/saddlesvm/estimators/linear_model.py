@@ -249,7 +249,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         """Fit every sub-problem, from `start` where one is given, and keep coefficients, certificates and traces."""
         bar = self._bar(len(problems))
         fits = self._fits(X, problems, loss, weights, n_jobs, start=start)
-        fits.told = lambda sub: [*(self.callbacks or ()), *tasks.callback(sub)]
+        if self.callbacks or tasks.root is not None:
+            fits.told = lambda sub: [*(self.callbacks or ()), *tasks.callback(sub)]
         fits.bar = bar if self.verbose else None
         if fits.bar is not None and self.reads_blocks:
             fits.bar.work = "reading and solving"
@@ -284,7 +285,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
             Of :meth:`rows_for_parts`.
         """
         fits = self._fits(X, OfSomeRows(posed.problems), posed.loss, posed.weights, self.n_jobs, ready)
-        fits.told = lambda sub: self.callbacks or ()
+        if self.callbacks:
+            fits.told = lambda sub: self.callbacks or ()
         results = fits.solve()
         self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)

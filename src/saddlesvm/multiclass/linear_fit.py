@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.class_sweep import ClassSweep, FileRows
-from saddlesvm.multiclass.fits import Fits, bundles_of, drive_all
+from saddlesvm.multiclass.fits import Fits, bundles_of, drive_all, tell_nobody
 from saddlesvm.multiclass.given_start import GivenStart
 from saddlesvm.multiclass.not_begun import WithoutWeights
 from saddlesvm.multiclass.shared_start import SharedStart, block_size, by_newton
+from saddlesvm.multiclass.small_classes import SmallClasses, takes
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
@@ -30,6 +32,7 @@ from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.rows import layouts
 from saddlesvm.rows.layouts import Rows, n_features, n_rows
+from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.threaded.descent import with_threads
@@ -275,11 +278,15 @@ class LinearFits(Fits):
         result = super().finished(fit)
         if self.shared:
             result = self.shared.credited(fit.index, result)
+        return self.with_duals(result, fit.problem.C)
+
+    def with_duals(self, result: FitResult, C: float) -> FitResult:
+        """The result with its dual variables in the C form, as the rows of an array."""
         if not result.alpha.size or not self.keeps_duals:
             return dataclasses.replace(result, alpha=np.empty(0))
         duals = np.atleast_2d(result.alpha.T)
         in_place = isinstance(self.rows, FileRows) and duals.flags.writeable
-        duals = np.multiply(duals, fit.problem.C, out=duals if in_place else None)
+        duals = np.multiply(duals, C, out=duals if in_place else None)
         alone = len(self.makers) == len(duals) == 1
         return dataclasses.replace(result, alpha=duals if alone else in_pieces(duals))
 
@@ -288,7 +295,27 @@ class LinearFits(Fits):
         every = range(len(self.makers))
         if self.side_by_side:
             return [ClassSweep(every, self.begin, self.finished)]
+        if (subs := self.small_classes()) is not None:
+            problem = self.rows.problem(subs[0], self.loss, self.options)
+            if takes(problem):
+                ended = functools.partial(self.with_duals, C=problem.C)
+                given = self.options["weights"], self.limits, lambda left: self.in_turn([left])[0], ended
+                return [SmallClasses(subs, problem, *given)]
         return self.in_turn(bundles_of(every, self.together, self.jobs))
+
+    def small_classes(self) -> list[SubProblem] | None:
+        """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
+        solved: :mod:`saddlesvm.multiclass.small_classes` may then solve them."""
+        limits = self.limits
+        limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
+        watched = self.bar or self.watch or self.checkpoint is not None or self.told is not tell_nobody
+        limited |= limits.keep == "last"
+        plain = isinstance(self.rows, MemoryRows) and self.solver == Auto() and self.former is self.shared is None
+        if limited or watched or not plain or n_rows(self.rows.X) * len(self.makers) > Most.values:
+            return None
+        subs = [make() for make in self.makers]
+        plain = all(type(sub) is SubProblem and sub.members is sub.weights is None for sub in subs)
+        return subs if plain else None
 
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """The best intercept; None for regressions, and where a former fit has better weights than none."""

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength, is_classification
@@ -32,6 +33,7 @@ from saddlesvm.problem.rounding import (
     margin_errors,
     point_sizes,
     radii,
+    row_sizes,
     shortened,
     stretching,
 )
@@ -46,6 +48,7 @@ from saddlesvm.problem.sums import (
     sums_of_margins,
 )
 from saddlesvm.problem.terms import Pointwise
+from saddlesvm.rows.array_rows import matrix
 
 ASSEMBLING = 32  # roundings between the sums and a certificate in the user's form
 COARSE = 1e-8  # rounding of the dual objective, relative to it, for which a pull is summed again
@@ -282,6 +285,40 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     return replace(found, pull=None if w is running else running[:-1].copy(), exact=not glance)
 
 
+def certificates_of(
+    problem: Problem, y: np.ndarray, weights: np.ndarray | None, W: np.ndarray, alpha: np.ndarray
+) -> list[Certificate]:
+    """The certificates of K small problems over the rows of one, with labels and row weights of their own.
+
+    Parameters
+    ----------
+    problem : Problem
+        Small, with half a square as penalty and without a free intercept; its labels and weights do not count.
+    y, weights, alpha : ndarray of shape (K, n)
+        Labels, row weights (None for 1) and dual variables of the members.
+    W : ndarray of shape (K, d + 1)
+        The weights.
+    """
+    loss, methods, rows = problem.loss, methods_of(problem.loss), matrix(problem.X)
+    rows, norms = (
+        rows[problem.members] if rows.shape[0] > problem.members.size else rows,
+        problem.gathered(problem.norms),
+    )
+    every, s = np.arange(norms.size), 1.0 if weights is None else weights
+    z = W[:, :-1] @ rows.T + problem.scale * W[:, -1:]
+    pulls = problem.C * np.hstack([alpha @ rows, problem.scale * alpha.sum(axis=1, keepdims=True)])
+    paid, ones, pairs = s * methods.value(loss, z, y), methods.conjugate(loss, alpha, y, s), alpha * z
+    sums = np.array([one.sum(axis=1) for one in (paid, ones, pairs, np.abs(ones), np.abs(pairs))]).T.tolist()
+    found, facts = [], problem.facts
+    for k, w in enumerate(W):
+        own = np.empty(0) if weights is None else weights[k]
+        if own.size:
+            facts = facts._replace(rows=row_sizes(problem.X, norms, own, every))
+        sizes = point_sizes(loss, y[k], norms, own, every, alpha[k])
+        found.append(Certificate.of(problem.strength, summed(facts, tuple(sums[k]), sizes, w, pulls[k])))
+    return found
+
+
 def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Evaluation:
     """Certify weights alone, with the dual point of their margins' sub-gradients, scaled for the best bound."""
     assert point.w is not None
@@ -324,9 +361,10 @@ def best_scale(
 
     `pull` is ``v(alpha)``.
 
-    The factor is the top of the parabola through three factors near 1, or near the largest one with a finite R*. Most
-    losses declare that the dual is that parabola. For other losses, and for penalties other than half a square, Brent's
-    method looks for a top farther away, to `precision`. An error of the factor enters the objective squared.
+    Most losses declare that the dual is a parabola in the factor, with half a square: two values of it are enough, as
+    it goes through zero. For other losses, and other penalties, the factor is the top of the parabola through three
+    factors near 1, or near the largest one with a finite R*; Brent's method looks for a top farther away, to
+    `precision`. An error of the factor enters the objective squared.
     """
 
     conjugate, most = problem.regularizer.conjugate_along(pull), problem.regularizer.domain_scale(pull)
@@ -335,11 +373,15 @@ def best_scale(
         sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
         return problem.C * sums + conjugate(factor)
 
+    parabola = problem.penalty.identity() and traits_of(problem.loss).parabolic
+    if parabola:  # through zero
+        whole = negated_dual(1.0)
+        bend = 2.0 * whole - 4.0 * negated_dual(0.5)
+        return min(max(0.5 - 0.5 * whole / bend, 0.0), 1.0) if bend > 0.0 else float(whole < 0.0)
     one, two, three = map(negated_dual, (most, most * (1.0 - PARABOLA_STEP), most * (1.0 - 2.0 * PARABOLA_STEP)))
     bend = one - 2.0 * two + three
     factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one < three)
-    parabola = problem.penalty.identity() and traits_of(problem.loss).parabolic
-    if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP and not parabola:
+    if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP:
         found = minimize_scalar(negated_dual, bounds=(0.0, most), method="bounded", options={"xatol": precision})
         return float(found.x) if found.fun < one else most
     return most * min(max(factor, 0.0), 1.0)

@@ -27,7 +27,21 @@ def usable_cores() -> int:
 
 def blas_for(seconds: float) -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread if the work takes too few seconds to gain from more."""
-    return nullcontext() if seconds > BLAS_WORTH else _blas().limit(limits=1, user_api="blas")
+    return nullcontext() if seconds > BLAS_WORTH else OneThread()
+
+
+class OneThread:
+    """A context in which BLAS uses one thread. (That of threadpoolctl takes ten times as long as this one, which only
+    asks where it has nothing to change.)"""
+
+    def __enter__(self) -> None:
+        self.before = [(library, count) for library in _blas() if (count := library.get_num_threads()) != 1]
+        for library, _ in self.before:
+            library.set_num_threads(1)
+
+    def __exit__(self, *error: object) -> None:
+        for library, count in self.before:
+            library.set_num_threads(count)
 
 
 @contextmanager
@@ -45,9 +59,9 @@ def threads_ahead(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 @functools.cache
-def _blas() -> ThreadpoolController:
+def _blas() -> list[Any]:
     """The BLAS libraries of this process, kept: finding them takes longer than a small factorisation."""
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def worthwhile(seconds: float, threads: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -74,6 +75,16 @@ class Small:
         self.penalty = np.ones(self.Z.shape[1])
         if free:
             self.penalty[-1] = 0.0
+
+    def side_by_side(self, y: np.ndarray, s: Any) -> Small:
+        """The problems over the same rows with labels of shape (K, n), and weights of this shape, or those given."""
+        several = copy.copy(self)
+        several.y, several.s = y, s
+        return several
+
+    def among(self, chosen: np.ndarray) -> Small:
+        """Some of several problems side by side."""
+        return self.side_by_side(self.y[chosen], self.s[chosen] if np.ndim(self.s) == 2 else self.s)
 
     def weights(self, alpha: np.ndarray) -> np.ndarray:
         """``w(alpha)`` in the coordinates of `Z`; zero for a free intercept."""

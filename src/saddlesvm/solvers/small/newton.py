@@ -1,4 +1,5 @@
-"""Newton's method for small problems with smooth losses, from zero.
+"""Newton's method for small problems with smooth losses, from zero; several problems over the same rows take their
+steps together, as arrays with a row for each.
 
 The step d solves ``(P + C Z' diag(phi'') Z) d = -(P u - u(a))`` with ``a = -phi'`` at the present margins, which is
 dual feasible and so yields a bound at every step; an exact search along the line follows, which makes the method end
@@ -25,7 +26,8 @@ WIDEN = 10.0  # factor by which the search along a line extends its step at once
 
 @dataclass
 class At(Group):
-    """The point that the run stands at: weights, margins, multipliers, and second derivatives of the rows' terms.
+    """The points that runs stand at: weights, shape (K, m), and, shape (K, n), margins, multipliers, and second
+    derivatives of the rows' terms.
 
     `pull` is ``C sum_i a_i x_i``, once it is computed.
     """
@@ -37,6 +39,10 @@ class At(Group):
     bend: np.ndarray
     pull: np.ndarray | None = None
 
+    def among(self, chosen: np.ndarray) -> At:
+        """The points of some of the runs."""
+        return At(*(None if one is None else one[chosen] for one in (self.u, self.z, self.a, self.bend, self.pull)))  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class SmallNewton(SmallSolver):
@@ -45,34 +51,53 @@ class SmallNewton(SmallSolver):
     name: ClassVar[str] = "dense_newton"
 
     def begin(self, small: Small, u: np.ndarray) -> At:
-        zero = np.zeros_like(u)
-        at, nowhere = response(small, u, small.Z @ u), response(small, zero, small.Z @ zero)
+        zero = np.zeros((1, u.size))
+        nowhere = response(small, zero, zero @ small.Z.T)
+        if not u.any():
+            return nowhere
+        at = response(small, u[None], u[None] @ small.Z.T)
         # So far out that the objective is above that of zero, a smooth loss may have no curvature to use.
         return nowhere if own(small, nowhere) < own(small, at) else at
 
     def move(self, state: SmallState, small: Small) -> float:
         at: At = state.at
-        gradient = small.penalty * at.u - pulled(small, at)
-        direction = solve_positive(small.normal(small.C * at.bend, 1.0), -gradient)
-        moved = searched(small, at, direction, small.Z @ direction)
-        state.stuck = moved is at
-        state.at = moved
-        if small.problem.intercept.constrained:  # the gap is another where the multipliers are balanced
-            return 0.0
-        gradient = moved.u - pulled(small, moved)
-        return 0.5 * float(gradient @ gradient)  # exactly, of multipliers that are slopes
+        moved, gaps = stepped(small, at)
+        state.stuck = not (moved.u != at.u).any()
+        state.at = at if state.stuck else moved
+        # with a free intercept the gap is another, as the multipliers are balanced
+        return 0.0 if small.problem.intercept.constrained else float(gaps[0])
 
     def judge(self, state: SmallState, small: Small) -> Found:
         at: At = state.at
         state.active = int(np.count_nonzero(at.bend))
         state.remark = f"Newton step {state.steps}: {state.active} rows bend"
-        return small.judged(at.u, at.z, at.a, small.penalty * pulled(small, at))
+        return small.judged(at.u[0], at.z[0], at.a[0], small.penalty * pulled(small, at)[0])
+
+
+def stepped(small: Small, at: At) -> tuple[At, np.ndarray]:
+    """The points after a step, and the gaps there, of multipliers that are slopes; shape (K,)."""
+    gradient = small.penalty * at.u - pulled(small, at)
+    systems = zip(small.C * at.bend, gradient, strict=True)
+    direction = np.array([solve_positive(small.normal(bend, 1.0), -one) for bend, one in systems])
+    moved = searched(small, at, direction, products(direction, small.Z.T))
+    gradient = moved.u - pulled(small, moved)
+    return moved, 0.5 * inner(gradient, gradient)
+
+
+def products(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """The product of each row with a matrix, one by one: a run's numbers are those of the run alone, bit for bit."""
+    return np.array([row @ matrix for row in rows])
+
+
+def inner(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The inner products of the rows of two arrays, shape (K,)."""
+    return np.matmul(one[:, None, :], other[:, :, None])[:, 0, 0]
 
 
 def pulled(small: Small, at: At) -> np.ndarray:
     """``C sum_i a_i x_i``, computed once for a point."""
     if at.pull is None:
-        at.pull = small.C * (at.a @ small.Z)
+        at.pull = small.C * products(at.a, small.Z)
     return at.pull
 
 
@@ -80,40 +105,91 @@ def response(small: Small, u: np.ndarray, z: np.ndarray) -> At:
     """The multipliers and second derivatives at margins z."""
     a = -small.s * small.methods.subgradient(small.loss, z, small.y)
     bend = small.s * small.methods.curvature(small.loss, z, small.y)
-    return At(u, z, a, bend if isinstance(bend, np.ndarray) else np.full(z.shape, bend))
+    return At(u, z, a, bend if np.shape(bend) == z.shape else np.broadcast_to(bend, z.shape))
 
 
 def own(small: Small, at: At) -> float:
-    """The objective of a point."""
-    return 0.5 * float(small.penalty @ (at.u * at.u)) + small.C * small.paid(at.z)
+    """The objective of a single point."""
+    return 0.5 * float(small.penalty @ (at.u[0] * at.u[0])) + small.C * small.paid(at.z[0])
 
 
 def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
-    """The point on the line where the objective is least, roughly; `at` itself where it does not fall."""
+    """The points on the lines where the objectives are least, roughly; where one does not fall, it stays."""
     weighed = small.penalty * direction
-    linear, quadratic = float(weighed @ at.u), float(weighed @ direction)
-
-    def slope(there: At, tau: float) -> float:
-        return linear + tau * quadratic - small.C * float((there.a * dz).sum())
-
-    begin = slope(at, 0.0)
-    if not begin < 0.0 or not np.isfinite(dz).all():
-        return at
-    low, high, tau, before = 0.0, np.inf, 1.0, np.inf
+    linear, quadratic = inner(weighed, at.u), inner(weighed, direction)
+    begin = linear - small.C * inner(at.a, dz)
+    falls = (begin < 0.0) & np.isfinite(dz).all(axis=1)
+    tau = falls.astype(np.float64)
+    if not falls.all():
+        direction, dz = (np.where(falls[:, None], one, 0.0) for one in (direction, dz))
+    low, high, before = np.zeros(tau.size), np.full(tau.size, np.inf), np.full(tau.size, np.inf)
     for _ in range(SEARCH_STEPS):
-        there = response(small, at.u + tau * direction, at.z + tau * dz)
-        residual = slope(there, tau)
-        if abs(residual) <= -ENOUGH * begin:
+        there = response(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
+        residual = linear + tau * quadratic - small.C * inner(there.a, dz)
+        size = np.abs(residual)
+        off = falls & (size > -ENOUGH * begin)
+        if not off.any():
             break
-        low, high = (tau, high) if residual < 0.0 else (low, tau)
-        rise = quadratic + small.C * float((there.bend * dz * dz).sum())
-        newton = tau - residual / rise if rise > 0.0 else np.inf
-        slow, before = abs(residual) > 0.5 * before, abs(residual)
-        if high == np.inf:
-            following = min(newton, WIDEN * tau)
-        else:
-            following = newton if low < newton < high and not slow else 0.5 * (low + high)
-        if following == tau or not np.isfinite(following):
+        below = residual < 0.0
+        low, high = np.where(off & below, tau, low), np.where(off & ~below, tau, high)
+        rise = quadratic + small.C * inner(there.bend, dz * dz)
+        newton = np.where(rise > 0.0, tau - residual / rise, np.inf)
+        within = (low < newton) & (newton < high) & (size <= 0.5 * before)
+        following = np.where(
+            np.isinf(high), np.minimum(newton, WIDEN * tau), np.where(within, newton, 0.5 * (low + high))
+        )
+        before = np.where(off, size, before)
+        following = np.where(off & np.isfinite(following), following, tau)
+        if (following == tau).all():
             break
         tau = following
-    return there if (there.u != at.u).any() else at
+    return there
+
+
+@dataclass(frozen=True)
+class Together:
+    """What runs that take their steps together have come to.
+
+    Attributes
+    ----------
+    u : ndarray of shape (K, m)
+    a : ndarray of shape (K, n)
+        Multipliers, the slopes at the margins of u.
+    steps : int ndarray of shape (K,)
+    """
+
+    u: np.ndarray
+    a: np.ndarray
+    steps: np.ndarray
+
+
+def newton_together(small: Small, runs: int, relative_gap: float, most: int) -> Together:
+    """The ends of several runs from zero.
+
+    Parameters
+    ----------
+    small : Small
+        Its y, and its s where that is an array, of shape (K, n): a row for each run. Without a free intercept.
+    runs : int
+        K.
+    relative_gap : float
+        That each run comes to, or rounding leaves nothing to gain.
+    most : int
+        Steps.
+    """
+    zero, live = np.zeros((runs, small.Z.shape[1])), np.arange(runs)
+    found = Together(zero, np.zeros((runs, small.size)), np.zeros(runs, dtype=np.int64))
+    at = response(small, zero, zero @ small.Z.T)
+    for step in range(1, most + 1):
+        moved, gaps = stepped(small, at)
+        paid = (small.s * small.methods.value(small.loss, moved.z, small.y)).sum(axis=1)
+        primal = 0.5 * inner(moved.u, moved.u) + small.C * paid
+        going = (gaps > relative_gap * primal) & (moved.u != at.u).any(axis=1) & (step < most)
+        at = moved
+        if not going.all():
+            ended = live[~going]
+            found.u[ended], found.a[ended], found.steps[ended] = at.u[~going], at.a[~going], step
+            live, at, small = live[going], at.among(going), small.among(going)
+            if not live.size:
+                break
+    return found
