@@ -39,9 +39,10 @@ def test_a_column_of_words_is_encoded_and_the_label_column_named(
     assert "labels column 'id'" in told and "kind: category (2 values)" in told
 
 
-def test_a_pattern_without_a_cluster_leads_to_convert(capsys: pytest.CaptureFixture[str]) -> None:
-    told = error_of(capsys, "train", "nowhere/*.store")
-    assert "a pattern of stores is for --dask" in told and "saddlesvm convert" in told
+def test_several_sources_that_are_no_stores_lead_to_convert(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nowhere/*.store: no such file" in error_of(capsys, "train", "nowhere/*.store")
+    told = error_of(capsys, "train", "toy", "heart")
+    assert "toy: is not a store" in told and "saddlesvm convert" in told
 
 
 def test_labels_that_the_model_lacks_are_named(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import glob
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
@@ -47,6 +49,17 @@ share = reader(
 )(float)
 fold_count = reader("a whole number of folds is needed, at least 2", lambda count: count >= 2)(int)
 count_of_Cs = reader("a number of values is needed, as in 13", lambda count: count >= 1)(int)
+
+
+class Sources(argparse.Action):
+    """One name of data, or the list of several: names side by side, and those that a pattern means, in their order."""
+
+    def __call__(self, parser: argparse.ArgumentParser, options: argparse.Namespace, words: Any, *_: Any) -> None:
+        found: list[str] = []
+        for word in words:
+            is_pattern = any(sign in word for sign in "*?[") and not os.path.exists(word)
+            found += (is_pattern and sorted(glob.glob(word))) or [word]
+        setattr(options, self.dest, words[0] if found == words[:1] else found)
 
 
 def number_or_name(text: str) -> float | str:

@@ -15,7 +15,7 @@ from saddlesvm.data.sources import check_there, refuse_special
 from saddlesvm.runtime.shown import one_line, shown, unbroken
 
 __all__ = [
-    "STANDARD_INPUT", "check_outputs", "check_sources", "command_line", "give_up_output", "is_pattern", "print_error",
+    "STANDARD_INPUT", "check_outputs", "check_sources", "command_line", "give_up_output", "print_error",
     "ready_output", "safe_label", "why_unwritten", "write_output",
 ]  # fmt: skip
 
@@ -93,30 +93,18 @@ def command_line() -> str:
     return shlex.join(["saddlesvm", *sys.argv[1:]])
 
 
-def is_pattern(data: str) -> bool:
-    """Whether DATA is a pattern of several names rather than a name."""
-    return any(sign in data for sign in "*?[") and not os.path.exists(data)
-
-
 def check_sources(options: argparse.Namespace) -> None:
     """Raise DataError where a command reads data, or a model, that are not there.
 
-    The options that name them are `reads` and `models` among those of the command. Standard input, and what the workers
-    of a cluster read, are left to the command.
+    The options that name them are `reads` and `models` among those of the command. Standard input is left to it.
     """
     for path in named(options, "models"):
         if not os.path.exists(path):
             raise DataError(f"{path}: no such file")
         refuse_special(path)
     for source in named(options, "reads"):
-        if source == STANDARD_INPUT or (getattr(options, "dask", None) and is_pattern(source)):
-            continue
-        if is_pattern(source):
-            raise DataError(
-                f"{source}: no such file; a pattern of stores is for --dask, and `saddlesvm convert` makes one store "
-                "of many files or stores"
-            )
-        check_there(source)
+        if source != STANDARD_INPUT:
+            check_there(source)
 
 
 def check_outputs(options: argparse.Namespace) -> None:

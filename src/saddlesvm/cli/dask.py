@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +14,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from saddlesvm.cli.choosing import choice_facts
-from saddlesvm.cli.console import is_pattern
+from saddlesvm.cli.reading import check_stores_asked
 from saddlesvm.data import DataError, Store
-from saddlesvm.data.store import is_store
+from saddlesvm.data.readers import stores_of
 from saddlesvm.estimators import register
 from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.on_cluster import TakesClusters, checked
@@ -30,16 +29,6 @@ REFUSED = {  # options that a fit on a cluster does not have, and what it has in
     "keep": "a fit returns the best model of its rounds",
     "checkpoint": "a fit goes on where workers die; a model is kept in the file of --model",
     "probability": "the logistic loss has probabilities of its own",
-}
-OF_FILES = {  # options of reading and holding out that stores read by workers do not have, and their defaults
-    "validation": None,
-    "label": None,
-    "drop_columns": (),
-    "header": "auto",
-    "index_base": "auto",
-    "scale": 1.0,
-    "cache": False,
-    "missing": "error",
 }
 
 
@@ -96,21 +85,15 @@ def as_dask(X: Any, parts: int) -> Any:
     return da.concatenate(blocks)
 
 
-def stores_of(pattern: str) -> list[Store]:
-    """The stores that a pattern means, in the order of their names.
+def stores_to_learn_from(paths: list[str]) -> list[Store]:
+    """Stores for the workers to read.
 
     Raises
     ------
     DataError
-        There are none, or one of them is not a store, has no labels, or another number of features.
+        One of them is not a store, or has no labels, or another number of features.
     """
-    paths = sorted(glob.glob(pattern))
-    if not paths:
-        raise DataError(f"{pattern}: no store has such a name")
-    for path in paths:
-        if not is_store(path):
-            raise DataError(f"{path}: is not a store; the workers of --dask read stores: saddlesvm convert makes them")
-    stores = [Store(path) for path in paths]
+    stores = stores_of(paths)
     for store in stores:
         if store.y is None:
             raise DataError(f"{store.path}: holds no labels to learn from")
@@ -148,10 +131,8 @@ def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
         raise DataError(f"--C {options.C} does not work with --dask: give several, as in --C 0.1,1,10, to choose from")
     if options.cv is not None and entry.task != "classification":
         raise DataError("--cv on a cluster needs classification")
-    if is_pattern(options.data):
-        for name, default in OF_FILES.items():
-            if getattr(options, name) != default:
-                raise DataError(f"{option(name)} is for files; {options.data} are stores that the workers read")
+    if isinstance(options.data, list):
+        check_stores_asked(options, options.data, validation=None)
 
 
 def fit_on_cluster(

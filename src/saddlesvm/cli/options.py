@@ -26,7 +26,7 @@ from saddlesvm.runtime.words import (
     Penalty,
 )
 
-__all__ = ["COMMANDS", "COMMON", "FLAGS", "GROUPS", "OPTIONS", "Command", "option"]
+__all__ = ["COMMANDS", "COMMON", "FLAGS", "GROUPS", "OPTIONS", "Command", "Option", "option"]
 
 Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
 YES: Option = {"action": "store_true"}
@@ -207,7 +207,8 @@ class Command(NamedTuple):
     run : str
         The function that runs it, ``"module:function"`` of this room.
     options : str
-        Their names, with blanks; those with ``|`` between them exclude each other. Names in capitals are positional.
+        Their names, with blanks; those with ``|`` between them exclude each other. Names in capitals are positional;
+        dots mean that there may be several stores.
     examples : tuple of str
         Command lines, without the name of the program.
     changes : dict of str to dict
@@ -244,7 +245,7 @@ COMMANDS = {
     "train": Command(
         "train a model, and prove how far it is from the optimum",
         "train:train",
-        f"DATA test validation cv C|lam {FIT} gap keep until_proven dask model report {READING} missing standardize",
+        f"DATA... test validation cv C|lam {FIT} gap keep until_proven dask model report {READING} missing standardize",
         (
             "train heart --C auto --validation 0.2 --report heart.html",
             "train people.csv --label bought --columns zip=category --model people.model",
@@ -256,7 +257,7 @@ COMMANDS = {
     "path": Command(
         "fit every C between two ends with a proof, and choose one",
         "path:run",
-        f"DATA C|lam Cs every_C proven_gap validation leave_one_out report model {FIT} {READING}",
+        f"DATA... C|lam Cs every_C proven_gap validation leave_one_out report model {FIT} {READING}",
         (
             "path heart --leave-one-out --report heart-path.html",
             "path data.csv --C 0.01,100 --gap 1e-3 --model data.model",
@@ -274,7 +275,7 @@ COMMANDS = {
     "audit": Command(
         "list rows that are probably mislabelled, and what rows and groups do to a model",
         "audit:run",
-        f"DATA C|lam groups report {FIT} {READING}",
+        f"DATA... C|lam groups report {FIT} {READING}",
         (
             "audit heart --loss logistic --report heart-audit.html",
             "audit data.csv --label outcome --loss logistic --groups patients.txt --json",
@@ -289,7 +290,7 @@ COMMANDS = {
     "predict": Command(
         "print the predictions of a model, one line a row",
         "saved:predict",
-        f"MODEL DATA estimator scores|probabilities proven loss output {OF_FILES} cache",
+        f"MODEL DATA... estimator scores|probabilities proven loss output {OF_FILES} cache",
         ("predict data.model new.csv", "predict data.model new.csv --scores --output scores.txt"),
         OWN
         | {
@@ -310,7 +311,7 @@ COMMANDS = {
     "certify": Command(
         "prove how far a model is from the optimum on some data",
         "saved:certify",
-        f"MODEL DATA estimator loss C|lam refine tol json {OF_FILES} cache",
+        f"MODEL DATA... estimator loss C|lam refine tol json {OF_FILES} cache",
         ("certify data.model data.csv", "certify liblinear.model data.svm --C 1 --refine 20 --tol 1e-3"),
         OWN
         | {
@@ -325,7 +326,7 @@ COMMANDS = {
     "prove": Command(
         "write a proof of a linear model, for others to check",
         "proofs:prove",
-        f"MODEL DATA output json {READING}",
+        f"MODEL DATA... output json {READING}",
         (
             "prove data.model data.csv -o proof.json",
             "prove data.model data.csv --label outcome --drop-columns name -o proof.json",
@@ -337,7 +338,7 @@ COMMANDS = {
     "verify": Command(
         "check a proof in fractions, with nothing of a fit",
         "proofs:verify",
-        f"PROOF DATA json {READING}",
+        f"PROOF DATA... json {READING}",
         ("verify proof.json data.csv", "verify proof.json data.parquet --json"),
         {"PROOF": option("a proof that 'saddlesvm prove' made"), "DATA": option("the data that it is about")},
         models=("proof",),
@@ -345,7 +346,7 @@ COMMANDS = {
     "forget": Command(
         "make a linear model one of its data without some rows",
         "proofs:forget",
-        f"MODEL DATA rows output json {READING}",
+        f"MODEL DATA... rows output json {READING}",
         (
             "forget data.model data.csv --rows 17 -o without.model",
             "forget data.model data.csv --rows 3,7-9,120 -o without.model --json",

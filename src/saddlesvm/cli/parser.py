@@ -15,7 +15,7 @@ from saddlesvm import __version__
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.cli.console import check_outputs, check_sources, give_up_output, print_error, ready_output, why_unwritten
 from saddlesvm.cli.known import known_faces, made_known
-from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Command
+from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Command, Option
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.lazy import Later
 
@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
         if left and hasattr(options, "data") and not any(word.startswith("-") for word in left):
             self.error(
                 f"one source of data goes here, and {left[0]!r} came after {options.data!r}: bring several files "
-                "into one store with 'saddlesvm convert', or put a pattern of stores in quotes and give --dask"
+                "into one store with 'saddlesvm convert'; 'saddlesvm train' takes several stores, side by side"
             )
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
@@ -93,10 +93,12 @@ def add_options(parser: Parser, command: Command) -> None:
         several = "|" in names
         group: Any = parser.add_mutually_exclusive_group() if several else parser
         for name in names.split("|"):
-            dest = name.lower() if name.isupper() and len(name) > 1 else name
-            own, changed = OPTIONS.get(dest, {}), command.changes.get(name, {})
-            if dest != name:
-                group.add_argument(dest, **{"metavar": name} | (changed or own))
+            word = name.removesuffix("...")
+            dest = word.lower() if word.isupper() and len(word) > 1 else word
+            own, changed = OPTIONS.get(dest, {}), command.changes.get(word, {})
+            sources: Option = {} if word == name else {"nargs": "+", "action": kinds.Sources}
+            if dest != word:
+                group.add_argument(dest, **{"metavar": word} | (changed or own) | sources)
             else:
                 group.add_argument(*FLAGS.get(name, (flag(name),)), dest=name, **own | changed)
     if command.fits:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class Filling:
             A feature without any value.
         """
         if table.format == "store":
-            return cls.of_store(Store(table.source))
+            return cls.of_stores(table.stores)
         if how in ("error", "drop") or sparse.issparse(table.X):
             return cls(how)
         known = ~np.isnan(table.X)
@@ -60,11 +60,13 @@ class Filling:
         return cls(how, [float(centre(column.astype(np.float64))) for column in table.X.T])
 
     @classmethod
-    def of_store(cls, store: Store) -> Filling:
-        """What the conversion to a store did with missing values, of which it has none any more."""
-        noted = store.header.get(NOTE)
-        plain = {name: noted[name] for name in ("how", "values")} if isinstance(noted, dict) else None
-        return cls() if plain is None else cls.of_model({NOTE: plain})
+    def of_stores(cls, stores: Sequence[Store]) -> Filling:
+        """What the conversion to these stores did with missing values, of which they have none any more; nothing where
+        it was not the same for all."""
+        noted = stores[0].header.get(NOTE)
+        if not isinstance(noted, dict) or any(store.header.get(NOTE) != noted for store in stores):
+            return cls()
+        return cls.of_model({NOTE: {name: noted[name] for name in ("how", "values")}})
 
     @classmethod
     def of_model(cls, notes: Mapping[str, Any]) -> Filling:
@@ -207,7 +209,12 @@ def kernel_values(table: Table, training_rows: int | None = None) -> Table:
 
 
 def read_prepared(
-    options: argparse.Namespace, model: Any, before: Any, source: str, task: Any = None, every_row: bool = False
+    options: argparse.Namespace,
+    model: Any,
+    before: Any,
+    source: str | list[str],
+    task: Any = None,
+    every_row: bool = False,
 ) -> Table:
     """Other data of a saved model, as the rows that it was trained on were prepared.
 
@@ -218,7 +225,8 @@ def read_prepared(
         With ``notes_``.
     before : TableEncoder, StandardScaler or None
         What stands before the model.
-    source : str
+    source : str or list of str
+        Of a file, or of several stores.
     task : "regression" or None
         What the labels are.
     every_row : bool, default=False

@@ -18,23 +18,39 @@ from saddlesvm.cli.display import share_bar
 from saddlesvm.cli.tabular import needs_encoder, read_tabular, refuse
 from saddlesvm.data import BUNDLED, DataError, Table, read
 from saddlesvm.data.columns import check_names
+from saddlesvm.data.readers import read_stores
+from saddlesvm.data.table import shorten
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
 CALLED = "standard input"
+OF_FILES = {  # options of reading that several stores do not have, and their defaults
+    "label": None,
+    "drop_columns": (),
+    "columns": (),
+    "header": "auto",
+    "index_base": "auto",
+    "scale": 1.0,
+    "cache": False,
+    "missing": "error",
+}
 
 
 def read_table(
     options: argparse.Namespace,
-    source: str,
+    source: str | list[str],
     n_features: int | None = None,
     task: Any = None,
     zero_based: bool | None = None,
     missing: str = "error",
 ) -> Table:
-    """Read a data file as the options say; `zero_based` says how other data of the same model were read.
+    """Read a data file, or several stores, as the options say; `zero_based` says how other data of the same model were
+    read.
 
     Where data to train on have columns of words, dates or texts, `X` of the table holds those columns.
     """
+    if isinstance(source, list):
+        check_stores_asked(options, source)
+        return read_stores(source, task, getattr(options, "memory", None), n_features)
     if source == STANDARD_INPUT:
         return from_standard_input(
             options, lambda path: read_table(options, path, n_features, task, zero_based, missing)
@@ -79,6 +95,13 @@ def from_standard_input(options: argparse.Namespace, use: Callable[[str], Table]
         raise DataError(str(error).replace(path, CALLED)) from None
     finally:
         os.unlink(path)
+
+
+def check_stores_asked(options: argparse.Namespace, stores: list[str], **further: Any) -> None:
+    """Raise DataError for options of reading files, and `further` ones, where the data are several stores."""
+    for name, default in (OF_FILES | further).items():
+        if getattr(options, name, default) != default:
+            raise DataError(f"--{name.replace('_', '-')} is for files; {shorten(stores)} are stores")
 
 
 def labels_of(table: Table) -> np.ndarray:

@@ -15,16 +15,17 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cli.display import share_bar
-from saddlesvm.data import DataError, Store, Table, read
+from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import located
 from saddlesvm.data.cache import CACHE
 from saddlesvm.data.column_kinds import Found, found_in
 from saddlesvm.data.frame import MISSING_WORDS, Frame
 from saddlesvm.data.frame_files import FRAME_FORMATS, FrameSource, first_frame, frame_source, taken_label
 from saddlesvm.data.label_column import is_number
+from saddlesvm.data.readers import read_stores
 from saddlesvm.data.table import ready_labels, shorten
 from saddlesvm.estimators.table import TableEncoder, encoder_for
-from saddlesvm.estimators.table_files import as_store, kinds_of, labels_from, naming, read_all, stored_encoder
+from saddlesvm.estimators.table_files import ENCODER, as_store, kinds_of, labels_from, naming, read_all, stored_encoder
 from saddlesvm.rows.memory_plan import available_memory, memory_bytes
 
 PROBED_ROWS, PROBED_BYTES = 1_000, 1 << 16  # of a file, whose columns tell whether they need an encoder
@@ -104,7 +105,9 @@ def _as_stored(
 
 def of_store(table: Table) -> Table:
     """The table of a store, with the encoder that its rows were made by."""
-    encoder = stored_encoder(Store(table.source))
+    encoder = stored_encoder(table.stores[0])
+    if any(store.header.get(ENCODER) != table.stores[0].header.get(ENCODER) for store in table.stores):
+        raise DataError(f"{table.source}: their rows are not encoded alike; convert the tables into one store")
     return table if encoder is None else dataclasses.replace(table, encoder=encoder, columns=kinds_told(encoder))
 
 
@@ -137,7 +140,7 @@ def encoded(encoder: TableEncoder, table: Table) -> Table:
 
 
 def read_encoded(
-    encoder: TableEncoder, options: argparse.Namespace, source: str, label: str | None, task: Any = None
+    encoder: TableEncoder, options: argparse.Namespace, source: str | list[str], label: str | None, task: Any = None
 ) -> Table:
     """Other data of a model with an encoder, encoded as they are read.
 
@@ -145,7 +148,8 @@ def read_encoded(
     ----------
     encoder : TableEncoder
     options : Namespace
-    source : str
+    source : str or list of str
+        Of a file, or of several stores.
     label : str or None
         The column of the labels in the training data.
     task : "regression" or None
@@ -156,6 +160,8 @@ def read_encoded(
         A column is missing, or a value is not of its kind.
     """
     began = time.perf_counter()
+    if isinstance(source, list):
+        return _same_encoding(encoder, read_stores(source, task))
     if located(source) == "store":
         return _same_encoding(encoder, read(source))
     file = opened(options, source)

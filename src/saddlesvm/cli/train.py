@@ -10,8 +10,8 @@ import numpy as np
 
 from saddlesvm.cli.asked import estimator_kind, make_estimator, task_of
 from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
-from saddlesvm.cli.console import command_line, is_pattern
-from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_of
+from saddlesvm.cli.console import command_line
+from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_to_learn_from
 from saddlesvm.cli.display import Facts, show, spoken
 from saddlesvm.cli.facts_of import described, done, quality, support, worth
 from saddlesvm.cli.prepared import Filling, kernel_values, scaled, scaler_of
@@ -19,6 +19,7 @@ from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_ta
 from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, of_store, read_encoded
 from saddlesvm.data import Store, Table
 from saddlesvm.data.columns import check_names
+from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence
 from saddlesvm.estimators.diagnosis import diagnose, separability
 from saddlesvm.estimators.libsvm import check_libsvm, save_libsvm
@@ -40,7 +41,7 @@ def train(options: argparse.Namespace) -> int:
     check_until_proven(options, entry)
     check_asked(options, entry)
     check_scaling(options)
-    if options.dask and is_pattern(options.data):
+    if options.dask and isinstance(options.data, list):
         return train_where_stores_are(options, task)
     whole, (table, apart, test), filling, gaps, scaler = read_parts(options, task, entry.task)
     y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
@@ -165,8 +166,8 @@ def read_test(options: argparse.Namespace, table: Table, filling: Filling, task:
 
 
 def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int:
-    """``saddlesvm train 'STORES/*.store' --dask ...``: the workers read the stores, and no row passes through here."""
-    stores = stores_of(options.data)
+    """``saddlesvm train STORES --dask ...``: the workers read the stores, and no row passes through here."""
+    stores = stores_to_learn_from(options.data)
     first, n = stores[0], sum(len(store) for store in stores)
     y = np.concatenate([np.unique(np.asarray(store.y)) for store in stores])
     test = read_table(options, options.test, first.shape[1], task, first.zero_based) if options.test else None
@@ -180,9 +181,7 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     facts["worth"] = worth(model, model.certificate_) | support(model)
     if test is not None:
         facts["worth"] |= quality(model, test.X, labels_of(test), "test")
-    fillings = [Filling.of_store(store) for store in stores]
-    notes: dict[str, Any] = {"trained on": options.data, "rows": n}
-    notes |= fillings[0].notes if all(one == fillings[0] for one in fillings) else {}
+    notes: dict[str, Any] = {"trained on": shorten(options.data), "rows": n} | Filling.of_stores(stores).notes
     return kept_and_shown(options, model, facts, notes | numbering(first))
 
 
@@ -215,7 +214,8 @@ def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: 
         title: [(name, spoken(name, value)) for name, value in lines.items() if value is not None]
         for title, lines in facts.items()
     }
-    model_report(model, str(options.data), groups, command_line(), names).write(options.report)
+    source = options.data if isinstance(options.data, str) else shorten(options.data)
+    model_report(model, source, groups, command_line(), names).write(options.report)
 
 
 def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:

@@ -17,10 +17,11 @@ from saddlesvm.data.conversion import source_of
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import Cells
 from saddlesvm.data.sources import BUNDLED
-from saddlesvm.data.store import Store
-from saddlesvm.data.table import Label, Missing, Table, Task, ready_labels, ready_matrix
+from saddlesvm.data.store import Store, is_store
+from saddlesvm.data.store_source import joined
+from saddlesvm.data.table import Label, Missing, Table, Task, ready_labels, ready_matrix, shorten
 
-__all__ = ["load_bundled", "read"]
+__all__ = ["load_bundled", "read", "read_stores", "stores_of"]
 
 
 def read(
@@ -150,7 +151,54 @@ def _table_of(store: Store, name: str, found: str, how: Reading, started: float)
         known_nonzero=header.get("n_nonzero"),
         sample_weight=store.sample_weight,
         zero_based=store.zero_based,
+        stores=(store,),
     )
+
+
+def read_stores(
+    paths: Sequence[str], task: Task | None = None, memory: Any = None, n_features: int | None = None
+) -> Table:
+    """The rows of several stores one below the other, see :func:`~saddlesvm.data.store_source.joined`.
+
+    Raises
+    ------
+    DataError
+        One of them is not a store, or they do not go together.
+    """
+    started = time.perf_counter()
+    stores = stores_of(paths)
+    X, y, weights = joined(stores, memory, n_features)
+    called, first = shorten(paths), stores[0].header
+    return Table(
+        X=X,
+        y=None if y is None else ready_labels(y, X.shape[0], called, task=task),
+        feature_names=first.get("feature_names"),
+        label_name=first.get("label_name"),
+        source=called,
+        format="store",
+        n_bytes=sum(store.n_bytes for store in stores),
+        seconds=time.perf_counter() - started,
+        sample_weight=weights,
+        zero_based=stores[0].zero_based,
+        stores=tuple(stores),
+    )
+
+
+def stores_of(paths: Sequence[str]) -> list[Store]:
+    """Several stores by their paths.
+
+    Raises
+    ------
+    DataError
+        One of them is not a store.
+    """
+    for path in paths:
+        if not is_store(path):
+            raise DataError(
+                f"{path}: is not a store; several sources of rows are stores, and 'saddlesvm convert' makes one store "
+                "of several files"
+            )
+    return [Store(path) for path in paths]
 
 
 def load_bundled(name: str, *, dtype: Any = None) -> Table:

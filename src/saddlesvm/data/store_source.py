@@ -82,7 +82,7 @@ def are_stores(X: Any) -> bool:
     return all(isinstance(one, Store) or (isinstance(one, (str, os.PathLike)) and is_store(one)) for one in X)
 
 
-def joined(stores: Sequence[Any], memory: Any = None) -> tuple[Any, Any, Any]:
+def joined(stores: Sequence[Any], memory: Any = None, n_features: int | None = None) -> tuple[Any, Any, Any]:
     """The rows of several stores one below the other, with their labels and weights (None where they have none).
 
     They are read into memory, or, where they take more than half of it, copied into a file of the folder for temporary
@@ -93,6 +93,8 @@ def joined(stores: Sequence[Any], memory: Any = None) -> tuple[Any, Any, Any]:
     stores : sequence of Store, str or path
     memory : int, str or None
         What a fit may take; by default the memory that is available.
+    n_features : int, optional
+        Sparse rows with fewer are widened to it.
 
     Raises
     ------
@@ -106,6 +108,7 @@ def joined(stores: Sequence[Any], memory: Any = None) -> tuple[Any, Any, Any]:
     if len(kinds) > 1:
         raise DataError(f"{opened[-1].path}: the labels are numbers in some of the stores, and text in others")
     width, dtype = max(one.shape[1] for one in opened), common_type([one.dtype for one in opened])
+    width = max(width, n_features or 0) if opened[0].layout == "csr" else width
     most = FITS * (available_memory() if memory is None else memory_bytes(memory))
     if sum(one.n_bytes for one in opened) > most:
         return _in_file(sources, width, dtype)

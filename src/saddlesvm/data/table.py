@@ -71,6 +71,8 @@ class Table:
         The columns that `X` was made of.
     columns : list of str, or None
         What each column is, in words.
+    stores : tuple of Store
+        Whose rows they are.
 
     Examples
     --------
@@ -94,6 +96,7 @@ class Table:
     encoder: Any = None
     frame: Any = None
     columns: list[str] | None = None
+    stores: tuple[Any, ...] = ()
 
     @property
     def n_rows(self) -> int:
