@@ -394,7 +394,7 @@ def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.nd
     return z, offset if given else problem.intercept.best(problem.pointwise, problem.members, z, offset)
 
 
-def _mostly_rounding(C: float, sums: Sums) -> bool:
+def mostly_rounding(C: float, sums: Sums) -> bool:
     """Whether the bound on the rounding of the dual objective is most of a gap, and not a small one."""
     primal, dual = objectives(C, sums)
     return sums.dual_rounding > max(abs(primal - dual), COARSE * max(abs(primal), abs(dual)))
@@ -423,7 +423,7 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
     errors = errors._replace(of_rows=errors.of_rows + drift)
     given_pull = problem.facts, seen.sums, sizes, weights, pull
     sums = summed(*given_pull, errors=errors, move=move, around=around)
-    if pull is not None and not holds_square(problem.penalty) and _mostly_rounding(problem.C, sums):
+    if pull is not None and not holds_square(problem.penalty) and mostly_rounding(problem.C, sums):
         near = pulled_by_short_sums(problem, alpha)
         sums = summed(*given_pull, errors=errors, move=move, around=around, near=near)
     above = sums.primal_rounding + drift * (norm + drift)

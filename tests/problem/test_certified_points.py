@@ -1,0 +1,374 @@
+"""What a certificate says of a point: which weights and dual variables it judges, and what it adds for their errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from test_intercepts import with_total
+
+from saddlesvm.problem import certificate
+from saddlesvm.problem.certificate import (
+    Certificate,
+    Evaluation,
+    Point,
+    best_scale,
+    evaluate,
+    mostly_rounding,
+    to_the_sum,
+)
+from saddlesvm.problem.intercepts import Free
+from saddlesvm.problem.losses import (
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Logistic,
+    Loss,
+    Squared,
+    SquaredHinge,
+)
+from saddlesvm.problem.penalties import L1, ElasticNet
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.problem.proven_sums import STILL, Sums
+from saddlesvm.problem.rounding import SLACK, margin_errors, point_sizes, shortened
+from saddlesvm.problem.sums import dual_weights
+from saddlesvm.rows.layouts import as_rows
+from support import features, labels, matrix, named, plain_dual, plain_primal, small_problem, weight
+
+SMALL = {"n": 8, "d": 3}
+by_loss = pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.2)], ids=named)
+
+
+def inside(problem: Problem, share: float = 0.5) -> np.ndarray:
+    """Dual variables inside their bounds."""
+    return share * np.array([-problem.loss.subgradient(0.2, y) for y in problem.y])
+
+
+def near(left: float, right: float) -> bool:
+    """Whether two figures are equal but for what rounding may do."""
+    return left == pytest.approx(right, rel=1e-11, abs=1e-11)
+
+
+# Which point is judged
+
+
+@by_loss
+@pytest.mark.parametrize("intercept", ["none", "regularized"])
+def test_running_weights_stay_the_model_beside_the_exact_pull(loss: Loss, intercept: str) -> None:
+    problem = small_problem(loss, intercept=intercept, **SMALL)  # type: ignore[arg-type]
+    alpha = inside(problem)
+    pull = dual_weights(problem, alpha)
+    w = pull * 1.25
+    kept = evaluate(problem, Point(w, alpha, tracks=True))
+    assert np.array_equal(kept.coef, w[:-1]) and kept.exact and kept.pull is None
+    assert near(kept.certificate.primal, plain_primal(problem, kept.coef, kept.intercept))
+    assert near(kept.certificate.dual, max(0.0, plain_dual(problem, alpha)))
+    narrow = evaluate(problem, Point(w.astype(np.float32), alpha, tracks=True))
+    assert narrow.coef == pytest.approx(pull[:-1], rel=1e-14) and narrow.exact
+
+
+@by_loss
+def test_running_weights_are_taken_for_the_pull_where_no_proof_is_asked_for(loss: Loss) -> None:
+    problem = small_problem(loss, intercept="regularized", **SMALL)  # type: ignore[arg-type]
+    alpha = inside(problem)
+    w = dual_weights(problem, alpha) * 1.25
+    for running in (w, w.astype(np.float32)):
+        found = evaluate(problem, Point(running, alpha, tracks=True), exact=False)
+        assert np.array_equal(found.coef, np.asarray(running, np.float64)[:-1]) and not found.exact
+        conjugates = sum(loss.conjugate(a, y, 1.0) for a, y in zip(alpha, problem.y, strict=True))
+        own = np.asarray(running, np.float64)  # R*(v) is v.w - R(w) to first order
+        reached = float(dual_weights(problem, alpha) @ own) - 0.5 * float(own @ own)
+        assert near(found.certificate.dual, max(0.0, -problem.C * conjugates - reached))
+    given = evaluate(problem, Point(w, alpha), exact=False)  # tracks nothing: a proof all the same
+    assert given.exact and near(given.certificate.primal, plain_primal(problem, w[:-1], w[-1] * problem.scale))
+
+
+@by_loss
+@pytest.mark.parametrize("exact", [True, False])
+def test_with_a_free_intercept_weights_are_rebuilt(loss: Loss, exact: bool) -> None:
+    problem = small_problem(loss, intercept="free", **SMALL)  # type: ignore[arg-type]
+    alpha = problem.intercept.balanced(problem.pointwise, problem.members, inside(problem))
+    w = dual_weights(problem, alpha) * 1.25
+    w[-1] = 0.7
+    found = evaluate(problem, Point(w, alpha, tracks=True), exact=exact)
+    assert found.coef == pytest.approx(dual_weights(problem, alpha)[:-1], rel=1e-14) and found.exact
+    assert near(found.certificate.primal, plain_primal(problem, found.coef, found.intercept))
+    best = minimize_scalar(lambda b: plain_primal(problem, found.coef, b), bounds=(-9.0, 9.0), method="bounded")
+    assert found.certificate.primal <= best.fun + 1e-9
+    own = evaluate(problem, Point(w, alpha), given_offset=True)
+    assert near(own.intercept, 0.7 * problem.scale) and np.array_equal(own.coef, w[:-1])
+
+
+def test_the_pull_is_told_where_the_weights_are_others() -> None:
+    problem = small_problem(SquaredHinge(), penalty=ElasticNet(0.3), **SMALL)  # type: ignore[arg-type]
+    alpha = inside(problem)
+    found = evaluate(problem, Point(alpha=alpha))
+    assert found.pull is not None and found.pull == pytest.approx(dual_weights(problem, alpha)[:-1], rel=1e-14)
+    assert np.array_equal(found.coef, problem.regularizer.weights(dual_weights(problem, alpha))[:-1])
+    assert evaluate(small_problem(SquaredHinge(), **SMALL), Point(alpha=alpha)).pull is None  # type: ignore[arg-type]
+    assert Point.read is False and not Point().tracks and Point().known == () and Point().proven is None
+    assert Evaluation(found.coef, 0.0, alpha, found.certificate).exact
+
+
+def test_points_and_evaluations_cannot_be_changed() -> None:
+    point = Point(np.zeros(2))
+    found = Evaluation(np.zeros(1), 0.0, np.zeros(1), Certificate(1.0, 0.0))
+    for one, name in ((point, "w"), (found, "intercept")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(one, name, None)
+    with pytest.raises(TypeError):
+        Point(None, None, False, (), found)  # type: ignore[misc]
+    for rest in ((None,), (None, True)):
+        with pytest.raises(TypeError):
+            Evaluation(np.zeros(1), 0.0, np.zeros(1), Certificate(1.0, 0.0), *rest)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_targets_far_from_zero_are_judged_from_the_offset(kind: str) -> None:
+    """Their products with the dual variables cancel: taken as they are, their rounding would be most of the bound."""
+    X = matrix(12, 2)
+    y = 1e9 + X @ np.array([1.0, -2.0])
+    rows = as_rows(sparse.csr_array(X) if kind == "csr" else X, 1.0)
+    for penalty in (None, L1()):
+        problem = make_problem(rows, y, EpsilonInsensitive(0.1), C=0.5, intercept="free", penalty=penalty)
+        alpha = np.tile([0.05, -0.05], 6)
+        for point in (Point(np.array([1.0, -2.0, 1e9])), Point(np.array([1.0, -2.0, 1e9]), alpha), Point(alpha=alpha)):
+            assert evaluate(problem, point).certificate.dual_rounding < 1e-9
+    summing = with_total(Absolute(), 2.0, 0)  # whose targets must stay: the sum is not zero
+    alpha = summing.intercept.balanced(summing.pointwise, summing.members, np.full(20, 0.1))
+    found = evaluate(summing, Point(np.zeros(4), alpha))
+    objective = plain_primal(summing, found.coef, found.intercept) + summing.C * 2.0 * found.intercept
+    assert near(found.certificate.primal, objective) and near(found.certificate.dual, plain_dual(summing, alpha))
+
+
+@by_loss
+def test_the_dual_point_zero_is_a_bound_where_it_is_feasible(loss: Loss) -> None:
+    free = small_problem(loss, intercept="free", C=1e3, **SMALL)  # type: ignore[arg-type]
+    alpha = free.intercept.balanced(free.pointwise, free.members, inside(free, 0.9))
+    assert plain_dual(free, alpha) < 0.0
+    assert evaluate(free, Point(alpha=alpha)).certificate.dual == 0.0
+    summing = with_total(loss, 0.5, 0)
+    long = summing.intercept.balanced(summing.pointwise, summing.members, inside(summing, 0.9))
+    bound = plain_dual(summing, long)
+    assert (bound < 0.0) == (type(loss) is not Logistic) and near(
+        evaluate(summing, Point(np.zeros(4), long)).certificate.dual, bound
+    )
+    fixed = dataclasses.replace(small_problem(loss, **SMALL), fixed=np.array([9.0, 9.0, 9.0, 0.0]))  # type: ignore[arg-type]
+    assert evaluate(fixed, Point(alpha=np.zeros(8))).certificate.dual == pytest.approx(-121.5)
+
+
+# The length of a dual point
+
+
+def longest(problem: Problem, alpha: np.ndarray) -> float:
+    """The factor in [0, 1] of the highest dual objective, found by SciPy."""
+
+    def negated(factor: float) -> float:
+        pull = factor * problem.C * alpha @ features(problem)
+        conjugates = sum(problem.loss.conjugate(factor * alpha[i], problem.y[i], 1.0) for i in problem.members)
+        return problem.C * conjugates + problem.regularizer.conjugate(pull)
+
+    return float(minimize_scalar(negated, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9}).x)
+
+
+@pytest.mark.parametrize("C", [0.02, 0.3, 3.0, 100.0])
+@pytest.mark.parametrize("penalty", [None, ElasticNet(0.2)], ids=["l2", "elasticnet"])
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=named)
+def test_the_length_of_a_dual_point_is_the_best_one(loss: Loss, penalty: Any, C: float) -> None:
+    problem = small_problem(loss, C=C, penalty=penalty, intercept="regularized", **SMALL)  # type: ignore[arg-type]
+    alpha = inside(problem, 0.97)
+    found, best = best_scale(problem, alpha, dual_weights(problem, alpha)), longest(problem, alpha)
+    if isinstance(loss, Logistic) or penalty is not None:
+        assert found == pytest.approx(best, abs=2e-3)
+    else:
+        assert found == pytest.approx(best, abs=1e-6)  # the top of a parabola
+
+
+def test_a_line_has_its_top_at_an_end() -> None:
+    rows = as_rows(np.zeros((4, 2)))
+    y = np.array([1.0, -1.0, 2.0, -2.0])
+    problem = make_problem(rows, y, Absolute(), C=1.0)
+    assert best_scale(problem, 0.5 * np.sign(y), np.zeros(3)) == 1.0
+    assert best_scale(problem, -0.5 * np.sign(y), np.zeros(3)) == 0.0
+    other = problem.pointwise._replace(y=-y)  # other labels, as an offset makes them
+    assert best_scale(problem, 0.5 * np.sign(y), np.zeros(3), terms=other) == 0.0
+
+
+@pytest.mark.parametrize("size", [0.5, 2.0, 8.0])
+def test_a_dual_point_is_shortened_until_its_conjugate_is_finite(size: float) -> None:
+    problem = small_problem(SquaredHinge(), C=1.0, penalty=L1(), **SMALL)  # type: ignore[arg-type]
+    alpha = inside(problem)
+    alpha *= size / np.abs(dual_weights(problem, alpha)).max()
+    factor = best_scale(problem, alpha, dual_weights(problem, alpha))
+    conjugates = sum(problem.loss.conjugate(factor * a, y, 1.0) for a, y in zip(alpha, problem.y, strict=True))
+    assert 0.0 < factor <= min(1.0, (1.0 + 1e-12) / size)
+    for other in np.linspace(0.0, min(1.0, 1.0 / size), 51):
+        assert conjugates <= sum(
+            problem.loss.conjugate(other * a, y, 1.0) for a, y in zip(alpha, problem.y, strict=True)
+        ) + 1e-6 * abs(conjugates)
+
+
+def test_scipys_top_is_taken_where_it_is_higher() -> None:
+    """A top far below three factors near 1, of a dual that is no parabola; and no other factor where 1 is the top."""
+    problem = small_problem(Logistic(), C=50.0, **SMALL)  # type: ignore[arg-type]
+    alpha = inside(problem, 0.9)
+    factor = best_scale(problem, alpha, dual_weights(problem, alpha))
+    assert 0.0 < factor < 0.5 and factor == pytest.approx(longest(problem, alpha), abs=2e-3)
+    one = plain_dual(problem, factor * alpha)
+    assert one > plain_dual(problem, alpha) and one >= plain_dual(problem, 0.5 * factor * alpha)
+
+
+# What errors cost
+
+
+@pytest.mark.parametrize(
+    ("gap", "size", "rounding", "most"),
+    [
+        (1.0, 2.0, 1.5, True),
+        (1.0, 2.0, 1.0, False),  # no more than the gap
+        (1.0, 2.0, 0.5, False),
+        (0.0, 2.0, 2.1e-8, True),
+        (0.0, 2.0, 1.9e-8, False),  # a small one
+        (0.0, 4.0, 0.5, True),
+        (0.5, -4.0, 0.4, False),
+        (0.0, 0.0, 0.0, False),
+    ],
+)
+def test_where_rounding_is_most_of_a_gap(gap: float, size: float, rounding: float, most: Any) -> None:
+    sums = Sums(0.0, 0.0, regularizer=size, regularizer_conjugate=gap - size, dual_rounding=rounding)
+    assert mostly_rounding(1.0, sums) is most
+
+
+@pytest.mark.parametrize(("penalty", "C", "again"), [(L1(), 1.0, 0), (L1(), 1e15, 1), (ElasticNet(0.5), 1e15, 0)])
+def test_a_pull_is_summed_again_where_rounding_is_most_of_the_gap(
+    monkeypatch: pytest.MonkeyPatch, penalty: Any, C: float, again: int
+) -> None:
+    asked: list[Any] = []
+    plain: Callable[..., Any] = certificate.pulled_by_short_sums
+
+    def counted(*given: Any) -> Any:
+        asked.append(given)
+        return plain(*given)
+
+    monkeypatch.setattr(certificate, "pulled_by_short_sums", counted)
+    X = np.tile(matrix(3, 2), (4, 1))
+    alpha = np.repeat([2.0, -2.0, 2.0, -2.0], 3)  # the optimum: pulls cancel, and there is no gap
+    problem = make_problem(as_rows(X), np.sign(alpha), SquaredHinge(), C=C, penalty=penalty)
+    found = evaluate(problem, Point(np.zeros(3), alpha))
+    assert len(asked) == again and found.certificate.sound
+    tracked = evaluate(problem, Point(np.zeros(3), alpha, tracks=True), exact=False)
+    assert len(asked) == again and not tracked.exact
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("drift", [0.0, 0.25, 2.0])
+def test_a_primal_objective_bounds_every_model_within_the_drift(
+    monkeypatch: pytest.MonkeyPatch, C: float, drift: float
+) -> None:
+    X = matrix(20, 3, 0)
+    problem = make_problem(as_rows(X, 1.5), labels(X, Hinge(), 0), Hinge(), C=C, intercept=Free(1.5, 3.0))
+    alpha = problem.intercept.balanced(problem.pointwise, problem.members, np.zeros(20))
+    w = np.array([0.6, -0.3, 0.2, 0.0]) * (1.0 if C > 1e-3 else 1e-1)
+    monkeypatch.setattr(certificate, "expanded", lambda *_: (w, drift))
+    found = evaluate(problem, Point(alpha=alpha))
+    random = np.random.default_rng(1)
+    ways = [w[:-1], -w[:-1], *random.normal(size=(40, 3)), *X, *-X]
+    for way in ways:
+        other = w[:-1] + drift * way / math.sqrt(way @ way)
+        objective = plain_primal(problem, other, found.intercept) + C * 3.0 * found.intercept
+        assert found.certificate.primal >= objective * (1.0 - 1e-12)
+    least = drift * (math.sqrt(w @ w) + 0.5 * drift) + C * drift * float(np.sqrt((X * X).sum(axis=1) + 1.5**2).sum())
+    assert found.certificate.primal_rounding <= 1.1 * least + drift * drift + 1e-9 * (1.0 + C)
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0])
+def test_weights_of_zero_have_no_margins_that_round(size: float) -> None:
+    problem = small_problem(Squared(), intercept="free", **SMALL)  # type: ignore[arg-type]
+    w = np.append(np.zeros(3), size)
+    found = evaluate(problem, Point(w), given_offset=True).certificate
+    sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, np.zeros(8))
+    errors = margin_errors(problem.row_sizes, 0.0, 0.0, shifted=size != 0.0)
+    assert (errors.of_labels > 0.0) == (size != 0.0) and sizes.labels > 0.0
+    shares = found.primal_rounding / (2.0**-53 * found.primal)
+    # a margin that is exact leaves what the loss and its sums do; a target less its offset is rounded, too
+    alone = SLACK * (512.0 + 8.0 + 8.0 / 512.0 + 32.0) + 32.0
+    assert shares == pytest.approx(alone, rel=2e-3) if size == 0.0 else shares > alone * 1.005
+
+
+def test_losses_without_slope_and_curvature_are_asked_around() -> None:
+    """Where all losses are zero: they could be paid by margins that round, at any offset."""
+    X = np.array([[4.0], [-4.0]])
+    problem = make_problem(as_rows(X, 1.0), np.array([1.0, -1.0]), SquaredHinge(), C=1.0, intercept="regularized")
+    for w in (np.array([1.0, 0.0]), np.array([0.25, 0.0])):  # far within the margin, and on it
+        found = evaluate(problem, Point(w, np.zeros(2))).certificate
+        plain = plain_primal(problem, w[:-1], 0.0)
+        assert plain <= found.primal <= plain * (1.0 + 1e-13) + 1e-13
+
+
+# The move to the sum that a free intercept asks for
+
+
+def asked(total: float, alpha: np.ndarray, loss: Loss, weighted: bool = False, scale: float = 1.0) -> Any:
+    """The problem whose variables have this sum, the move of alpha, and the sizes of its conjugates."""
+    X = matrix(alpha.size, 2) * scale
+    weights = np.linspace(0.5, 2.0, alpha.size) if weighted else None
+    y = np.tile([1.0, -1.0], alpha.size)[: alpha.size]
+    members = np.arange(alpha.size - 1)  # the last row is left out
+    problem = make_problem(
+        as_rows(X, 1.0), y, loss, C=0.7, members=members, weights=weights, intercept=Free(1.0, total)
+    )
+    sizes = point_sizes(loss, y, problem.norms, problem.weights, members, alpha, signs=True)
+    charged = sum(abs(loss.conjugate(alpha[i], y[i], weight(problem, i))) for i in members)
+    return problem, to_the_sum(problem, alpha, sizes, charged), sizes, charged
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("short", [0.5, 1e-3, 1e-9])
+@pytest.mark.parametrize("loss", [Hinge(), Logistic()], ids=named)
+def test_variables_of_one_sign_that_sum_to_too_little_go_towards_their_bounds(
+    loss: Loss, short: float, weighted: bool
+) -> None:
+    alpha = np.where(np.arange(9) % 2, 0.0, 0.5)
+    alpha[-1] = 77.0  # of a row that is no member
+    total = float(alpha[:-1].sum()) + short
+    problem, move, _, charged = asked(total, alpha, loss, weighted)
+    high = np.array([loss.bounds(y, weight(problem, i))[1] for i, y in enumerate(problem.y)])
+    room = (high - alpha)[:-1]
+    share = short / room.sum()
+    at_top = sum(abs(loss.conjugate(high[i], problem.y[i], weight(problem, i))) for i in problem.members)
+    way = float(room @ np.sqrt(problem.norms[:-1]))
+    assert share * (charged + at_top) <= move.charged <= SLACK * 1.0001 * share * (charged + at_top) + 1e-13
+    assert share * way <= move.pulled <= SLACK * SLACK * 1.0001 * share * way + 1e-13
+    assert move.share == math.inf
+
+
+def test_a_sum_that_is_met_exactly_takes_hardly_a_move() -> None:
+    alpha = np.where(np.arange(9) % 2, 0.0, 0.5)
+    _, move, _, _ = asked(2.0, alpha, Hinge())
+    assert 0.0 < move.charged < 1e-12 and 0.0 < move.pulled < 1e-12
+    full = np.where(np.arange(9) % 2, 0.0, 1.0)
+    _, move, _, _ = asked(4.0, full, Hinge())  # all at their bounds, which have that sum
+    assert move == STILL
+
+
+def test_variables_of_both_signs_are_shortened() -> None:
+    alpha = np.where(np.arange(9) % 2, -0.25, 0.5)
+    for total in (0.5, 1.0, 1.5):
+        problem, move, sizes, charged = asked(total, alpha, Hinge())
+        assert move == shortened(sizes, problem.row_sizes, charged, total) and math.isfinite(move.pulled)
+    homogeneous = dataclasses.replace(problem, intercept=small_problem(Hinge(), intercept="regularized").intercept)
+    assert to_the_sum(homogeneous, alpha, sizes, charged) == shortened(sizes, problem.row_sizes, charged, 0.0)
+
+
+def test_no_move_leads_to_a_sum_below_that_of_negative_variables() -> None:
+    alpha = np.where(np.arange(9) % 2, -0.5, 0.0)
+    _, move, _, _ = asked(-3.0, alpha, Hinge())
+    assert move == (math.inf, math.inf, math.inf)
+    _, endless, _, _ = asked(3.0, np.where(np.arange(9) % 2, 0.0, 0.5), SquaredHinge())
+    assert endless.pulled == math.inf  # bounds of infinity say nothing
