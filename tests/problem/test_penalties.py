@@ -138,8 +138,8 @@ def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
     assert whole.curvature(v) == pytest.approx(
         [*map(penalty.curvature, v[:-1]), charged.curvature(v[-1]) * (kind.name != "free")]
     )
-    seen = kind.seen(w) @ kind.seen(v)
-    assert whole.apart(w, v) == pytest.approx(whole.value(w) + whole.conjugate(v) - seen, abs=1e-12)
+    product = kind.penalised(w) @ kind.penalised(v)
+    assert whole.apart(w, v) == pytest.approx(whole.value(w) + whole.conjugate(v) - product, abs=1e-12)
     if not isinstance(penalty, Lasso):
         assert whole.apart(whole.weights(v), v) == pytest.approx(0.0, abs=1e-12)
 

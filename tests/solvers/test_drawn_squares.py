@@ -119,7 +119,7 @@ def test_rows_are_drawn_while_the_optimum_is_far(tmp_path: Path) -> None:
     solver = NewtonOnFiles()
     state = solver.init(problem, 0)
     shares = []
-    while not state.newton.looks or state.estimate > 1e-10:
+    while not state.newton.passes or state.estimate > 1e-10:
         for _ in range(problem.reader.n_blocks):
             state = solver.step(problem, state, Budget(1))
         shares.append(state.newton.share)

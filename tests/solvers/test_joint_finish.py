@@ -23,8 +23,8 @@ from saddlesvm.solvers.second_order.joint_kernels import (
     SmoothedRows,
     add_blocks,
     bent_jointly,
-    look_along,
     respond,
+    slope_along,
 )
 from support import csr, distance_bound
 from support.classes import blobs
@@ -85,15 +85,15 @@ def test_the_derivatives_along_a_line_are_those_of_the_smoothed_losses(loss):
     centre, Z, change, _ = a_point(problem, 1)
     terms, _, _ = response(problem, centre, q, Z)
     line = np.zeros(1, LINE)
-    look_along(terms, Z, change, 0.3, line)
+    slope_along(terms, Z, change, 0.3, line)
     places = Z + (0.3 + np.array([-step, step]))[:, None, None] * change
     before, after = (smoothed(problem, centre, q, at, response(problem, centre, q, at)[1]) for at in places)
     assert line["slope"][0] == pytest.approx((after - before) / (2.0 * step), rel=1e-6)
     slopes = []
     for t in (0.3 - step, 0.3 + step):
-        look_along(terms, Z, change, t, line)
+        slope_along(terms, Z, change, t, line)
         slopes.append(line["slope"][0])
-    look_along(terms, Z, change, 0.3, line)
+    slope_along(terms, Z, change, 0.3, line)
     assert line["bend"][0] == pytest.approx((slopes[1] - slopes[0]) / (2.0 * step), rel=1e-4)
 
 
@@ -115,7 +115,7 @@ def test_matrix_product_and_line_have_the_same_second_derivative(loss, layout):
     flat = by_class(problem.X, D).ravel()
     np.testing.assert_allclose(matrix @ flat, by_class(problem.X, found).ravel(), atol=1e-12)
     line = np.zeros(1, LINE)
-    look_along(terms, Z, finish._scores(by_class(problem.X, D)), 0.0, line)
+    slope_along(terms, Z, finish._scores(by_class(problem.X, D)), 0.0, line)
     assert flat @ matrix @ flat == pytest.approx(t * q * line["bend"][0], rel=1e-9)
 
 

@@ -32,8 +32,8 @@ from saddlesvm.solvers.threaded.aggregation import (
     be_careful,
     deal_parts,
     follow,
+    measure_rho,
     new_scaling,
-    note,
     safe_share,
 )
 from saddlesvm.solvers.threaded.cores import side_by_side
@@ -175,10 +175,10 @@ def test_parts_are_even_disjoint_and_ascending() -> None:
 
 def test_sigma_follows_rho_between_one_and_the_safe_number() -> None:
     scaling = new_scaling()
-    note(scaling, 3.0, 1.0)
+    measure_rho(scaling, 3.0, 1.0)
     follow(scaling, 4)
     assert scaling["sigma"] == 3.0
-    note(scaling, 0.0, 1.0)
+    measure_rho(scaling, 0.0, 1.0)
     follow(scaling, 4)
     assert 2.0 < scaling["sigma"] < 3.0
     for _ in range(5):

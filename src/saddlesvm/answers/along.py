@@ -93,7 +93,7 @@ def stretch_to(problem: Problem, near: Neighbourhood, C: float) -> Stretch:
 def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:
     """w where the penalty sees it, shape (d + 1,)."""
     seen = np.zeros(w.size)
-    part = problem.intercept.seen(w)
+    part = problem.intercept.penalised(w)
     seen[: part.size] = part
     return seen
 

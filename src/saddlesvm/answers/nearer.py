@@ -101,7 +101,7 @@ def _step(problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray) ->
     """The length of the best step along a direction, and the weights and margins there."""
     terms = problem.of_members
     smoothed = SmoothedTerms(terms.loss, terms.y, terms.weights, problem.C, np.empty(0), 0.0, False, problem.is_small)
-    dz, ahead = margins(problem, direction), problem.intercept.seen(direction)
+    dz, ahead = margins(problem, direction), problem.intercept.penalised(direction)
     line = Line(now.z, dz, problem.regularizer.slope(w, direction), float(ahead @ ahead))
     tau = float(search(smoothed, line, now.answers.alpha, now.answers.bend, np.empty(0), LINE))
     return tau, w + tau * direction, now.z + tau * dz

@@ -75,7 +75,7 @@ def look_at(part: Part, asked: Asked) -> Found:
 def sums_alone(answer: Answer) -> Answer:
     """What comes to the client: no row, and a matrix only where it takes the step itself."""
     nowhere = np.zeros((0, 0))
-    each = [Seen(one.sums._replace(matrix=nowhere) if one.corners.seen else one.sums) for one in answer.found.each]
+    each = [Seen(one.sums._replace(matrix=nowhere) if one.corners.visited else one.sums) for one in answer.found.each]
     return answer._replace(found=answer.found._replace(each=each))
 
 

@@ -33,7 +33,7 @@ from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import Facts, Sums, summed
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, RowSizes
-from saddlesvm.solvers.threaded.aggregation import follow, new_scaling, note, safe_share
+from saddlesvm.solvers.threaded.aggregation import follow, measure_rho, new_scaling, safe_share
 
 ROW_SIZES = len(RowSizes._fields)
 LEAST_SECONDS = 0.01  # for a task, however late it is
@@ -267,7 +267,7 @@ class Rounds:
             gain = self.plan.C * (sums.conjugates[k] - sums.proposed[k]) - float(self.W[k] @ move)
             self.shares[k] = safe_share(gain, square)
             self.pulls[k] += self.shares[k] * move
-            note(scaling, square, sums.squares[k])
+            measure_rho(scaling, square, sums.squares[k])
             follow(scaling, self.engine.parts)
         self.set_weights()
 

@@ -25,7 +25,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
-from saddlesvm.rows.prefetch import look_ahead
+from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import seeded, shuffle
@@ -120,7 +120,7 @@ def descend_classes(
         begin_pass(meters)
     done = 0
     while position < active and done < most:
-        look_ahead(terms.X, order, position, active, counts, terms.norms, terms.norms)
+        prefetch_next(terms.X, order, position, active, counts, terms.norms, terms.norms)
         i = order[position]
         weight, mine = weight_of(terms.weights, i), problems[i]
         count = without_finished(mine, counts[i], finished)

@@ -117,7 +117,7 @@ class SmallClasses:
     ) -> FitResult:
         """The result of a problem whose gap is proven, with the weights w and the dual variables a of its rows."""
         problem, trace, (solving, certifying) = self.problem, Trace(), seconds
-        coef, intercept, touched = w[:-1].copy(), problem.intercept.told(w, 0.0), steps * a.size
+        coef, intercept, touched = w[:-1].copy(), problem.intercept.published(w, 0.0), steps * a.size
         trace(Record(
             epoch=float(steps), rows_touched=touched, seconds_solving=solving, seconds_certifying=certifying,
             primal=certificate.primal, dual=certificate.dual, gap=certificate.gap,

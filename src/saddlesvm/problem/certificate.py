@@ -187,7 +187,7 @@ class Certificate:
 Centred: TypeAlias = tuple[Pointwise, np.ndarray, np.ndarray, float]  # what loss_sums takes but for the dual point
 
 
-class Seen(NamedTuple):
+class RowSums(NamedTuple):
     """The results of a pass over the rows: the sums, what they were taken of, and the model's offset.
 
     The margins in `centred` may be left out (empty): they are then computed anew where they are asked for.
@@ -274,14 +274,14 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     if free:
         z, offset = _offset_margins(problem, w, given_offset)
         centred = _centred(problem, z, offset)
-        seen = Seen(loss_sums(*centred, alpha), centred, offset)
+        rows = RowSums(loss_sums(*centred, alpha), centred, offset)
     else:
         if kept and not glance:
             sums, pull = sums_and_pull(problem, w, alpha)
         else:
             sums = sums_of_margins(problem, w, alpha)
-        seen = Seen(tuple(sums.tolist()), (problem.pointwise, problem.members, np.empty(0), 0.0), 0.0)
-    found = _evaluation(problem, Point(w, alpha), seen, pull, drift)
+        rows = RowSums(tuple(sums.tolist()), (problem.pointwise, problem.members, np.empty(0), 0.0), 0.0)
+    found = _evaluation(problem, Point(w, alpha), rows, pull, drift)
     return replace(found, pull=None if w is running else running[:-1].copy(), exact=not glance)
 
 
@@ -338,7 +338,7 @@ def against_dual(
     centred, pull = _centred(problem, z, offset), dual_weights(problem, alpha) if pull is None else pull
     factor = best_scale(problem, alpha, pull, terms=centred[0]) if problem.intercept.homogeneous else 1.0
     alpha = factor * alpha
-    return _evaluation(problem, Point(w, alpha), Seen(loss_sums(*centred, alpha), centred, offset), factor * pull)
+    return _evaluation(problem, Point(w, alpha), RowSums(loss_sums(*centred, alpha), centred, offset), factor * pull)
 
 
 def _centred(problem: Problem, z: np.ndarray, offset: float) -> Centred:
@@ -389,8 +389,8 @@ def best_scale(
 
 def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.ndarray, float]:
     """Margins of w and the offset to add to them: a free intercept, the one in w or the best one; zero otherwise."""
-    seen, offset = problem.intercept.split(w)
-    z = margins(problem, seen)
+    weights, offset = problem.intercept.split(w)
+    z = margins(problem, weights)
     return z, offset if given else problem.intercept.best(problem.pointwise, problem.members, z, offset)
 
 
@@ -400,14 +400,14 @@ def mostly_rounding(C: float, sums: Sums) -> bool:
     return sums.dual_rounding > max(abs(primal - dual), COARSE * max(abs(primal), abs(dual)))
 
 
-def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | None, drift: float = 0.0) -> Evaluation:
+def _evaluation(problem: Problem, point: Point, rows: RowSums, pull: np.ndarray | None, drift: float = 0) -> Evaluation:
     """The model and its certificate; `pull` is ``v(alpha)`` from the rows, None for an evaluation without proof.
 
     The weights may be as far as `drift` from those of the published model.
     """
-    w, alpha, offset = point.w, point.alpha, seen.offset
+    w, alpha, offset = point.w, point.alpha, rows.offset
     assert w is not None and alpha is not None
-    terms, members, z, added = seen.centred
+    terms, members, z, added = rows.centred
     kind = problem.intercept
     given = (problem.loss, terms.y, problem.norms, problem.weights, members, alpha)
     sizes = point_sizes(*given, signs=kind.constrained)
@@ -417,11 +417,11 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
         return float(loss_sums(terms, members, margin, added + move, np.zeros(alpha.size))[0])
 
     weights = kind.split(w)[0]
-    move = to_the_sum(problem, alpha, sizes, seen.sums[3]) if kind.constrained else STILL
+    move = to_the_sum(problem, alpha, sizes, rows.sums[3]) if kind.constrained else STILL
     norm = norm_of(weights)
     errors = margin_errors(problem.row_sizes, norm, added, shifted=added != offset)
     errors = errors._replace(of_rows=errors.of_rows + drift)
-    given_pull = problem.facts, seen.sums, sizes, weights, pull
+    given_pull = problem.facts, rows.sums, sizes, weights, pull
     sums = summed(*given_pull, errors=errors, move=move, around=around)
     if pull is not None and not holds_square(problem.penalty) and mostly_rounding(problem.C, sums):
         near = pulled_by_short_sums(problem, alpha)
@@ -430,7 +430,7 @@ def _evaluation(problem: Problem, point: Point, seen: Seen, pull: np.ndarray | N
     zero = 0.0 if kind.homogeneous and not problem.fixed.size else -math.inf
     sums = sums._replace(paid=sums.paid + kind.paid(offset), primal_rounding=above, at_zero=zero)
     certificate = Certificate.of(problem.strength, sums)
-    return Evaluation(w[:-1].copy(), kind.told(w, offset), alpha, certificate)
+    return Evaluation(w[:-1].copy(), kind.published(w, offset), alpha, certificate)
 
 
 def to_the_sum(problem: Problem, alpha: np.ndarray, sizes: PointSizes, charged: float) -> Move:

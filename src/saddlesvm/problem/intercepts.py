@@ -91,7 +91,7 @@ class Intercept:
         """The intercept of a block's problem, in which the dual variables of all other rows are fixed."""
         return self
 
-    def seen(self, w: np.ndarray) -> np.ndarray:
+    def penalised(self, w: np.ndarray) -> np.ndarray:
         """The part of w, shape (d + 1,) or (K, d + 1), that the regulariser sees."""
         return w
 
@@ -107,7 +107,7 @@ class Intercept:
         """The cost of an offset beside the losses, divided by C."""
         return 0.0
 
-    def told(self, w: np.ndarray, offset: float) -> float:
+    def published(self, w: np.ndarray, offset: float) -> float:
         """The intercept of the model with weights w and this offset of its margins."""
         return float(w[-1] * self.scale)
 
@@ -148,7 +148,7 @@ class Absent(Intercept):
         """Zero."""
         return 0.0
 
-    def seen(self, w: np.ndarray) -> np.ndarray:
+    def penalised(self, w: np.ndarray) -> np.ndarray:
         """All but the last weight, which belongs to no feature."""
         return w[..., :-1]
 
@@ -202,7 +202,7 @@ class Free(Intercept):
         """A regularised intercept: :func:`move_offset` penalises the distance from the present multiplier."""
         return Regularized(self.scale)
 
-    def seen(self, w: np.ndarray) -> np.ndarray:
+    def penalised(self, w: np.ndarray) -> np.ndarray:
         """All but the last weight."""
         return w[..., :-1]
 
@@ -218,7 +218,7 @@ class Free(Intercept):
         """The total times the offset."""
         return self.total * offset
 
-    def told(self, w: np.ndarray, offset: float) -> float:
+    def published(self, w: np.ndarray, offset: float) -> float:
         """The offset."""
         return offset
 

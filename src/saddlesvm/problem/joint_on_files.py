@@ -18,7 +18,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evalua
 from saddlesvm.problem.crammer_singer import SIZED_VALUES, JointProblem, dual_sizes, make_joint_problem, rounded
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, JointLoss
 from saddlesvm.problem.multinomial import NOT_KEPT, ClassSums, MultinomialProblem, Response, evaluate_multinomial
-from saddlesvm.problem.on_files import JudgedPoint, Rooms, StreamedProblem, told_by_sweep
+from saddlesvm.problem.on_files import JudgedPoint, Rooms, StreamedProblem, evaluation_of_sweep
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.rescaling import Candidate, candidates
 from saddlesvm.problem.rounding import radii
@@ -157,9 +157,9 @@ def evaluate_streamed_joint(
         certificate = _certificate(problem, judged.model, judged.paid, judged.alpha)
         return replace(judged.judged, certificate=certificate, exact=True)
 
-    told = told_by_sweep(point, exact, proven)
-    if told is not None:
-        return told
+    swept = evaluation_of_sweep(point, exact, proven)
+    if swept is not None:
+        return swept
     alpha = np.broadcast_to(0.0, (problem.y.size, problem.n_classes)) if point.alpha is None else point.alpha
     W = pull_on_files(problem, alpha) if point.w is None else np.asarray(point.w, dtype=np.float64)
     own = problem.as_rows_have(W)

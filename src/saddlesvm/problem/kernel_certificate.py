@@ -129,9 +129,9 @@ def certified_values(
     alpha = alpha_of(problem, feasible)
     offsets, sums, asked = np.zeros(len(problem.sides)), np.zeros(3), 0.0
     for k, (rows, intercept) in enumerate(problem.sides):
-        seen = f if rows.size == problem.n else f[rows]
-        offsets[k] = best_midway(problem, problem.sides[k], seen) if given is None else given[k]
-        paid, conjugates, _, charged, _ = loss_sums(terms, rows, seen, offsets[k], alpha)
+        margins = f if rows.size == problem.n else f[rows]
+        offsets[k] = best_midway(problem, problem.sides[k], margins) if given is None else given[k]
+        paid, conjugates, _, charged, _ = loss_sums(terms, rows, margins, offsets[k], alpha)
         sums += (paid, conjugates, charged)
         asked += _asked(problem, intercept, beta, float(offsets[k])).cost
     found = Sums(float(sums[0]) + asked, float(sums[1]), half_norm(beta, f), half_norm(feasible, dual_f))
@@ -141,8 +141,8 @@ def certified_values(
     if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
         rounded = rounded._replace(at_zero=-math.inf)
     certificate = Certificate.of(problem.strength, rounded)
-    told: Any = offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
-    return KernelEvaluation(beta, told, alpha, certificate, f)
+    intercepts: Any = offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
+    return KernelEvaluation(beta, intercepts, alpha, certificate, f)
 
 
 def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:

@@ -193,10 +193,10 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
     ValueError
         The name or an option is unknown, the loss does not fit the task, or an option is missing or out of range.
     """
-    told: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     kind: Any = loss if isinstance(loss, type) else type(loss)
     if isinstance(loss, str):
-        kind, told = parse_loss(loss)
+        kind, parsed = parse_loss(loss)
         if kind is None:
             raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(names_of(task))}, or a loss object")
     elif not is_loss(kind):
@@ -209,7 +209,7 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
         fitting = f"use {ESTIMATORS[traits.task]}, or one of {', '.join(names_of(task))}"
         raise ValueError(f"loss={traits.name!r} is a {traits.task} loss: {fitting}")
     whole = isinstance(loss, (str, type))
-    options = kind._field_defaults | given | told if whole else loss._asdict()
+    options = kind._field_defaults | given | parsed if whole else loss._asdict()
     numbers = []
     for option, allowed in traits.options.items():
         if option not in options:
@@ -223,8 +223,8 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
 def spelled(loss: Loss) -> str:
     """The text that :func:`make_loss` reads as this loss; options at their defaults are left out."""
     kind: Any = type(loss)
-    told: dict[str, float] = loss._asdict()  # type: ignore[attr-defined]
-    parts = [f"{option}={value:.12g}" for option, value in told.items() if value != kind._field_defaults.get(option)]
+    options: dict[str, float] = loss._asdict()  # type: ignore[attr-defined]
+    parts = [f"{option}={value:.12g}" for option, value in options.items() if value != kind._field_defaults.get(option)]
     return f"{loss_name(loss)}:{','.join(parts)}" if parts else loss_name(loss)
 
 

@@ -252,7 +252,7 @@ def _dual_bound(problem: MultinomialProblem, found: Response, units: float) -> D
         pull, share, missed = _balanced(problem, found.pull, drift)
         kept, drift = 1.0 - share, drift + missed
         gained *= kept
-    charged = 0.5 * square(problem.intercept.seen(pull))
+    charged = 0.5 * square(problem.intercept.penalised(pull))
     top = C * gained / (2.0 * charged) if charged > 0.0 else 1.0
     t = min(1.0, top)
     size = math.sqrt(2.0 * charged)

@@ -208,7 +208,7 @@ class JudgedPoint(Point):
     enough: float = field(kw_only=True)
 
 
-def told_by_sweep(point: Point, exact: bool, prove: Callable[[JudgedPoint], Evaluation]) -> Evaluation | None:
+def evaluation_of_sweep(point: Point, exact: bool, prove: Callable[[JudgedPoint], Evaluation]) -> Evaluation | None:
     """What a sweep has told of its own point, or of one that it judged, proven where that is asked for and worth it."""
     if point.proven is not None:
         return point.proven
@@ -229,9 +229,9 @@ def evaluate_streamed(
     """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
     certificate of the last iterate otherwise."""
     unbalanced = problem.intercept.constrained and isinstance(point, JudgedPoint)  # a sweep's judgement proves nothing
-    told = None if unbalanced else told_by_sweep(point, exact, lambda judged: _proven(problem, judged))
-    if told is not None:
-        return told
+    swept = None if unbalanced else evaluation_of_sweep(point, exact, lambda judged: _proven(problem, judged))
+    if swept is not None:
+        return swept
     plain = Point(point.w, point.alpha, point.tracks)
     return evaluate.dispatch(Problem)(problem, plain, exact=exact, given_offset=given_offset)
 

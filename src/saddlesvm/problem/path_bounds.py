@@ -47,9 +47,9 @@ class Knot:
     coef : ndarray of shape (k, d)
         Weights, a row for each sub-problem.
     intercept : ndarray of shape (k,)
-    seen : ndarray of shape (k, d or d + 1)
+    penalised : ndarray of shape (k, d or d + 1)
         What the regulariser sees of the weights, times the root of m.
-    pulled : ndarray of the shape of `seen`
+    pulled : ndarray of the shape of `penalised`
         What it sees of ``grad R*(v)``, with v the combination of the rows by the dual variables, times the root of m.
     primal, dual : ndarray of shape (k,)
         Of each sub-problem, rounding counted against both.
@@ -58,7 +58,7 @@ class Knot:
     missed : ndarray of shape (k,), optional
         How far `pulled` can be from the exact one, in norm.
     charged : ndarray of shape (k,), optional
-        ``R(w)``; left out where it is half the square of `seen`.
+        ``R(w)``; left out where it is half the square of `penalised`.
     following : dict
         The intervals that :meth:`until` has made, by the C at their end.
     """
@@ -66,7 +66,7 @@ class Knot:
     C: float
     coef: np.ndarray
     intercept: np.ndarray
-    seen: np.ndarray
+    penalised: np.ndarray
     pulled: np.ndarray
     primal: np.ndarray
     dual: np.ndarray
@@ -87,7 +87,7 @@ class Knot:
         """``R(w)`` of each sub-problem."""
         if self.charged is not None:
             return self.charged
-        return 0.5 * np.einsum("kj,kj->k", self.seen, self.seen)
+        return 0.5 * np.einsum("kj,kj->k", self.penalised, self.penalised)
 
     @property
     def losses(self) -> np.ndarray:
@@ -118,7 +118,7 @@ class Interval:
 
     def __init__(self, low: Knot, high: Knot) -> None:
         self.low, self.high = low, high
-        self.apart = half_squared_distances(low.seen, high.seen)
+        self.apart = half_squared_distances(low.penalised, high.penalised)
         missed = sum((knot.missed for knot in (low, high) if knot.missed is not None), np.zeros(low.primal.size))
         distances = np.sqrt(2.0 * half_squared_distances(low.pulled, high.pulled))
         self.pulled_apart = 0.5 * np.maximum(distances - missed, 0.0) ** 2  # no larger than it is
@@ -155,7 +155,7 @@ class Interval:
             share = self.high.C / knot.C
             size = size + share * (np.abs(knot.primal) + norms) + np.abs(knot.dual)
             mixed += share * (0.0 if knot.rounding is None else knot.rounding)
-        return gamma(self.low.seen.shape[1] + BOUND_UNITS) * size + mixed
+        return gamma(self.low.penalised.shape[1] + BOUND_UNITS) * size + mixed
 
     def _pieces(self) -> list[float]:
         """The places from 0 to 1 between which the best share of the upper knot's weights is a linear function."""

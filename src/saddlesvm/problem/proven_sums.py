@@ -131,7 +131,7 @@ def summed(
     errors = errors or margin_errors(rows, norm, 0.0, shifted=False)
     above = C * paid_rounding(loss, paid, rows, sizes, errors, around) + gamma(w.size + 4.0) * own
     below = C * (conjugate_rounding(loss, rows, charged, sizes) + move.charged)
-    there = regularizer.intercept.seen(w).any() or sizes.pulled > 0.0  # the norm of tiny weights is zero itself
+    there = regularizer.intercept.penalised(w).any() or sizes.pulled > 0.0  # the norm of tiny weights is zero itself
     underflow = UNDERFLOW * (1.0 + C) * (rows.rows + w.size) if there else 0.0
     pairs = C * (gamma(rows.terms + MARGIN_UNITS) * norm * sizes.pulled + gamma(depth(rows.rows) + 4.0) * crossed)
     if pull is None:
@@ -165,7 +165,7 @@ def _reached(
     """
     plain = regularizer.penalty.identity()
     rounded = drift if plain else drift + 4.0 * UNIT * norm_of(pull)
-    reached = norm_of(regularizer.intercept.seen(regularizer.weights(pull)))
+    reached = norm_of(regularizer.intercept.penalised(regularizer.weights(pull)))
     direct = regularizer.conjugate(pull)
     error = gamma(w.size + 4.0) * direct + (rounded + shift) * (reached + rounded + shift)
     if not plain:

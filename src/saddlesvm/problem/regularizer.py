@@ -60,9 +60,9 @@ def least_domain_factor(penalty: Penalty, v: np.ndarray) -> float:
     return least
 
 
-def square(seen: np.ndarray) -> float:
+def square(weights: np.ndarray) -> float:
     """The sum of an array's squares."""
-    flat = seen.ravel()
+    flat = weights.ravel()
     return float(np.einsum("j,j", flat, flat))  # not BLAS, whose threads would spin on and take the fit's cores
 
 
@@ -94,27 +94,27 @@ class Regularizer:
 
     def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
         """The derivative of R at w along a direction, for half a square."""
-        slope = float(self.intercept.seen(w) @ self.intercept.seen(direction))
+        slope = float(self.intercept.penalised(w) @ self.intercept.penalised(direction))
         return slope - float(self.fixed @ direction) if self.fixed.size else slope
 
     def _charged(self, w: np.ndarray) -> float:
         if self.penalty.identity():
-            return 0.5 * square(self.intercept.seen(w))
-        return charges(self.penalty, w[:-1]) + self.last.value(self._seen_last(w))
+            return 0.5 * square(self.intercept.penalised(w))
+        return charges(self.penalty, w[:-1]) + self.last.value(self._penalised_last(w))
 
     def conjugate(self, v: np.ndarray) -> float:
         """``R*(v)``."""
         if self.penalty.identity():
-            return 0.5 * square(self.intercept.seen(v))
+            return 0.5 * square(self.intercept.penalised(v))
         return self.conjugate_along(v)(1.0)
 
     def conjugate_along(self, v: np.ndarray) -> Callable[[float], float]:
         """The function that says ``R*(factor v)``."""
         if self.penalty.identity():
-            half = 0.5 * square(self.intercept.seen(v))
+            half = 0.5 * square(self.intercept.penalised(v))
             return lambda factor: factor * factor * half
-        features, seen, last = np.ascontiguousarray(v[:-1]), self._seen_last(v), self.last
-        return lambda factor: conjugate_charges(self.penalty, features, factor) + last.conjugate(factor * seen)
+        features, charged, last = np.ascontiguousarray(v[:-1]), self._penalised_last(v), self.last
+        return lambda factor: conjugate_charges(self.penalty, features, factor) + last.conjugate(factor * charged)
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """``grad R*(v)``; v itself where it is its own gradient."""
@@ -122,7 +122,7 @@ class Regularizer:
             return v
         w = np.array(v, dtype=np.float64)
         weigh(self.penalty, w[:-1].copy(), w[:-1])
-        if not holds_square(self.penalty) and self.intercept.seen(w).size == w.size:
+        if not holds_square(self.penalty) and self.intercept.penalised(w).size == w.size:
             w[-1] = self.last.weight(w[-1])
         return w
 
@@ -138,9 +138,9 @@ class Regularizer:
     def apart(self, w: np.ndarray, v: np.ndarray) -> float:
         """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly where w belongs to v."""
         if self.penalty.identity():
-            return 0.5 * square(self.intercept.seen(w - v))
-        seen, pull = self.intercept.seen(w), self.intercept.seen(v)
-        return self._charged(w) + self.conjugate(v) - float(np.einsum("j,j", seen, pull))
+            return 0.5 * square(self.intercept.penalised(w - v))
+        weights, pull = self.intercept.penalised(w), self.intercept.penalised(v)
+        return self._charged(w) + self.conjugate(v) - float(np.einsum("j,j", weights, pull))
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
         """The diagonal of ``R*''(v)``, shape (d + 1,): 1 or 0 in the last place, as R sees the intercept or not."""
@@ -154,7 +154,7 @@ class Regularizer:
         """The largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
         if self.penalty.identity():
             return 1.0
-        return min(least_domain_factor(self.penalty, v[:-1]), self.last.domain_scale(self._seen_last(v)))
+        return min(least_domain_factor(self.penalty, v[:-1]), self.last.domain_scale(self._penalised_last(v)))
 
     def beyond(self, v: np.ndarray, distance: float | np.ndarray) -> float:
         """The share by which dual variables must be shortened for R* to be finite at every pull so near to v.
@@ -165,6 +165,6 @@ class Regularizer:
         """
         return 1.0 - self.domain_scale(v + np.copysign(distance, v))
 
-    def _seen_last(self, w: np.ndarray) -> float:
+    def _penalised_last(self, w: np.ndarray) -> float:
         """The weight of a regularised intercept; 0 where there is none."""
-        return float(self.intercept.seen(w)[w.size - 1 :].sum())
+        return float(self.intercept.penalised(w)[w.size - 1 :].sum())

@@ -44,20 +44,20 @@ def lowest(objective: Callable[[float], float], within: tuple[float, float] = AN
 
     Where the time is up, it is the best of the factors tried so far, at least one.
     """
-    seen: list[tuple[float, float]] = []
+    values: list[tuple[float, float]] = []
 
     def tried(factor: float) -> float:
-        if seen and time_is_up():
+        if values and time_is_up():
             raise TimeoutError
         factor = float(np.clip(factor, *within))
         value = objective(factor)
-        seen.append((value, factor))
+        values.append((value, factor))
         return value
 
     options = {"xtol": PRECISION, "maxiter": EVALUATIONS}
     with np.errstate(all="ignore"), contextlib.suppress(TimeoutError):
         minimize_scalar(tried, bracket=(0.0, 1.0), method="brent", options=options)
-    value, factor = min((one for one in seen if np.isfinite(one[0])), default=(np.inf, 0.0))
+    value, factor = min((one for one in values if np.isfinite(one[0])), default=(np.inf, 0.0))
     return factor, value
 
 

@@ -137,7 +137,7 @@ def next_ahead(X: Any, members: np.ndarray, k: int) -> None:
 
 
 @inlined
-def look_ahead(
+def prefetch_next(
     X: Any, order: np.ndarray, p: int, end: int, alpha: np.ndarray, y: np.ndarray, norms: np.ndarray
 ) -> None:
     """Fetch what the visits after place `p` of `order` (which ends at `end`) will need; changes nothing."""

@@ -230,7 +230,7 @@ class Blocks(OverFiles):
         self, problems: Sequence[Problem], states: Sequence[BlocksState], budgets: Sequence[Budget]
     ) -> list[BlocksState]:
         """Read one block for several problems over the same files; their runs have one seed and the same progress."""
-        streamed = [self.settled(problem, state) for problem, state in zip(problems, states, strict=True)]
+        streamed = [self.adapted(problem, state) for problem, state in zip(problems, states, strict=True)]
         due = [self.next_blocks(problem, state) for problem, state in zip(streamed, states, strict=True)]
         chunks, then = due[0]  # the same seed gives every problem the same chunks
         reader = streamed[0].reader
@@ -244,7 +244,7 @@ class Blocks(OverFiles):
             state.target = budget.relative_gap
         return [self.visit(problem, state, block) for problem, state in zip(streamed, states, strict=True)]
 
-    def settled(self, problem: Problem, state: BlocksState) -> StreamedProblem:
+    def adapted(self, problem: Problem, state: BlocksState) -> StreamedProblem:
         """Adapt the state of a resumed run: use the problem's array of dual variables, and its present blocks."""
         streamed = self.suited(problem)
         if state.alpha is not streamed.duals:
@@ -394,8 +394,8 @@ class Blocks(OverFiles):
         if last.model.size and last.primal(problem) <= found.primal(problem):
             found.model, found.primal_paid = last.model, last.primal_paid
         state.last, state.paid, state.conjugates = found, 0.0, 0.0
-        seen = self._judged(problem, state).certificate
-        gap, primal = max((seen.gap - seen.rounding) / problem.unit, 0.0), seen.primal / problem.unit
+        proof = self._judged(problem, state).certificate
+        gap, primal = max((proof.gap - proof.rounding) / problem.unit, 0.0), proof.primal / problem.unit
         if state.offset.size:
             gap += abs(state.offset[0] * (state.w[-1] - state.offset[0]))
             state.offset[0], state.w[-1] = state.w[-1], 2.0 * state.w[-1] - state.offset[0]

@@ -29,7 +29,7 @@ from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, by_class, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
-from saddlesvm.rows.prefetch import look_ahead
+from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import demand
@@ -45,7 +45,7 @@ ASCENT, FINISH = "crammer_singer", "Newton"
 FIRST_PREDICTION = 4.0  # epochs
 # The running figures of a pass.
 METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
-SETTLED = 1e-12  # difference of the largest and smallest slope up to which a block counts as optimal
+SAME_SLOPES = 1e-12  # difference of the largest and smallest slope up to which a block counts as optimal
 SCORED_VALUES = 4_000_000  # stored values that are scored between two looks at the time: some 10 ms of work
 RECHECK = 0.1  # share of the last gap over all rows: once the active rows' gap is below it, all rows come back
 
@@ -154,7 +154,7 @@ def ascend(
         shuffle(random, order, active)
         m.residual = m.paid = m.coupled = m.estimate = m.spread = 0.0
     while position < active and done < most:
-        look_ahead(terms.X, order, position, active, counts, codes, terms.norms)
+        prefetch_next(terms.X, order, position, active, counts, codes, terms.norms)
         i = order[position]
         own, s, a = codes[i], weight_of(terms.weights, i), alpha[i]
         count = counts[i]
@@ -182,7 +182,7 @@ def ascend(
                 active -= 1
                 order[position], order[active] = order[active], i
                 continue
-        if high - low > SETTLED:
+        if high - low > SAME_SLOPES:
             m.spread = max(m.spread, high - low)
             if terms.norms[i] == 0.0:
                 take_rivals(a, own, s, least)
@@ -296,7 +296,7 @@ class JointAscent(SolverBase):
             if state.whole:
                 state.known, state.known_at, state.whole = state.estimate, state.scored / (n * K), False
                 break
-            if state.meters["spread"][0] <= SETTLED or state.estimate <= RECHECK * state.known:
+            if state.meters["spread"][0] <= SAME_SLOPES or state.estimate <= RECHECK * state.known:
                 state.call_back()
             if state.estimate <= budget.relative_gap:
                 break
@@ -379,10 +379,10 @@ class CrammerSinger(Choosing):
     def finish_due(problem: JointProblem, state: JointState, target: float) -> str:
         """Compare the work that either has left; why the ascent hands over to the finish, or nothing."""
         course = state.course
-        rate = fall_rate(course.seen)
+        rate = fall_rate(course.gaps)
         if rate is None or state.epochs < course.rests_until or not finish_fits(problem):
             return ""
-        gap = float(course.seen[-1, 1])
+        gap = float(course.gaps[-1, 1])
         if gap <= target:
             return ""
         left, steps = left_at(rate, gap, target), steps_between(gap, target)

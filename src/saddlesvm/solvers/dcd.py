@@ -33,7 +33,7 @@ from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dtype_of
-from saddlesvm.rows.prefetch import look_ahead
+from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import copy_items, deal
@@ -237,7 +237,7 @@ def descend(
         done += stop - position
         for p in range(position, stop):
             if length > rules.near:
-                look_ahead(X, deck.sequence, p, length, alpha, terms.y, terms.norms)
+                prefetch_next(X, deck.sequence, p, length, alpha, terms.y, terms.norms)
             i = deck.sequence[p]
             a, s, z = alpha[i], weight_of(terms.weights, i), score(terms.penalty, X, i, w, 1.0)
             residual, paid = residual_and_loss(terms, i, a, z)

@@ -61,7 +61,7 @@ class MultinomialFilesState(SweepState):
     Attributes
     ----------
     w : ndarray of shape (K * (d + 1),)
-        What this sweep looks at.
+        The weights that this sweep evaluates.
     base, gradient : ndarray of the same shape
         The weights that the step begins at, and the gradient there.
     direction : ndarray of the same shape
@@ -70,8 +70,8 @@ class MultinomialFilesState(SweepState):
     moves, turns : ndarray of shape (k, K * (d + 1))
         Moves of the weights and what they changed of the gradient, the last ones.
     model : ndarray
-        What the last sweep looked at; empty before the first one ends.
-    told : ndarray of shape (3,)
+        The weights that the last sweep evaluated; empty before the first one ends.
+    sums : ndarray of shape (3,)
         Sums of the losses, the entropies and the rivals' pulls there.
     pull : ndarray
         The pull there.
@@ -87,7 +87,7 @@ class MultinomialFilesState(SweepState):
     moves: np.ndarray = field(default_factory=nothing, metadata={"grows": 1})
     turns: np.ndarray = field(default_factory=nothing, metadata={"grows": 1})
     model: np.ndarray = growing()
-    told: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    sums: np.ndarray = field(default_factory=lambda: np.zeros(3))
     pull: np.ndarray = growing()
     steps: int = 0
     seed: int = 0
@@ -161,7 +161,7 @@ class MultinomialOnFiles(Sweeps):
         (found,), sample = work.found
         state.proves_itself = state.proven = True
         state.model, state.pull = state.w, found.pull.ravel()
-        state.told = np.array([found.paid, found.entropy, found.pulled])
+        state.sums = np.array([found.paid, found.entropy, found.pulled])
         primal, gradient = _at(problem, state.w, found)
         state.estimate = self._certified(problem, state).certificate.relative_gap
         noise = NOISE * abs(state.primal)
@@ -203,7 +203,7 @@ class MultinomialOnFiles(Sweeps):
     def _certified(problem: StreamedMultinomialProblem, state: MultinomialFilesState) -> Evaluation:
         """The proof of the last sweep."""
         W = problem.each_class(state.model)
-        paid, entropy, pulled = state.told.tolist()
+        paid, entropy, pulled = state.sums.tolist()
         found = Response(paid, entropy, pulled, problem.each_class(state.pull))
         certificate = certificate_of(problem, W, found)
         return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, np.empty((0, 0)), certificate)  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot, dtype_of
-from saddlesvm.rows.prefetch import look_ahead
+from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import kernel, record_of
 from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
@@ -86,8 +86,8 @@ class Iterate(NamedTuple):
     numbers: np.ndarray
 
 
-class Seen(NamedTuple):
-    """The sub-gradients seen, one place per row: their sums, and their numbers."""
+class SubGradients(NamedTuple):
+    """The sub-gradients so far, one place per row: their sums, and their numbers."""
 
     slope_sums: np.ndarray
     visits: np.ndarray
@@ -95,7 +95,7 @@ class Seen(NamedTuple):
 
 @kernel
 def take_steps(
-    terms: Terms, draws: Draws, pace: Pace, iterate: Iterate, seen: Seen, iteration: int, iterations: int
+    terms: Terms, draws: Draws, pace: Pace, iterate: Iterate, slopes_of: SubGradients, iteration: int, iterations: int
 ) -> int:
     """Do iterations `iteration` + 1 to `iteration` + `iterations`; the place in the order afterwards."""
     order, sampling, random, slopes, chosen, position = draws
@@ -114,14 +114,14 @@ def take_steps(
             else:
                 if position == 0:
                     shuffle(random, order, size)
-                look_ahead(terms.X, order, position, size, seen.slope_sums, terms.y, terms.norms)
+                prefetch_next(terms.X, order, position, size, slopes_of.slope_sums, terms.y, terms.norms)
                 chosen[k] = order[position]
                 position = position + 1 if position + 1 < size else 0
             i = chosen[k]
             z = score(terms.penalty, terms.X, i, v, numbers.scale) + numbers.intercept
             slopes[k] = weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
-            seen.slope_sums[i] += slopes[k]
-            seen.visits[i] += 1.0
+            slopes_of.slope_sums[i] += slopes[k]
+            slopes_of.visits[i] += 1.0
         age = min(t + delay, horizon)
         keep = 1.0 - 1.0 / age
         if keep > 0.0:
@@ -310,7 +310,7 @@ class Pegasos(SolverBase):
             Draws(state.order, SAMPLINGS[self.sampling], state.random, slopes, chosen, state.position),
             Pace(delay, self.radius(problem), lift, horizon, steepest(problem)),
             Iterate(state.w, state.u, state.numbers),
-            Seen(state.slope_sums, state.visits),
+            SubGradients(state.slope_sums, state.visits),
             state.iteration,
             iterations,
         )

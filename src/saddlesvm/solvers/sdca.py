@@ -22,7 +22,7 @@ from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot
-from saddlesvm.rows.prefetch import look_ahead
+from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.randomness import below, draw, shuffle
 from saddlesvm.solvers.base import (
@@ -88,7 +88,7 @@ def ascend(
         stop = min(n, position + visits - done)
         done += stop - position
         for p in range(position, stop):
-            look_ahead(X, order, p, n, alpha, terms.y, terms.norms)
+            prefetch_next(X, order, p, n, alpha, terms.y, terms.norms)
             i = order[below(random, n)] if sampling == REPLACEMENT else order[p]
             a, z = alpha[i], score(terms.penalty, X, i, w, 1.0)
             residual, paid = residual_and_loss(terms, i, a, z)
@@ -122,7 +122,7 @@ def modified_sgd(terms: Terms, order: np.ndarray, alpha: np.ndarray, w: np.ndarr
     n = order.size
     whole = n * terms.C
     for t in range(n):
-        look_ahead(terms.X, order, t, n, alpha, terms.y, terms.norms)
+        prefetch_next(terms.X, order, t, n, alpha, terms.y, terms.norms)
         i = order[t]
         z = dot(terms.X, i, w) * (whole / max(t, 1))
         q = whole / (t + 1) * terms.norms[i]

@@ -334,7 +334,7 @@ class Auto(Choosing):
 
 def _until_now(state: AutoState) -> np.ndarray:
     """Epochs and estimates over all rows; the present epoch, with the lowest estimate known, is appended."""
-    seen, now = state.course.seen, [state.epochs, state.estimate]
-    if not seen.size:
+    gaps, now = state.course.gaps, [state.epochs, state.estimate]
+    if not gaps.size:
         return np.array([now])
-    return seen if now[0] <= seen[-1, 0] else np.vstack([seen, [now[0], min(now[1], seen[-1, 1])]])
+    return gaps if now[0] <= gaps[-1, 0] else np.vstack([gaps, [now[0], min(now[1], gaps[-1, 1])]])

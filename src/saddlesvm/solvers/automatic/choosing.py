@@ -101,7 +101,7 @@ class Choosing(SolverBase):
         point = state.point
         state.base_epochs, state.base_rows = state.epochs, state.rows_touched
         state.phase, state.decision = phase, f"epoch {state.epochs:.0f}: {why}"
-        state.course.seen = np.empty((0, 2))
+        state.course.gaps = np.empty((0, 2))
         state.inner = self.at_work(problem, state).init(problem, state.seed, point)
         state.update()
 

@@ -133,7 +133,7 @@ class AutoOnFiles(OverFiles):
         if again or states[0].sweeps < FEWEST or min(targets) <= 0.0 or not self.may_change(problems):
             return
         open_ones = [(state, target) for state, target in zip(states, targets, strict=True) if state.estimate > target]
-        here = max((sweeps_left(state.course.seen, target) for state, target in open_ones), default=0.0)
+        here = max((sweeps_left(state.course.gaps, target) for state, target in open_ones), default=0.0)
         powers = max((math.log10(state.estimate / target) for state, target in open_ones), default=0.0)
         there = (SWEEPS if is_smooth(problems[0].loss) else ACTIVE_SET_SWEEPS) + EACH_POWER * powers
         wide = self._is_wide(problems)
@@ -147,8 +147,8 @@ class AutoOnFiles(OverFiles):
         ratio = max(reading, newton) / max(reading, descent)
         for problem, state in zip(problems, states, strict=True):
             left = f"{in_words(here, 'sweeps')}, or about {there:.0f} of Newton's method"
-            told = f"sweep {state.sweeps}: gap {state.estimate:.1e}; {left}"
-            state.remark = f"{told}, {ratio:.2g} times as long each: {verdict}"
+            progress = f"sweep {state.sweeps}: gap {state.estimate:.1e}; {left}"
+            state.remark = f"{progress}, {ratio:.2g} times as long each: {verdict}"
             if change:
                 self._change(problem, state)
 
@@ -199,7 +199,7 @@ class AutoOnFiles(OverFiles):
 
     def solution(self, problem: Problem, state: OnFilesState) -> Point:
         """The point of the solver at work."""
-        if state.phase == NEWTON and (state.newton.looks or state.active_set.looks):
+        if state.phase == NEWTON and (state.newton.passes or state.active_set.passes):
             return self._finish(problem).solution(problem, state)
         return Blocks().solution(problem, state)
 
@@ -231,10 +231,10 @@ def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> Sol
     return NewtonOnFiles(SHARE * memory / problems) if isinstance(solver, Newton) else solver
 
 
-def sweeps_left(seen: np.ndarray, target: float) -> float:
+def sweeps_left(gaps: np.ndarray, target: float) -> float:
     """Sweeps of coordinate descent from the last gap to `target`, at the present rate."""
-    rate = fall_rate(seen)
-    return math.inf if rate is None else left_at(rate, float(seen[-1, 1]), target)
+    rate = fall_rate(gaps)
+    return math.inf if rate is None else left_at(rate, float(gaps[-1, 1]), target)
 
 
 def products_expected(problem: Problem) -> float:

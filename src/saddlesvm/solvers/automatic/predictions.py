@@ -41,7 +41,7 @@ class Course(Group):
 
     Attributes
     ----------
-    seen : ndarray of shape (k, 2)
+    gaps : ndarray of shape (k, 2)
         Epochs and relative gaps of the first solver, over all rows, from which its rate is measured.
     next_prediction : float
         Epoch of the next prediction.
@@ -55,7 +55,7 @@ class Course(Group):
         Epoch before which no prediction changes over to the finish again.
     """
 
-    seen: np.ndarray = growing(0, 2)
+    gaps: np.ndarray = growing(0, 2)
     next_prediction: float = 0.0
     promised: float = 0.0
     spent: float = 0.0
@@ -66,8 +66,8 @@ class Course(Group):
 
     def add(self, epochs: float, gap: float) -> None:
         """Remember the gap at an epoch."""
-        if 0.0 < gap < np.inf and (not self.seen.size or epochs > self.seen[-1, 0]):
-            self.seen = np.vstack([self.seen, [epochs, gap]])
+        if 0.0 < gap < np.inf and (not self.gaps.size or epochs > self.gaps[-1, 0]):
+            self.gaps = np.vstack([self.gaps, [epochs, gap]])
 
     def begin(self, work: float, gap: float) -> None:
         """The finish begins at this gap, and is predicted to take so much work."""
@@ -130,13 +130,13 @@ def passes_cost(problem: Problem) -> float:
     return PASSES * values_cost(problem) / lead(problem) + TERMS * problem.members.size + CALLS
 
 
-def fall_rate(seen: np.ndarray) -> float | None:
+def fall_rate(gaps: np.ndarray) -> float | None:
     """Fall of log(gap) per epoch over the later half of the run; None while fewer than two estimates are known."""
-    if seen.shape[0] < 2:
+    if gaps.shape[0] < 2:
         return None
-    now, then = seen[-1], seen[max(0, np.searchsorted(seen[:, 0], 0.6 * seen[-1, 0]) - 1)]
+    now, then = gaps[-1], gaps[max(0, np.searchsorted(gaps[:, 0], 0.6 * gaps[-1, 0]) - 1)]
     if now[0] <= then[0]:
-        then = seen[-2]
+        then = gaps[-2]
     return float(math.log(then[1] / now[1]) / (now[0] - then[0])) if now[1] > 0.0 else math.inf
 
 

@@ -65,7 +65,7 @@ LITTLE = 0.002  # relative fall of the objective below which rough models no lon
 INEXACT = 0.3  # violation that a model is minimised to, relative to the one it begins with
 ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
 SAFE = 1e-9  # relative slack of the screening rule, for rounding
-SETTLED = 0.3  # ratio of the two parts of the gap at which the centre moves
+MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves
 SHRINK = ((0, 3.0),)  # divisor of the proximity when the centre moves
 
 
@@ -174,7 +174,7 @@ class Columns(SolverBase):
         state.best.dual = 0.0  # phi*(0) = -min phi = 0 for every loss
         if start is not None and start.alpha is not None and state.q > 0.0:
             state.centre[:] = problem.gathered(start.alpha)
-        self._look(problem, state)
+        self._evaluate(problem, state)
         l1 = charges_of(problem)[1].max(initial=0.0)
         state.rough = isinstance(problem.X, CSR) and d > ALL
         if l1 > 0.0 and d > ALL:  # fewer features are all at work, whatever C is: nothing is gained on the way
@@ -206,9 +206,9 @@ class Columns(SolverBase):
         state.epochs += 1.0
         state.rows_touched += problem.members.size
         before = state.best.primal
-        self._look(problem, state)
+        self._evaluate(problem, state)
         state.rough = state.rough and (state.ahead > 1.0 or state.best.primal < (1.0 - LITTLE) * before)
-        state.move_centre(lambda stepped: self._look(problem, state), -np.inf, SHRINK, settled=SETTLED, most=1)
+        state.move_centre(lambda stepped: self._evaluate(problem, state), -np.inf, SHRINK, ratio=MOVE_RATIO, most=1)
         return state
 
     # ------------------------------------------------------------------ the working set
@@ -310,7 +310,7 @@ class Columns(SolverBase):
 
     # ------------------------------------------------------------------ objectives, gap, screening
 
-    def _look(self, problem: Problem, state: ColumnsState) -> None:
+    def _evaluate(self, problem: Problem, state: ColumnsState) -> None:
         """Compute margins, multipliers, their pull, both objectives and the gap, and screen features by it."""
         kind = problem.intercept
         self._margins(problem, state)

@@ -281,9 +281,9 @@ class KernelPegasos(SolverBase):
             state.rows_touched += used
             draws = draws[used:]
             if draws.size:
-                self.look_ahead(problem, state, draws, scale / (state.steps + 1))
+                self.fetch_ahead(problem, state, draws, scale / (state.steps + 1))
 
-    def look_ahead(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, eta: float) -> None:
+    def fetch_ahead(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, eta: float) -> None:
         """Hold the rows of the next batch, and of the draws after it that violate the margin as it is now."""
         cache = state.cache
         held = cache.touch(np.unique(draws[: self.batch_size]))

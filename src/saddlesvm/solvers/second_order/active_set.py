@@ -251,7 +251,7 @@ class ActiveSet(OverPasses):
 
     def gives_up(self, most: int) -> bool:
         """Whether too many rows have the same margin for this method, or it has ended, or done `most` passes."""
-        return self.crowded >= CROWDED or self.ended or self.looks >= most
+        return self.crowded >= CROWDED or self.ended or self.passes >= most
 
     def ask(self) -> Question:
         """The question for the next pass."""
@@ -267,7 +267,7 @@ class ActiveSet(OverPasses):
     def take(self, C: float, regularizer: Regularizer, found: Findings) -> bool:
         """Learn from a pass; returns whether the rows taken along are to be solved for."""
         w, paid = self.at, float(found.sums[0])
-        self.looks += 1
+        self.passes += 1
         primal = objectives(C, Sums(paid, 0.0, regularizer.value(w), 0.0))[0]
         if primal < self.primal:
             self.primal, self.paid, self.model = primal, paid, w

@@ -107,7 +107,7 @@ class ActiveSetOnFiles(Sweeps):
         """Find the free rows of a block."""
         run, work = state.active_set, state.work
         if work.found is None:
-            work.begin(Findings.nothing(state.w.size), problem, None if run.looks else state.alpha)
+            work.begin(Findings.nothing(state.w.size), problem, None if run.passes else state.alpha)
         if work.carried is not None:
             work.carried.visit(part)
         find(problem.terms_of(part), part.rows, run.ask(), work.found, part.of(work.alpha), part.first)

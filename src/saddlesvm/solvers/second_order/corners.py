@@ -94,18 +94,18 @@ class Corners:
     Attributes
     ----------
     pieces : list of Taken
-    rows, seen : int
+    rows, visited : int
         Their number, and how many rows there were to choose from.
     """
 
     pieces: list[Taken] = field(default_factory=list)
     rows: int = 0
-    seen: int = 0
+    visited: int = 0
 
     def add(self, other: Corners) -> None:
         """Add what other rows hold."""
         self.pieces.extend(other.pieces)
-        self.rows, self.seen = self.rows + other.rows, self.seen + other.seen
+        self.rows, self.visited = self.rows + other.rows, self.visited + other.visited
 
     def choose(
         self, smoothed: SmoothedTerms, z: np.ndarray, moves: np.ndarray, answers: Answers, share: float
@@ -123,8 +123,8 @@ class Corners:
             At these margins.
         share : float
         """
-        self.seen += z.size
-        room, moves = int(share * self.seen) - self.rows, moves + REST * float(moves.mean())
+        self.visited += z.size
+        room, moves = int(share * self.visited) - self.rows, moves + REST * float(moves.mean())
         first = np.full(z.size, len(MOVES))
         for k in reversed(range(len(MOVES))):
             first[crosses(smoothed, z, MOVES[k] * moves, answers)] = k

@@ -32,7 +32,7 @@ from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.base import Best, nothing
 
-SETTLED = 0.1  # ratio of the gap's first term to its second at which the centre moves
+MOVE_RATIO = 0.1  # ratio of the gap's first term to its second at which the centre moves
 TOO_LONG = 40  # Newton steps at one centre after which q grows
 BACK = 4.0  # factor by which q then grows
 MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
@@ -88,7 +88,7 @@ class Standing(Group):
         growth: Growth,
         *,
         least: float = 0.0,
-        settled: float = SETTLED,
+        ratio: float = MOVE_RATIO,
         most: int = MOST_MOVES,
     ) -> None:
         """Move the centre and shrink the proximity as long as the point is good enough, or let the proximity grow.
@@ -102,7 +102,7 @@ class Standing(Group):
         growth : tuple
         least : float, default=0.0
             Bound of the proximity.
-        settled : float
+        ratio : float
             Ratio of the gap's first term to its second at which the centre moves.
         most : int
             Moves, at most.
@@ -111,7 +111,7 @@ class Standing(Group):
             if self.q == 0.0 or self.best.relative_gap <= target or time_is_up():
                 return
             stepped = self.inner > 0
-            if self.stuck or self.residual <= settled * self.left:
+            if self.stuck or self.residual <= ratio * self.left:
                 self.centre[:] = self.alpha
                 self.q = max(self.q / next((factor for steps, factor in growth if self.inner <= steps), 1.0), least)
             elif self.inner >= TOO_LONG:
@@ -135,7 +135,7 @@ class OverPasses(Group):
         on the line that is known to be lower.
     before : float
         The objective at `back`, in the C form.
-    looks : int
+    passes : int
         Passes so far.
     ended : bool
         Rounding hides what a further step could gain.
@@ -144,7 +144,7 @@ class OverPasses(Group):
     at: np.ndarray
     back: np.ndarray = growing()
     before: float = np.inf
-    looks: int = 0
+    passes: int = 0
     ended: bool = False
 
     def turns_back(self, C: float, regularizer: Regularizer, line: np.ndarray, primal: float) -> bool:

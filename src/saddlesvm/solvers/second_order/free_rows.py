@@ -107,8 +107,8 @@ class Findings:
 
     def add(self, other: Findings) -> None:
         """Add what other rows tell."""
-        for mine, theirs in zip(self._sums(), other._sums(), strict=True):
-            mine += theirs
+        for total, part in zip(self._sums(), other._sums(), strict=True):
+            total += part
         add_sizes(self.sizes, other.sizes, LARGEST)
         self.pieces.extend(other.pieces)
         self.drawn.extend(other.drawn)

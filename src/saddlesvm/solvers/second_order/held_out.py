@@ -59,9 +59,9 @@ def hessian_cost(problem: Problem) -> float:
 
 def near(problem: Problem, w: np.ndarray) -> LeftOut:
     """A problem seen from the weights of its neighbour with another C: one Newton step."""
-    seen = _look(problem, w)
-    factor = cholesky(_hessian(problem, seen.bend))
-    return LeftOut(w - dpotrs(factor, seen.gradient, lower=1)[0], factor)
+    found = _evaluated(problem, w)
+    factor = cholesky(_hessian(problem, found.bend))
+    return LeftOut(w - dpotrs(factor, found.gradient, lower=1)[0], factor)
 
 
 class LeftOut(NamedTuple):
@@ -85,18 +85,18 @@ class LeftOut(NamedTuple):
         `problem` is the one without the rows.
         """
         factor, before = self.factor, np.inf
-        best = seen = _look(problem, self.w)
+        best = found = _evaluated(problem, self.w)
         for _ in range(MOST_STEPS):
             wanted = SURE * tol * best.primal
             if best.residual <= wanted:
                 break
-            if best is not seen or _too_slow(problem, best.residual / before, best.residual / wanted):
-                if best is not seen and before < np.inf and factor is not self.factor:
+            if best is not found or _too_slow(problem, best.residual / before, best.residual / wanted):
+                if best is not found and before < np.inf and factor is not self.factor:
                     break
                 factor = cholesky(_hessian(problem, best.bend))
             before = best.residual
-            seen = _look(problem, best.w - dpotrs(factor, best.gradient, lower=1)[0])
-            best = seen if seen.residual < before else best
+            found = _evaluated(problem, best.w - dpotrs(factor, best.gradient, lower=1)[0])
+            best = found if found.residual < before else best
         return best.w
 
 
@@ -109,7 +109,7 @@ def _too_slow(problem: Problem, fall: float, left: float) -> bool:
     return fall >= 1.0 or math.log(left) > -math.log(max(fall, 1e-30)) * (own + 1.0)
 
 
-class Look(NamedTuple):
+class Evaluated(NamedTuple):
     """Weights, and what a pass over the rows says of them; `bend` has a place for each member.
 
     The `residual` is half the squared gradient: the gap to the dual point of the margins, where R is half a square.
@@ -122,7 +122,7 @@ class Look(NamedTuple):
     residual: float
 
 
-def _look(problem: Problem, w: np.ndarray) -> Look:
+def _evaluated(problem: Problem, w: np.ndarray) -> Evaluated:
     """One pass over the rows at w."""
     members, pulled = problem.members, np.zeros(w.size)
     answers = Answers.room(members.size)
@@ -130,7 +130,7 @@ def _look(problem: Problem, w: np.ndarray) -> Look:
     gradient = problem.regularizer.curvature(w) * w - problem.C * pulled
     sums = Sums(float(answers.sums[0]), 0.0, problem.regularizer.value(w), 0.0)
     primal = objectives(problem.C, sums)[0]
-    return Look(w, gradient, answers.bend, primal, 0.5 * float(gradient @ gradient))
+    return Evaluated(w, gradient, answers.bend, primal, 0.5 * float(gradient @ gradient))
 
 
 def _hessian(problem: Problem, bend: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
-from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, SETTLED, Standing
+from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, MOVE_RATIO, Standing
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
@@ -53,9 +53,9 @@ from saddlesvm.solvers.second_order.joint_kernels import (
     SmoothedRows,
     add_blocks,
     bent_jointly,
-    look_along,
     respond,
     shares_of,
+    slope_along,
 )
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, factor_cost
 from saddlesvm.solvers.second_order.newton import coordinate_curvature
@@ -70,7 +70,7 @@ MATRICES = 2.0  # such matrices held at a time
 MOST_ITERATIONS = 500
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
 CALLS = 3e-4  # seconds of a Newton step that the calls take
-LOOKS_OF_A_STEP = 4.0  # times that a Newton step finds the thresholds of all rows
+EVALUATIONS_OF_A_STEP = 4.0  # times that a Newton step finds the thresholds of all rows
 TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is known yet
 MOST_BLOCKS = 20_000_000  # rows times classes up to which their scores and variables are kept in memory
 STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten that the gap falls by
@@ -193,7 +193,7 @@ class JointFinish(Standing, State):
         """An approximate solution of the Newton equations, shape (K, d + 1)."""
         problem, free_rows = self.problem, self.free_rows
         width, t = self.W.shape[1], problem.C / self.q
-        self.cost = look_cost(problem)
+        self.cost = evaluation_cost(problem)
         if not free_rows.rows.size:
             return -self.gradient
         if self.solves:
@@ -222,7 +222,7 @@ class JointFinish(Standing, State):
             return v + found.ravel()
 
         rhs = -_as_rows_have(problem, self.gradient).ravel()
-        enough = float(np.sqrt(0.3 * SETTLED * max(self.left, 0.0) / self.residual)) if self.residual > 0.0 else 1.0
+        enough = float(np.sqrt(0.3 * MOVE_RATIO * max(self.left, 0.0) / self.residual)) if self.residual > 0.0 else 1.0
         with blas_for(problem.n_classes * self.W.shape[1] ** 2 / BLAS_SPEED):
             found, self.iterations, _ = conjugate_gradients(
                 matrix,
@@ -257,7 +257,7 @@ class JointFinish(Standing, State):
         self.count_step(stuck=not first < 0.0)
         t, least, most = 1.0, 0.0, np.inf
         for _ in range(LINE_TRIALS):
-            look_along(terms, self.Z, change, t, self.line)
+            slope_along(terms, self.Z, change, t, self.line)
             slope, bend = self.line.view(np.float64).tolist()
             slope, bend = linear + t * quadratic + problem.C * slope, quadratic + problem.C * bend
             if abs(slope) <= LINE_TOLERANCE * abs(first) or self.stuck or time_is_up():
@@ -322,9 +322,9 @@ def _as_rows_have(problem: JointProblem, W: np.ndarray) -> np.ndarray:
     return found
 
 
-def look_cost(problem: JointProblem) -> float:
+def evaluation_cost(problem: JointProblem) -> float:
     """Rough seconds of a Newton step without its equations."""
-    thresholds = LOOKS_OF_A_STEP * BLOCK_COST * problem.members.size * problem.n_classes
+    thresholds = EVALUATIONS_OF_A_STEP * BLOCK_COST * problem.members.size * problem.n_classes
     return 2.0 * values_cost(problem) + thresholds + CALLS
 
 
@@ -338,7 +338,7 @@ def step_cost(problem: JointProblem, alpha: np.ndarray) -> float:
     """Rough seconds of a Newton step near a dual point."""
     size = problem.n_classes * (problem.n_features + 1)
     if size <= MOST_UNKNOWNS:
-        return look_cost(problem) + factor_cost(size)
+        return evaluation_cost(problem) + factor_cost(size)
     own = problem.codes
     low = -problem.joint.most(problem.all_weights)[:, None]
     free = (alpha < 0.0) & (alpha > low)
@@ -346,7 +346,7 @@ def step_cost(problem: JointProblem, alpha: np.ndarray) -> float:
     counts = free.sum(axis=1)
     free_rows = FreeRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.where(counts > 1, counts, 0))
     making = factors_cost(problem, free_rows.counts) if factors_fit(problem) else 0.0
-    return look_cost(problem) + making + TYPICAL_ITERATIONS * product_cost(problem, free_rows)
+    return evaluation_cost(problem) + making + TYPICAL_ITERATIONS * product_cost(problem, free_rows)
 
 
 def steps_between(gap: float, target: float) -> float:

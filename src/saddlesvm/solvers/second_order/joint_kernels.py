@@ -145,7 +145,7 @@ def respond(
 
 
 @allocating_search
-def look_along(terms: SmoothedRows, Z: np.ndarray, change: np.ndarray, t: float, line: np.ndarray) -> None:
+def slope_along(terms: SmoothedRows, Z: np.ndarray, change: np.ndarray, t: float, line: np.ndarray) -> None:
     """First and second derivative of the sum of the smoothed losses at ``Z + t change``, along `change`."""
     n, K = Z.shape
     B, room, kept = np.empty(K), np.empty(K), np.empty(K)

@@ -244,10 +244,10 @@ class Newton(SolverBase):
             equations=None if sampled is None else sampled.equations,
         )
         self._keep_start(problem, state)
-        self._look(problem, state, w if w.any() else None)
+        self._evaluate_at(problem, state, w if w.any() else None)
         if q == 0.0 and w.any() and state.best.primal > self._primal_at_zero(problem):
             w[:], state.z[:] = 0.0, 0.0  # worse than zero: so far out a smooth loss has no curvature to use
-            self._look(problem, state)
+            self._evaluate_at(problem, state)
         self._move_centre(problem, state, 0.0)
         return state
 
@@ -328,7 +328,7 @@ class Newton(SolverBase):
         direction = state.equations.solve(state.bend, -state.gradient, FORCING)
         there = self._respond(problem, state, state.w + direction) if state.full else None
         dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
-        ahead, asked = problem.intercept.seen(direction), problem.C * problem.intercept.asked
+        ahead, asked = problem.intercept.penalised(direction), problem.C * problem.intercept.asked
         slope = problem.regularizer.slope(state.w, direction) + asked * float(direction[-1])
         tau = search(
             _smoothed(problem, state),
@@ -346,15 +346,15 @@ class Newton(SolverBase):
         state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
         state.full = abs(tau - 1.0) <= LINE_TOLERANCE
         if there is not None and tau == 1.0:
-            self._judge(problem, state, there)
+            self._evaluate(problem, state, there)
         else:
             state.z += tau * dz
             state.rows_touched += n
-            self._look(problem, state)
+            self._evaluate_at(problem, state)
         if self._needs_proximity(problem, state):
             state.q, state.inner = SMALL * coordinate_curvature(problem), 0
             state.centre[:] = state.best.alpha
-            self._look(problem, state)
+            self._evaluate_at(problem, state)
         self._move_centre(problem, state, budget.relative_gap)
         return state
 
@@ -393,11 +393,11 @@ class Newton(SolverBase):
         sums, pulled = (np.sum(of_parts, axis=0) for of_parts in zip(*parts, strict=True))
         return Response(z, problem.spread(alpha), problem.spread(bend), sums, problem.pulled(pulled))
 
-    def _look(self, problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> None:
+    def _evaluate_at(self, problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> None:
         """Compute the multipliers at the present margins, or at those of w, and take them over."""
-        self._judge(problem, state, self._respond(problem, state, w))
+        self._evaluate(problem, state, self._respond(problem, state, w))
 
-    def _judge(self, problem: Problem, state: NewtonState, response: Response) -> None:
+    def _evaluate(self, problem: Problem, state: NewtonState, response: Response) -> None:
         """Take multipliers over, and compute their gradient, the two terms of the gap, and the objectives."""
         state.z, state.alpha, state.bend = response.z, response.alpha, response.bend
         paid, conjugates, coupled, active = response.sums
@@ -432,7 +432,7 @@ class Newton(SolverBase):
         plain = state.equations is not None and state.equations.way == PLAIN
 
         def evaluate(stepped: bool) -> None:
-            self._look(problem, state, state.w if stepped else None)
+            self._evaluate_at(problem, state, state.w if stepped else None)
 
         state.move_centre(evaluate, target, SLOW_GROWTH if plain else GROWTH)
 

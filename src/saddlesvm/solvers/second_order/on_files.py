@@ -99,35 +99,35 @@ class NewtonOnFiles(Sweeps):
     def visit(self, problem: StreamedProblem, state: FilesState, part: Part) -> None:
         """Look at the rows of a block."""
         newton, work = state.newton, state.work
-        if not newton.looks and work.found is None and isinstance(problem.X, Dense):
+        if not newton.passes and work.found is None and isinstance(problem.X, Dense):
             newton.draw(problem.members.size)
         ask = newton.ask_balanced() if state.proving else newton.ask()
         if work.found is None:
-            work.begin((RowStatistics.nothing(ask), Corners()), problem, None if newton.looks else state.alpha)
+            work.begin((RowStatistics.nothing(ask), Corners()), problem, None if newton.passes else state.alpha)
         if work.carried is not None:
             work.carried.visit(part)
-        told, corners = work.found
-        add_statistics(problem.terms_of(part), part.rows, ask, told, part.of(work.alpha), corners)
+        statistics, corners = work.found
+        add_statistics(problem.terms_of(part), part.rows, ask, statistics, part.of(work.alpha), corners)
 
     def end_of_sweep(self, problem: StreamedProblem, state: FilesState, work: SweepWork, target: float) -> None:
         """Take a step, or the proof of the point of the last one."""
-        newton, free, (told, corners) = state.newton, problem.intercept.constrained, work.found
+        newton, free, (statistics, corners) = state.newton, problem.intercept.constrained, work.found
         renewed = not newton.inner.under_way
         state.proves_itself = not free or state.proving
         if state.proving:
-            sums = newton.balanced(problem.facts, told)
+            sums = newton.balanced(problem.facts, statistics)
             state.proving, state.proof = False, np.array(sums)
             state.estimate = max(Certificate.of(problem.strength, sums).relative_gap, 0.0)
             state.satisfied = newton.ended
             _keep_better(problem, state, sums, work.alpha)
             return
-        state.estimate, state.proof = newton.take(problem.C, problem.regularizer, told), nothing()
+        state.estimate, state.proof = newton.take(problem.C, problem.regularizer, statistics), nothing()
         if work.carried is not None:
             _keep_better(problem, state, _carried(problem, newton.model, work.carried), None)
         if renewed and not free:
             _keep_better(problem, state, newton.proven(problem.facts), work.alpha)
         if newton.due:
-            state.estimate = _past_corners(problem, newton, corners, float(told.bent[1]))
+            state.estimate = _past_corners(problem, newton, corners, float(statistics.bent[1]))
         state.w, state.active = newton.at, newton.bent
         state.remark = f"Newton step {newton.steps}: {state.active} rows bend"
         if newton.inner.under_way:
@@ -139,7 +139,7 @@ class NewtonOnFiles(Sweeps):
 
     def solution(self, problem: Problem, state: FilesState) -> Point:
         """The point of the last whole sweep, with its certificate (with a free intercept only where it was proven)."""
-        if not state.newton.looks:
+        if not state.newton.passes:
             return Point(state.w, state.alpha)
         w, balanced = state.newton.model, state.proof.size > 0
         sums = Sums(*state.proof.tolist()) if balanced else state.newton.proven(problem.facts)
@@ -155,10 +155,10 @@ class NewtonOnFiles(Sweeps):
 
 def _keep_better(problem: StreamedProblem, state: FilesState, sums: Sums, alpha: np.ndarray | None) -> None:
     """Keep a dual point, with its proof, where none is better; None for the one that is kept already."""
-    seen = Certificate.of(problem.strength, sums)
-    if state.dual_bound.size and seen.dual < state.dual_bound[0]:
+    certificate = Certificate.of(problem.strength, sums)
+    if state.dual_bound.size and certificate.dual < state.dual_bound[0]:
         return
-    state.dual_bound = np.array([seen.dual, seen.dual_rounding])
+    state.dual_bound = np.array([certificate.dual, certificate.dual_rounding])
     if alpha is not None:
         state.alpha[:] = alpha
 

@@ -52,7 +52,7 @@ from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, SIZES, Ask,
 MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
 FAR, NEAR, NEAR_GAP = 500.0, 8000.0, 0.9  # rows per feature whose squares do, and the relative gap that parts the two
 WIDE = 32  # features below which their matrix takes no time worth saving
-SETTLED, SLOW = 1e-3, 0.1  # relative fall from which on steps fall by that factor, or the matrix of all rows is taken
+NEAR_FALL, SLOW = 1e-3, 0.1  # relative fall from which on steps fall by that factor, or the matrix of all rows is taken
 MOST_DRAWN = 12  # passes before that matrix is taken in any case
 EASY, CLOSE = 6, 1e-2  # Newton steps before rows near a corner are taken along, and the relative gap at which none are
 ALIKE = 1e-3  # share of a diagonal entry left to its pivot below which sums in single precision are too coarse
@@ -169,34 +169,34 @@ class NewtonOverPasses(OverPasses):
             near = Near(self.back if np.array_equal(self.model, self.back) else self.model, self.room)
         return Ask(self.at, self.back, base=base, precise=self.precise, share=self.share, near=near)
 
-    def take(self, C: float, regularizer: Regularizer, told: RowStatistics) -> float:
+    def take(self, C: float, regularizer: Regularizer, statistics: RowStatistics) -> float:
         """Learn from a pass, and choose the point of the next one; returns an estimate of the relative gap.
 
-        `told` is used up: its matrix may be kept.
+        `statistics` is used up: its matrix may be kept.
         """
         w = self.at
         if self.inner.under_way:
-            return self._solve_on(regularizer, told)
+            return self._solve_on(regularizer, statistics)
         if self.base.size:
-            self.matrix += told.matrix
+            self.matrix += statistics.matrix
         else:
             whole = self.share >= 1.0 or self.wide
-            self.matrix = told.matrix if whole else scaled(told.matrix, told.diagonal)
-        self.model, self.pull, self.sums, self.sizes = w, C * told.pull, told.sums, told.sizes
-        self.signed = told.signed
-        self.bent, self.looks = int(told.bent[0]), self.looks + 1
+            self.matrix = statistics.matrix if whole else scaled(statistics.matrix, statistics.diagonal)
+        self.model, self.pull, self.sums, self.sizes = w, C * statistics.pull, statistics.sums, statistics.sizes
+        self.signed = statistics.signed
+        self.bent, self.passes = int(statistics.bent[0]), self.passes + 1
         charged = regularizer.value(w), regularizer.conjugate(self.pull)
-        primal, dual = objectives(C, Sums(float(told.sums[0]), float(told.sums[1]), *charged))
+        primal, dual = objectives(C, Sums(float(statistics.sums[0]), float(statistics.sums[1]), *charged))
         self.primal, self.dual, self.due = primal, dual, False
-        turned = self.turns_back(C, regularizer, told.line, primal)
+        turned = self.turns_back(C, regularizer, statistics.line, primal)
         if self.wide and not turned:
-            return self._solve(regularizer, told, primal, dual)
+            return self._solve(regularizer, statistics, primal, dual)
         if self.corners and not turned:
             self.due = True
         elif not turned:
             step, fall, alike = newton_step(w, self.pull, regularizer, self.matrix)
             dual = primal - fall if regularizer.intercept.constrained else dual
-            self._use_more_rows(told, relative(max(primal - dual, 0.0), primal, dual), fall, primal)
+            self._use_more_rows(statistics, relative(max(primal - dual, 0.0), primal, dual), fall, primal)
             self.go(Step(step, fall, alike), regularizer)
         self.base = w if self.changes and self.matrix.size and not self.corners else nothing()
         if not (self.base.size or self.due):
@@ -222,21 +222,21 @@ class NewtonOverPasses(OverPasses):
             self.matrix = np.empty((0, 0))
         return gap
 
-    def _solve(self, regularizer: Regularizer, told: RowStatistics, primal: float, dual: float) -> float:
+    def _solve(self, regularizer: Regularizer, statistics: RowStatistics, primal: float, dual: float) -> float:
         """Begin conjugate gradients at the point looked at; returns what is known of the relative gap."""
         self.back, self.before = self.model, primal
         self.estimate = np.inf
         if not regularizer.intercept.constrained:
             self.estimate = relative(max(primal - dual, 0.0), primal, dual)
         gradient, penalty = self._equations(regularizer)
-        self.inner.begin_at(gradient, penalty, told.diagonal, told.product)
+        self.inner.begin_at(gradient, penalty, statistics.diagonal, statistics.product)
         return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
 
-    def _solve_on(self, regularizer: Regularizer, told: RowStatistics) -> float:
+    def _solve_on(self, regularizer: Regularizer, statistics: RowStatistics) -> float:
         """Go on with conjugate gradients."""
-        self.looks += 1
+        self.passes += 1
         gradient, penalty = self._equations(regularizer)
-        self.inner.go_on(penalty, told.product)
+        self.inner.go_on(penalty, statistics.product)
         return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
 
     def _equations(self, regularizer: Regularizer) -> tuple[np.ndarray, np.ndarray]:
@@ -258,18 +258,18 @@ class NewtonOverPasses(OverPasses):
         if alike < ALIKE and not self.precise:
             self.precise, self.matrix = True, np.empty((0, 0))
 
-    def _use_more_rows(self, told: RowStatistics, gap: float, fall: float, primal: float) -> None:
+    def _use_more_rows(self, statistics: RowStatistics, gap: float, fall: float, primal: float) -> None:
         """Draw more rows from now on, where few of those drawn bend; or all, where near the end a step gains little."""
         if self.share >= 1.0:
             return
-        _, total, squares = told.bent.tolist()
+        _, total, squares = statistics.bent.tolist()
         drawn = self.share * total**2 / squares if squares else 0.0
         wanted, share = (NEAR if gap <= NEAR_GAP else FAR) * self.at.size, self.share
         if 2.0 * drawn < wanted:
             share = min(1.0, share * 2.0 ** np.ceil(np.log2(wanted / max(drawn, 1.0))))
         expected = 0.5 * self.promised
-        near = bool(self.back.size) and expected <= SETTLED * abs(primal)
-        if (near and fall > SLOW * expected) or self.looks >= MOST_DRAWN:
+        near = bool(self.back.size) and expected <= NEAR_FALL * abs(primal)
+        if (near and fall > SLOW * expected) or self.passes >= MOST_DRAWN:
             share = 1.0
         self.share = share
 
@@ -282,10 +282,10 @@ class NewtonOverPasses(OverPasses):
         """What a pass with balanced multipliers is to find out, which proves the last point of a free intercept."""
         return Ask(self.model, nothing(), shortening(self.signed.tolist(), 0.0), share=0.0, along=nothing())
 
-    def balanced(self, facts: Facts, told: RowStatistics) -> Sums:
-        """The sums of the certificate of that point, from what such a pass has told."""
-        paid, conjugates, _, charged, _ = told.sums.tolist()
-        point, pull = PointSizes(*told.sizes.tolist()), facts.C * told.pull
+    def balanced(self, facts: Facts, statistics: RowStatistics) -> Sums:
+        """The sums of the certificate of that point, from what such a pass has found."""
+        paid, conjugates, _, charged, _ = statistics.sums.tolist()
+        point, pull = PointSizes(*statistics.sizes.tolist()), facts.C * statistics.pull
         move = shortened(point, facts.rows, charged)
         return summed(facts, (paid, conjugates, np.inf, charged, np.inf), point, self.model, pull, move=move)
 

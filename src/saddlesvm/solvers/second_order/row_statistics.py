@@ -52,7 +52,7 @@ class Ask(NamedTuple):
         The multipliers are to be shortened so before their sums and their pull are taken, see
         :func:`~saddlesvm.problem.intercepts.shorten`: those of a free intercept have a given sum.
     base : ndarray of shape (d + 1,), optional
-        A point whose matrix is known: the change of the matrix from there to w is told.
+        A point whose matrix is known: the change of the matrix from there to w is asked for.
     precise : bool
         Rows of single precision are widened before their squares are added up; else strips of them are summed in single
         precision, which takes half the time.
@@ -60,7 +60,7 @@ class Ask(NamedTuple):
         The share of the rows whose squares are added up, drawn at random; they weigh as much as all do. 0 asks for no
         matrix.
     along : ndarray of shape (d + 1,) or (0,), optional
-        The product of the matrix and this direction is told, and the diagonal of the matrix, in the place of a matrix.
+        The product of the matrix and this direction is asked for, and the diagonal of the matrix, not the matrix.
     alone : bool
         That product is all that is asked for.
     near : Near, optional
@@ -132,8 +132,8 @@ class RowStatistics(NamedTuple):
 
     def add(self, other: RowStatistics) -> None:
         """Add what other rows tell."""
-        for mine, theirs in zip(self[:-1], other[:-1], strict=True):
-            mine += theirs
+        for total, part in zip(self[:-1], other[:-1], strict=True):
+            total += part
         add_sizes(self.sizes, other.sizes, LARGEST)
 
     @property
@@ -143,7 +143,7 @@ class RowStatistics(NamedTuple):
 
 
 def add_statistics(
-    terms: Terms, members: np.ndarray, ask: Ask, told: RowStatistics, alpha: np.ndarray, corners: Corners | None = None
+    terms: Terms, members: np.ndarray, ask: Ask, into: RowStatistics, alpha: np.ndarray, corners: Corners | None = None
 ) -> None:
     """Look at some rows: add what they tell, and put their multipliers at w into `alpha`.
 
@@ -154,52 +154,52 @@ def add_statistics(
     members : ndarray of shape (m,)
         The rows that take part, ascending, in the numbering of `terms`.
     ask : Ask
-    told : RowStatistics
+    into : RowStatistics
     alpha : ndarray of shape (n,)
         In the numbering of `terms`; or of shape (0,), where nobody needs them.
     corners : Corners, optional
         Gets the rows near a corner, where they are asked for.
     """
     if ask.along is not None:
-        _add_product(terms, members, ask, told, alpha)
+        _add_product(terms, members, ask, into, alpha)
         return
     single = not ask.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
     drawn = nothing() if ask.share >= 1.0 else np.random.default_rng(members.size).random(members.size)
     every, done = np.empty(terms.y.size if drawn.size else 0), 0
     for wide in strips(terms.X, members, WIDE_VALUES):
-        total = np.zeros(told.matrix.shape, dtype=np.float32, order="F") if single else told.matrix
+        total = np.zeros(into.matrix.shape, dtype=np.float32, order="F") if single else into.matrix
         for chosen in strips(terms.X, wide, STRIP_VALUES):
-            bends = _add_strip(terms, chosen, ask, told, alpha, corners)
+            bends = _add_strip(terms, chosen, ask, into, alpha, corners)
             if drawn.size and ask.share:
                 every[chosen] = bends
-                hessian_diagonal(terms.X, chosen, every, told.diagonal)
+                hessian_diagonal(terms.X, chosen, every, into.diagonal)
                 some = np.flatnonzero(drawn[done : done + chosen.size] < ask.share)
                 done, chosen, bends = done + chosen.size, chosen[some], bends[some] / ask.share
             if ask.share:
                 _add_squares(terms, chosen, bends, total)
         if single:
-            told.matrix[:] += total
+            into.matrix[:] += total
 
 
-def _add_product(terms: Terms, members: np.ndarray, ask: Ask, told: RowStatistics, alpha: np.ndarray) -> None:
+def _add_product(terms: Terms, members: np.ndarray, ask: Ask, into: RowStatistics, alpha: np.ndarray) -> None:
     """:func:`add_statistics` for a product with the matrix, in the place of the matrix."""
     bends = np.zeros(terms.y.size)
     for chosen in strips(terms.X, members, STRIP_VALUES):
-        bends[chosen] = _bends(terms, chosen, ask.w) if ask.alone else _add_strip(terms, chosen, ask, told, alpha)
+        bends[chosen] = _bends(terms, chosen, ask.w) if ask.alone else _add_strip(terms, chosen, ask, into, alpha)
         some = chosen[bends[chosen] * terms.norms[chosen] > NEGLIGIBLE]
         if ask.along is not None and ask.along.size:
-            hessian_product(terms.X, some, bends, ask.along, told.product)
-        if told.diagonal.size:
-            hessian_diagonal(terms.X, some, bends, told.diagonal)
+            hessian_product(terms.X, some, bends, ask.along, into.product)
+        if into.diagonal.size:
+            hessian_diagonal(terms.X, some, bends, into.diagonal)
 
 
 def changes_alone(loss: Loss) -> bool:
-    """Whether the matrix is best told by its change: the second derivatives of most rows stay as they are."""
+    """Whether the matrix is best found by its change: the second derivatives of most rows stay as they are."""
     return traits_of(loss).parabolic or not is_cornerless(loss)
 
 
 def _add_strip(
-    terms: Terms, chosen: np.ndarray, ask: Ask, told: RowStatistics, alpha: np.ndarray, corners: Corners | None = None
+    terms: Terms, chosen: np.ndarray, ask: Ask, into: RowStatistics, alpha: np.ndarray, corners: Corners | None = None
 ) -> np.ndarray:
     """Look at a strip of rows, for everything but the matrix: their second derivatives, or the changes of them.
 
@@ -209,22 +209,22 @@ def _add_strip(
     smoothed = SmoothedTerms(*points[:3], terms.C)
     z = margins_of(terms, chosen, ask.w)
     answers = answers_at(smoothed, z)
-    told.signed[:] += signed_sums(points, every, answers.alpha)
+    into.signed[:] += signed_sums(points, every, answers.alpha)
     if ask.shorten is not None:
         shorten(points, every, answers.alpha, *ask.shorten)
-    told.sums[:] += loss_sums(points, every, z, 0.0, answers.alpha)
-    combine(terms.X, chosen, answers.alpha, told.pull)
+    into.sums[:] += loss_sums(points, every, z, 0.0, answers.alpha)
+    combine(terms.X, chosen, answers.alpha, into.pull)
     former = np.empty(0)
     if ask.back.size:
         former = margins_of(terms, chosen, ask.back)
-        told.line[:] += losses_on_line(points, former, z)
+        into.line[:] += losses_on_line(points, former, z)
     norms = terms.norms[chosen]
     parts = answers.bend * norms
-    told.bent[:] += np.count_nonzero(parts > NEGLIGIBLE), parts.sum(), parts @ parts
+    into.bent[:] += np.count_nonzero(parts > NEGLIGIBLE), parts.sum(), parts @ parts
     sizes = point_sizes(
         terms.loss, points.y, norms, points.weights, every, answers.alpha, signs=ask.shorten is not None
     )
-    add_sizes(told.sizes, np.array(sizes), LARGEST)
+    add_sizes(into.sizes, np.array(sizes), LARGEST)
     if alpha.size:
         alpha[chosen] = answers.alpha
     if ask.near is not None and corners is not None:

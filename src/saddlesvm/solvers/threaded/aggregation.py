@@ -33,7 +33,7 @@ def new_scaling() -> np.ndarray:
 
 
 @inlined
-def note(scaling: np.ndarray, square_of_sum: float, sum_of_squares: float) -> None:
+def measure_rho(scaling: np.ndarray, square_of_sum: float, sum_of_squares: float) -> None:
     """Measure rho of a round."""
     rho = square_of_sum / sum_of_squares if sum_of_squares > 0.0 else 1.0
     numbers = scaling[0]

@@ -28,7 +28,7 @@ from saddlesvm.runtime.randomness import copy_items
 from saddlesvm.runtime.small import compiled_of
 from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Rules, call_back, descend
-from saddlesvm.solvers.threaded.aggregation import be_careful, follow, note, safe_share
+from saddlesvm.solvers.threaded.aggregation import be_careful, follow, measure_rho, safe_share
 from saddlesvm.solvers.threaded.phases import TURN, end_task, give_way, next_task
 
 conjugates_of = compiled_of(conjugate_sum)
@@ -152,7 +152,7 @@ def add_move(view: np.ndarray, base: np.ndarray, inverse: Any, change: np.ndarra
 
 
 @inlined
-def settle(base: np.ndarray, change: np.ndarray) -> float:
+def apply_change(base: np.ndarray, change: np.ndarray) -> float:
     """``base += change``, then set `change` to zero; return the squared norm that it had."""
     squares = base.dtype.type(0.0)
     for j in range(base.size):
@@ -176,7 +176,7 @@ def take_share(team: Team, own: Own) -> None:
         base = team.base[start:stop]
         for k in range(team.views.shape[0]):
             sum_of_squares += add_move(team.views[k, start:stop], base, inverse, own.change)
-        square_of_sum += settle(base, own.change)
+        square_of_sum += apply_change(base, own.change)
     team.said[own.k, 0].together, team.said[own.k, 0].each = square_of_sum, sum_of_squares
 
 
@@ -189,7 +189,7 @@ def take_base(team: Team, own: Own) -> None:
 
 
 @inlined
-def tell_often(team: Team, own: Own) -> None:
+def share_often(team: Team, own: Own) -> None:
     """Tell the other parts this part's moves of the frequent features.
 
     Two arrays take turns: while some parts still read the moves of this round, others may write those of the next.
@@ -213,7 +213,7 @@ def take_often(team: Team, own: Own) -> None:
         square_of_sum += np.float64(change * change)
         own.near[p] += change
         own.w[team.often[p]] = own.near[p]
-    note(own.scaling, square_of_sum, sum_of_squares)
+    measure_rho(own.scaling, square_of_sum, sum_of_squares)
 
 
 @inlined
@@ -226,7 +226,7 @@ def inverse_of(own: Own) -> Any:
 def take_all(team: Team, own: Own) -> None:
     """Go on from the w that has been brought together; let sigma follow where that was due, or the visits end."""
     take_base(team, own)
-    note(own.scaling, total(team.said.together), total(team.said.each))
+    measure_rho(own.scaling, total(team.said.together), total(team.said.each))
     if asks_for_all(own):
         follow(own.scaling, team.views.shape[0])
 
@@ -260,7 +260,7 @@ def go_back(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray, part: flo
 
 
 @inlined
-def say(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
+def share_sums(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
     """Tell the other parts this part's sums at the end of a pass; the rows that it set aside have not moved."""
     said, meters, (first, end) = team.said[own.k, 0], own.meters[0], places(team, own)
     active = int(own.standing[0].active)
@@ -321,7 +321,7 @@ def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
     if team.often.size == 0 or asks_for_all(own):
         standing.task = ADD_UP
     else:
-        tell_often(team, own)
+        share_often(team, own)
         standing.task = TAKE_OFTEN
 
 
@@ -377,7 +377,7 @@ def do_task(terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: 
         return
     if numbers.round == standing.rounds:
         numbers.round = 0.0
-        say(terms, alpha, team, own)
+        share_sums(terms, alpha, team, own)
         standing.task = JUDGE
     elif standing.left > 0.0:
         visit(terms, rules, alpha, team, own)
