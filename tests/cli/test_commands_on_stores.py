@@ -76,3 +76,15 @@ def test_rows_that_do_not_go_together_are_refused(run: Run, stores: list[Path]) 
     code, _, said = run("train", *stores, other)
     assert code == 2 and "has 3 features" in said
     assert "copies rows" in run("train", *stores, "--validation", "0.2")[2]
+
+
+def test_rows_left_out_of_each_store_are_left_out_by_the_model(run: Run, tmp_path: Path) -> None:
+    made = []
+    for name, lines in (("a", "1,2,0\n,3,1\n2,1,1\n"), ("b", "3,2,1\n1,1,0\n,,0\n,2,1\n")):
+        (tmp_path / f"{name}.csv").write_text(lines)
+        made.append(tmp_path / f"{name}.store")
+        assert run("convert", tmp_path / f"{name}.csv", made[-1], "--missing", "drop")[0] == 0
+    kept = tmp_path / "kept.model"
+    assert run("train", *made, "--model", kept)[0] == 0
+    code, _, said = run("predict", kept, tmp_path / "a.csv")
+    assert code == 2 and "row 2 has missing values, and the model was trained without such rows" in said

@@ -13,7 +13,7 @@ from saddlesvm.cli.tabular import needs_encoder, opened, refuse
 from saddlesvm.data import DataError, Store
 from saddlesvm.data import convert as convert_files
 from saddlesvm.data.frame_files import taken_label
-from saddlesvm.data.gaps import NOTE
+from saddlesvm.data.missing_values import NOTE
 from saddlesvm.estimators.table_files import ENCODER, as_store, kinds_of
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.rows.small_types import type_name

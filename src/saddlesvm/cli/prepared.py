@@ -8,133 +8,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from saddlesvm.cli.arguments import MISSING
 from saddlesvm.cli.console import STANDARD_INPUT
 from saddlesvm.cli.reading import check_features, from_standard_input, read_table
 from saddlesvm.cli.tabular import LABEL, read_encoded
-from saddlesvm.data import DataError, Store, Table
-from saddlesvm.data.gaps import NOTE
+from saddlesvm.data import DataError, Table
+from saddlesvm.data.missing_values import Filling
 from saddlesvm.estimators.table import TableEncoder
-
-
-@dataclasses.dataclass(frozen=True)
-class Filling:
-    """The treatment of missing values, the same for all data of a model.
-
-    Attributes
-    ----------
-    how : {"error", "drop", "mean", "median"}
-    values : list of float
-        What each feature is filled in with; empty where nothing is.
-    """
-
-    how: str = "error"
-    values: list[float] = dataclasses.field(default_factory=list)
-
-    @classmethod
-    def learnt(cls, how: str, table: Table) -> Filling:
-        """The filling that the rows of a table teach.
-
-        Raises
-        ------
-        DataError
-            A feature without any value.
-        """
-        if table.format == "store":
-            return cls.of_stores(table.stores)
-        if how in ("error", "drop") or sparse.issparse(table.X):
-            return cls(how)
-        known = ~np.isnan(table.X)
-        if not known.any(axis=0).all():
-            column = int(np.argmin(known.any(axis=0)))
-            name = repr(table.feature_names[column]) if table.feature_names else column + 1
-            raise DataError(f"{table.source}: feature {name} has no value in any row; leave the column out")
-        centre = np.nanmean if how == "mean" else np.nanmedian
-        return cls(how, [float(centre(column.astype(np.float64))) for column in table.X.T])
-
-    @classmethod
-    def of_stores(cls, stores: Sequence[Store]) -> Filling:
-        """What the conversion to these stores did with missing values, of which they have none any more; nothing where
-        it was not the same for all."""
-        noted = stores[0].header.get(NOTE)
-        if not isinstance(noted, dict) or any(store.header.get(NOTE) != noted for store in stores):
-            return cls()
-        return cls.of_model({NOTE: {name: noted[name] for name in ("how", "values")}})
-
-    @classmethod
-    def of_model(cls, notes: Mapping[str, Any]) -> Filling:
-        """The treatment by a saved model, from its notes.
-
-        Raises
-        ------
-        DataError
-            The notes do not hold one that this version knows.
-        """
-        noted = notes.get(NOTE, {"how": "error", "values": []})
-        fine = isinstance(noted, dict) and noted.keys() == {"how", "values"} and noted["how"] in MISSING
-        if not fine or not all(isinstance(one, (int, float)) and np.isfinite(one) for one in noted["values"]):
-            raise DataError(f"the model's note on {NOTE} cannot be read: {str(noted)[:80]}")
-        return cls(**noted)
-
-    @property
-    def keeps(self) -> str:
-        """What `read` is to do with missing values."""
-        return "error" if self.how == "error" else "keep"
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """The notes for a model file."""
-        return {} if self.how == "error" else {NOTE: dataclasses.asdict(self)}
-
-    def found_in(self, table: Table) -> dict[str, Any]:
-        """The missing values of a table and their treatment, in words."""
-        if self.how == "error" or table.format == "store" or sparse.issparse(table.X):
-            return {}
-        gaps = np.isnan(table.X)
-        if self.how == "drop":
-            return {"rows left out for missing values": int(gaps.any(axis=1).sum())}
-        return {f"missing values filled in with the {self.how}": int(gaps.sum())}
-
-    def applied(self, table: Table, every_row: bool = False) -> Table:
-        """The table without missing values.
-
-        Raises
-        ------
-        DataError
-            No row is left, or one would be left out although every row is needed.
-        """
-        if self.how == "error" or table.format == "store" or sparse.issparse(table.X):
-            return table
-        gaps = np.isnan(table.X)
-        if not gaps.any():
-            return table
-        if self.values:
-            X = np.where(gaps, np.array(self.values, dtype=table.X.dtype), table.X)
-            return dataclasses.replace(table, X=X, known_nonzero=None)
-        whole = ~gaps.any(axis=1)
-        if every_row:
-            row = int(np.argmin(whole))
-            raise DataError(
-                f"{table.source}: row {row + 1} has missing values, and the model was trained without such rows; train "
-                "it with --missing mean or median to predict them"
-            )
-        if not whole.any():
-            raise DataError(f"{table.source}: every row has missing values: none is left")
-        y, weights = table.y, table.sample_weight
-        return dataclasses.replace(
-            table,
-            X=np.ascontiguousarray(table.X[whole]),
-            y=None if y is None else y[whole],
-            sample_weight=None if weights is None else weights[whole],
-            known_nonzero=None,
-        )
 
 
 def scaler_of(table: Table) -> StandardScaler:
@@ -237,7 +122,7 @@ def read_prepared(
     DataError
         As :func:`read_table`; or the data have other features than the model.
     """
-    filling, label = Filling.of_model(model.notes_), model.notes_.get(LABEL)
+    filling, label = Filling.of_notes(model.notes_), model.notes_.get(LABEL)
     if not isinstance(before, TableEncoder):
         zero_based = model.notes_.get("zero_based")
         table = read_table(options, source, width_read(model), task, zero_based, filling.keeps)

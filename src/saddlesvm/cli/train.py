@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.cli.asked import estimator_kind, make_estimator, task_of
 from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
@@ -14,11 +15,12 @@ from saddlesvm.cli.console import command_line
 from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_to_learn_from
 from saddlesvm.cli.display import Facts, show, spoken
 from saddlesvm.cli.facts_of import described, done, quality, support, worth
-from saddlesvm.cli.prepared import Filling, kernel_values, scaled, scaler_of
+from saddlesvm.cli.prepared import kernel_values, scaled, scaler_of
 from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
 from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, of_store, read_encoded
 from saddlesvm.data import Store, Table
 from saddlesvm.data.columns import check_names
+from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence
 from saddlesvm.estimators.diagnosis import diagnose, separability
@@ -134,9 +136,9 @@ def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tupl
         table, apart = held_out(table, options.validation, options.seed, kind == "classification", pairwise)
     if table.encoder is not None:
         return encoded_parts(options, whole, table, apart, task)
-    filling = Filling.learnt(options.missing, table)
-    gaps = filling.found_in(table)
+    filling = Filling.of_table(options.missing, table)
     table = filling.applied(table)
+    gaps = {} if table.format == "store" or sparse.issparse(table.X) else filling.facts
     test = read_test(options, table, filling, kind) if options.test else None
     scaler = scaler_of(table) if options.standardize else None
     parts = (one and scaled(scaler, one) for one in (table, apart and filling.applied(apart), test))

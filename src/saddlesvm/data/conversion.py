@@ -15,9 +15,9 @@ from saddlesvm.data.blocks import Reading, Source, located
 from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.gaps import MISSING, NOTE, Gaps
 from saddlesvm.data.idx import idx_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
+from saddlesvm.data.missing_values import MISSING, NOTE, Filling
 from saddlesvm.data.parquet import arrow_source
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import check_together, common_type, store_source
@@ -93,8 +93,9 @@ def convert(
     >>> convert([folder / "day-1.svm", folder / "day-2.svm"], folder / "days.store").shape
     (3, 3)
     """
-    if missing not in MISSING:
-        raise DataError(f"missing is {missing!r}; allowed are {', '.join(map(repr, MISSING))}")
+    allowed = MISSING[:-1]  # a median needs all rows in memory
+    if missing not in allowed:
+        raise DataError(f"missing is {missing!r}; allowed are {', '.join(map(repr, allowed))}")
     how = Reading(label, header, n_features, dtype, task, scale, zero_based, drop_columns=tuple(drop_columns))
     how.check()
     if memory < 1 << 20:
@@ -110,7 +111,7 @@ def convert(
         opened = [source_of(name, each) for name in names]
         check_together(opened)
         passes = 2.0 if missing == "mean" else 1.0
-        gaps = Gaps.learnt(missing, opened, n_bytes, lambda share: tell(share / passes))
+        filling = Filling.of_sources(missing, opened, n_bytes, lambda share: tell(share / passes))
         same = all(source.feature_names == opened[0].feature_names for source in opened)
         with StoreWriter(
             target,
@@ -121,8 +122,8 @@ def convert(
             label_name=opened[0].label_name,
             read_with=how.noted(),
         ) as writer:
-            _append_all(writer, opened, scale, n_bytes, lambda share: tell((passes - 1.0 + share) / passes), gaps)
-            writer.further[NOTE] = gaps.note(scale) or _shared_note(opened)
+            _append_all(writer, opened, scale, n_bytes, lambda share: tell((passes - 1.0 + share) / passes), filling)
+            writer.further[NOTE] = filling.noted(scale) or _shared_note(opened)
 
     try:
         write(zero_based)
@@ -132,20 +133,25 @@ def convert(
 
 
 def _append_all(
-    writer: StoreWriter, sources: list[Source], scale: float, n_bytes: int, advance: Callable[[float], Any], gaps: Gaps
+    writer: StoreWriter,
+    sources: list[Source],
+    scale: float,
+    n_bytes: int,
+    advance: Callable[[float], Any],
+    filling: Filling,
 ) -> None:
     total, done = sum(source.n_bytes for source in sources) or 1, 0
     for source in sources:
         before = writer.n_rows
         for block in source.blocks(n_bytes):
-            closed = gaps.closed(block)
+            closed = filling.of_block(block)
             if closed is not None:
                 writer.append(_scaled(closed.X, scale, writer.dtype), closed.y, closed.weights)
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
         origin = origin_of(Path(source.name), source.format, writer.n_rows - before, source.n_bytes)
         writer.sources.append(origin | {"path": source.name, "zero_based": source.zero_based})
-    if gaps.count and not writer.n_rows:
+    if filling.count and not writer.n_rows:
         raise DataError(f"{sources[0].name}: every row has missing values: none is left")
 
 
