@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,18 @@ import pytest
 from saddlesvm import LinearSVC, LinearSVR, Store, certify
 from saddlesvm.cli.parser import main
 from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.diagnosis import diagnose
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Hinge
+from saddlesvm.rows import scores
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
-from support import distance_bound, labels, matrix
+from support import csr, distance_bound, labels, matrix
 from support.mapped import D, N, large_store, mapped, mapped_csr, streamed
 
 
@@ -210,3 +213,26 @@ def test_the_command_line_trains_from_a_store(large: Store, tmp_path: Path, caps
     assert main(["certify", model, str(large.path), "--tol", "1.1e-3"]) == 0
     assert main([*given[:3], "lots"]) == 2
     assert "memory must be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True], ids=["dense", "csr"])
+def test_a_diagnosis_of_mapped_rows_holds_a_part_of_them(
+    sparse_rows: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scores, "MAPPED_VALUES", 20_000)
+    X = matrix(20_000, 40, density=0.5)
+    X[:, 5], X[:, 9], X[:, 11] = X[:, 3], 1e4 * X[:, 9], X[:, 3]
+    X[-1, 11] += 1.0
+    X[:, 7] = 2.0
+    given = csr(X) if sparse_rows else X
+    store = Store.create(tmp_path / "rows.store", given)
+    expected = [str(one) for one in diagnose(given)]
+    assert any("column 5 is a copy" in one for one in expected) and any(
+        "column 7 is constant" in one for one in expected
+    )
+    tracemalloc.start()
+    found = [str(one) for one in diagnose(store.X)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == expected
+    assert peak < X.nbytes / 4

@@ -23,7 +23,7 @@ from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import are_stores, joined
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_repeat, first_repeat_of_few
-from saddlesvm.rows.files import is_mapped
+from saddlesvm.rows.files import is_mapped, release_pages
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import does_not_fit
 from saddlesvm.rows.passes import squared_norms
@@ -230,7 +230,9 @@ def canonical(X: Any) -> Any:
     """
     if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
         raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
-    if all_in_order(X.indices, X.indptr, X.shape[1]):
+    fine = all_in_order(X.indices, X.indptr, X.shape[1])
+    release_pages(X)
+    if fine:
         return X
     if X.indices.size < X.shape[1]:  # NumPy sorts the indices, and needs no mark for each column
         bad = first_repeat_of_few(X.indices, X.indptr, np.broadcast_to(-1, X.shape[1]))

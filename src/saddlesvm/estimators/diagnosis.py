@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.rows.scores import dense_weights
+from saddlesvm.rows.scores import dense_weights, parts_of_rows
 from saddlesvm.rows.small_types import widened
 
 SPREAD = 100.0  # quotient of the largest and the smallest feature norm above which scaling helps
-BLOCK_VALUES = 4_000_000
 NAMED = 5
 GLANCED_ROWS = 1_000
 HARDLY = 0.01  # share of the losses in the objective; below it C is larger than separable data need
@@ -107,17 +106,18 @@ def column_facts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray
     """Norm, smallest and largest value of each column, and a random projection that equal columns share."""
     n, d = X.shape
     probe = np.random.default_rng(0).standard_normal(n)
-    if sparse.issparse(X):
-        squares = X.multiply(X).sum(axis=0)
-        low, high = (one.toarray().ravel() for one in (X.min(axis=0), X.max(axis=0)))
-        return np.sqrt(np.asarray(squares, dtype=np.float64).ravel()), low, high, np.asarray(X.T @ probe)
     squares, print_, low, high = np.zeros(d), np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
-    step = max(1, BLOCK_VALUES // max(d, 1))
-    for start in range(0, n, step):
-        part = widened(X[start : start + step], np.float64)
-        squares += np.einsum("ij,ij->j", part, part)
-        print_ += probe[start : start + step] @ part
-        low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+    for rows in parts_of_rows(X, least=d):
+        part = X[rows]
+        if sparse.issparse(part):
+            squares += np.bincount(part.indices, np.square(part.data, dtype=np.float64), d)
+            least, most = (one.toarray().ravel() for one in (part.min(axis=0), part.max(axis=0)))
+        else:
+            part = widened(part, np.float64)
+            squares += np.einsum("ij,ij->j", part, part)
+            least, most = part.min(axis=0), part.max(axis=0)
+        print_ += part.T @ probe[rows]
+        low, high = np.minimum(low, least), np.maximum(high, most)
     return np.sqrt(squares), low, high, print_
 
 
@@ -127,14 +127,19 @@ def _repeated(X: Any, print_: np.ndarray, among: np.ndarray) -> np.ndarray:
     order = candidates[np.argsort(print_[candidates], kind="stable")]
     apart = np.abs(np.diff(print_[order]))
     close = np.flatnonzero(apart <= 1e-12 * np.abs(print_[order[1:]]))
-    columns = X.tocsc() if sparse.issparse(X) and close.size else X
-    found = []
-    for k in close:
-        first, second = sorted(order[k : k + 2])
-        same = abs(columns[:, [first]] - columns[:, [second]])
-        if (same.max() if sparse.issparse(X) else np.max(same)) == 0.0:
-            found.append(second)
-    return np.array(sorted(found), dtype=np.int64)
+    pairs = np.sort(np.stack([order[close], order[close + 1]], axis=1), axis=1)
+    for rows in parts_of_rows(X):
+        if not len(pairs):
+            break
+        pairs = np.delete(pairs, _columns_apart(X[rows], *pairs.T), axis=0)
+    return np.unique(pairs[:, 1])
+
+
+def _columns_apart(X: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The positions of the pairs of columns that have different values in some row."""
+    if sparse.issparse(X):
+        return np.unique((X[:, first] - X[:, second]).nonzero()[1])
+    return np.flatnonzero((widened(X[:, first], np.float64) != widened(X[:, second], np.float64)).any(axis=0))
 
 
 def _listed(columns: np.ndarray) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,27 @@ def dense_weights(coef: Any) -> np.ndarray:
     return np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef)
 
 
+def parts_of_rows(X: Any, least: int = 1) -> Iterator[slice]:
+    """Neighbouring rows, some at a time, so that work on each part takes little memory.
+
+    The pages of rows that are mapped from files are let go after each part.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    least : int, default=1
+        Values of a part, at least.
+    """
+    n = X.shape[0]
+    a_row = X.nnz // max(n, 1) if sparse.issparse(X) else X.shape[1]
+    mapped = is_mapped(X)
+    rows = max(1, max(least, MAPPED_VALUES if mapped else BLOCK_VALUES) // max(a_row, 1))
+    for start in range(0, n, rows):
+        yield slice(start, start + rows)
+        if mapped:
+            release_pages(X)
+
+
 def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
     """``X @ coef.T + intercept`` in float64, shape (n, k), without widening the whole of X.
 
@@ -31,24 +53,19 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
     coef : ndarray of shape (k, d) or (d,), or sparse matrix of shape (k, d), float64
     intercept : ndarray of shape (k,)
     """
-    n, d = X.shape
+    n = X.shape[0]
     coef = coef if sparse.issparse(coef) else np.atleast_2d(coef)
     scores = np.empty((n, coef.shape[0]))
-    a_row = X.nnz // max(n, 1) if sparse.issparse(X) else d
-    mapped = is_mapped(X)
-    most = MAPPED_VALUES if mapped else BLOCK_VALUES
-    block = n if X.dtype == np.float64 and not mapped else max(1, most // max(a_row, 1))
-    for start in range(0, n, max(block, 1)):
-        part = slice(start, start + block)
+    at_once = X.dtype == np.float64 and not is_mapped(X)
+    for part in [slice(0, n)] if at_once else parts_of_rows(X):
+        rows = X if at_once else X[part]
         if sparse.issparse(X):
-            products = (X if block >= n else X[part]) @ coef.T
+            products = rows @ coef.T
             scores[part] = products.toarray() if sparse.issparse(products) else products
         elif sparse.issparse(coef):
-            scores[part] = widened(X[part], np.float64) @ coef.T
+            scores[part] = widened(rows, np.float64) @ coef.T
         else:
-            np.matmul(widened(X[part], np.float64), coef.T, out=scores[part])
-        if mapped:
-            release_pages(X)
+            np.matmul(widened(rows, np.float64), coef.T, out=scores[part])
     return scores + intercept
 
 
